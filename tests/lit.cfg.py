@@ -1,4 +1,4 @@
-# lit finds the tools under PARTITA_TOOLS (Bazel's runfiles) or in bazel-bin, so plain `lit tests` works too.
+# lit finds the tools under PARTITA_TOOLS (Bazel's runfiles) or in bazel-bin, so plain `lit tests` also works.
 import os
 import tempfile
 

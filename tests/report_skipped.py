@@ -1,7 +1,7 @@
-"""Lists the cases that tests skipped, with the reasons they gave: report_skipped.py LOGS [NEWER_THAN]
+"""Lists skipped test cases with their reasons: report_skipped.py LOGS [NEWER_THAN]
 
-LOGS is Bazel's folder of test logs. Results older than the file NEWER_THAN are left out. Prints nothing if nothing was skipped.
-A test with skipped cases passes, and Bazel hides the output of tests that pass.
+LOGS is Bazel's folder of test logs. Results older than the file NEWER_THAN are ignored. Prints nothing if nothing was skipped. A
+test with skipped cases passes, and Bazel hides the output of tests that pass.
 """
 
 import collections

@@ -1,10 +1,10 @@
-"""Reference pages generated from TableGen, and the test that keeps them true."""
+"""Reference pages generated from TableGen, and the test that keeps them up to date."""
 
 def reference_page(page, td_file, generator, deps = []):
-    """Checks that `page` (a checked-in .md) is what mlir-tblgen writes for `td_file`.
+    """Checks that `page` (a checked-in .md) equals the output of mlir-tblgen for `td_file`.
 
     Args:
-      page: the page's file name; `bazel-bin/<package>/<page>.generated` is what it should be.
+      page: the page's file name; `bazel-bin/<package>/<page>.generated` is the expected content.
       td_file: label of the .td file.
       generator: mlir-tblgen options, e.g. "-gen-dialect-doc -dialect=nn".
       deps: filegroups of .td files that td_file includes.

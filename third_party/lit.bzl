@@ -1,7 +1,7 @@
-"""lit tests as Bazel tests: one target per file, and every file of the folder has one."""
+"""lit tests as Bazel tests: one target for every .mlir file of the folder."""
 
 def lit_tests(data = []):
-    """Declares a test for each .mlir file of this package (glob: none can be forgotten)."""
+    """Declares a test for each .mlir file of this package. Uses a glob, so that every file is included."""
     for src in native.glob(["*.mlir"]):
         native.sh_test(
             name = src.replace(".mlir", "_lit"),

@@ -1,4 +1,4 @@
-"""Tests in Python's standard library, run by Debian's python3."""
+"""Python tests that need only the standard library, run by Debian's python3."""
 
 def python_test(name, src, data = [], arguments = [], **kwargs):
     """Runs `src` with /usr/bin/python3 -S and `arguments` in the runfiles folder."""

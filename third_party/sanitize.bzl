@@ -1,4 +1,4 @@
-"""Sanitized builds inside an ordinary `bazel test //...`: a transition adds the flags to a target and all it is made of."""
+"""Sanitized builds inside an ordinary `bazel test //...`: a transition adds the flags to a target and all its dependencies."""
 
 _FLAGS = {
     "fuzz": ["-fsanitize=address,undefined", "-fno-sanitize=vptr", "-fno-sanitize-recover=undefined"],
@@ -49,8 +49,8 @@ def sanitized_test(name, binary, sanitizer, data = [], tags = [], **kwargs):
     native.sh_test(
         name = name,
         srcs = ["//third_party:run_binary.sh"],
-        # LLVM is not built with the sanitizer: its containers are not annotated,
-        # and what headers in our code poison its library would not clear again.
+        # LLVM is built without the sanitizer. Its library does not annotate
+        # containers, and would not clear the poison that its headers set in our code.
         args = [
             "env",
             "ASAN_OPTIONS=detect_container_overflow=0:allow_user_poisoning=0",
@@ -66,7 +66,7 @@ def sanitized_test(name, binary, sanitizer, data = [], tags = [], **kwargs):
     )
 
 def sanitized_tests(name, tests, sanitizer):
-    """Runs test binaries built with a sanitizer, each by itself, //a/b:c_test as b_c_asan_test, and all as the suite NAME."""
+    """Runs test binaries built with a sanitizer. //a/b:c_test becomes the test b_c_asan_test; the suite NAME has all of them."""
     names = [
         test[2:].split("/")[-1].replace(":", "_").replace("_test", "_%s_test" % sanitizer)
         for test in tests
@@ -89,7 +89,7 @@ def sanitized_tests(name, tests, sanitizer):
     )
 
 def fuzz_test(name, srcs, deps, seeds = []):
-    """A libFuzzer target under AddressSanitizer and UBSan, run for ten minutes from `seeds` as NAME_long, which belongs in //tests:long."""
+    """A libFuzzer target under AddressSanitizer and UBSan. The test NAME_long, for //tests:long, runs it for ten minutes from `seeds`."""
     native.cc_binary(
         name = name + "_raw",
         testonly = 1,

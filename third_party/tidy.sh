@@ -1,7 +1,7 @@
 #!/bin/bash
-# clang-tidy on sources: tidy.sh FILES, or without arguments those that differ from origin/main; --clean is the folders in which nothing
-# may be found. Build //compiler/tools/... and //runtime/tools/... first: headers that MLIR's and FlatBuffers' tools write are read
-# from bazel-bin. Ends with 1 if it finds anything.
+# Runs clang-tidy: tidy.sh FILES. Without arguments it checks the files that differ from origin/main; with --clean, the folders that must
+# have no findings. Build //compiler/tools/... and //runtime/tools/... first, because generated headers are read from bazel-bin. Exits with
+# 1 if it finds anything.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 files=("$@")

@@ -1,4 +1,4 @@
-// One body for each microbatch, and sums of what they return; see passes.td.
+// Repeats the body per microbatch and sums its results; see passes.td.
 #include "compiler/autodiff/call_marks.h"
 #include "compiler/autodiff/microbatches.h"
 #include "compiler/autodiff/passes.h"
@@ -23,7 +23,7 @@ using mlir::func::CallOp;
 using mlir::func::FuncOp;
 
 constexpr int64_t kSeedStep = int64_t{1} << 40;
-constexpr char kDimsAttr[] = "nn.dims";  // as the dialect checks it
+constexpr char kDimsAttr[] = "nn.dims";  // as in the dialect
 
 class Accumulate : public impl::AccumulatePassBase<Accumulate> {
  public:
@@ -103,12 +103,12 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
     }
   }
 
-  // Of the texts that name a dimension: the first segment is the batch.
+  // True if the first segment of a dimension's name is the batch.
   static bool isBatch(llvm::StringRef dim) {
     return dim.split('*').first == "B";
   }
 
-  // [rows, ...] to [microbatches, rows, ...].
+  // Reshapes inputs from [rows, ...] to [microbatches, rows, ...].
   void viewInputs(FuncOp main) {
     mlir::Builder builder(main.getContext());
     for (mlir::BlockArgument input : batched_) {
@@ -143,7 +143,8 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
       }
   }
 
-  // Random numbers follow from the seed and a position in the microbatch.
+  // Random numbers depend on the seed and the position in the microbatch, so
+  // each microbatch gets another seed.
   void seedEach(mlir::OpBuilder& builder,
                 llvm::MutableArrayRef<mlir::IRMapping> maps) {
     if (!seed_) return;
@@ -152,7 +153,7 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
       map.map(seed_, math.addInt(seed_, static_cast<int64_t>(k) * kSeedStep));
   }
 
-  // The targets of all microbatches are counted first.
+  // Counts the targets of all microbatches before the first microbatch.
   void divideByAll(FuncOp main, mlir::OpBuilder& builder,
                    llvm::MutableArrayRef<mlir::IRMapping> maps) {
     if (!count_ || !divisor_) return;
@@ -172,11 +173,11 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
               mlir::IRMapping& map) {
     for (auto& [argument, value] : updated_) map.map(argument, value);
     for (mlir::Operation* op : body_) {
-      if (op == count_) continue;  // there already
+      if (op == count_) continue;  // already cloned
       mlir::Operation* own = builder.clone(*op, map);
       if (llvm::isa<CallOp>(own))
         own->setAttr(kMicrobatchAttr, builder.getI64IntegerAttr(k));
-      // Gradients are added as soon as they are there.
+      // Add gradients as soon as they are computed.
       addUp(main, builder, op->getResults(), map);
     }
     addUp(main, builder, main.getArguments(), map);
@@ -206,8 +207,8 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
     }
   }
 
-  // The gradients that add up to this one, if they are of different stages of a
-  // pipeline: each stage adds up its own, and sends them once.
+  // Returns the summands of this gradient if they belong to different pipeline
+  // stages: each stage sums its own and sends the sum once.
   static SmallVector<Value> partsOf(Value gradient) {
     SmallVector<Value> parts, open = {gradient};
     llvm::SmallSetVector<mlir::Attribute, 2> stages;
@@ -252,20 +253,20 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
   }
 
   SmallVector<mlir::Operation*> body_;  // of one microbatch
-  SmallVector<Value> results_;          // of one
-  // Of all so far, or of a part of a result.
+  SmallVector<Value> results_;          // of one microbatch
+  // Running sum of a result, or of a summand of it.
   struct Sum {
     unsigned result;
     Value value;
   };
   SmallVector<Sum> sums_;
-  llvm::DenseMap<Value, SmallVector<unsigned>> places_;  // among sums_
+  llvm::DenseMap<Value, SmallVector<unsigned>> places_;  // indices into sums_
   llvm::StringMap<mlir::BlockArgument> by_name_;
   SmallVector<mlir::BlockArgument> batched_;
-  SmallVector<RankedTensorType> microbatch_types_;  // of batched_
-  mlir::BlockArgument divisor_, seed_;              // null where there is none
+  SmallVector<RankedTensorType> microbatch_types_;  // parallel to batched_
+  mlir::BlockArgument divisor_, seed_;              // null if absent
   CallOp count_;
-  llvm::DenseMap<Value, Value> updated_;  // buffers, as the last one left them
+  llvm::DenseMap<Value, Value> updated_;  // buffers, as last updated
 };
 
 }  // namespace

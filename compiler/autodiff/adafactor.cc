@@ -1,4 +1,4 @@
-// The formulas of the header.
+// Implements the formulas of the header.
 #include "compiler/autodiff/adafactor.h"
 
 namespace partita::autodiff {
@@ -10,8 +10,8 @@ using mlir::Value;
 
 constexpr double kTiny = 1e-30;
 
-// Which dimensions of `own` each of the model's is cut into; nothing where
-// some dimension of `own` has parts of two of them.
+// Returns, for each dimension of the model, the dimensions of `own` that form
+// it. Returns nullopt if a dimension of `own` spans two of them.
 std::optional<SmallVector<SmallVector<int64_t>>> cut(ArrayRef<int64_t> own,
                                                      ArrayRef<int64_t> model) {
   SmallVector<SmallVector<int64_t>> pieces;
@@ -25,7 +25,7 @@ std::optional<SmallVector<SmallVector<int64_t>>> cut(ArrayRef<int64_t> own,
     };
     if (size == 1 && next < own.size() && own[next] == 1) take();
     while (next < own.size() && product < size) take();
-    // Dimensions of 1 that the model has not.
+    // Dimensions of size 1 that the model lacks.
     while (next < own.size() && own[next] == 1 &&
            (i + 1 == model.size() || model[i + 1] != 1))
       take();
@@ -34,7 +34,7 @@ std::optional<SmallVector<SmallVector<int64_t>>> cut(ArrayRef<int64_t> own,
   return pieces;
 }
 
-// The largest dimension but `other`, the last of equals.
+// Returns the largest dimension except `other`; the last one on a tie.
 int64_t largest(ArrayRef<int64_t> shape, int64_t other) {
   int64_t found = -1;
   for (auto [dim, size] : llvm::enumerate(shape))
@@ -63,7 +63,7 @@ Value average(nn::MathBuilder& math, Value old, Value x, Value decay) {
                   scaleBy(math, x, math.subtract(one, decay)));
 }
 
-// What is left of `dims` as dimensions of a tensor without `gone`.
+// Renumbers `dims` for a tensor without the dimensions `gone`.
 SmallVector<int64_t> countedWithout(ArrayRef<int64_t> dims,
                                     ArrayRef<int64_t> gone) {
   SmallVector<int64_t> result;

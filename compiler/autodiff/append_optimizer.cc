@@ -1,5 +1,5 @@
-// Gradients become new parameters; see passes.td. The update of a parameter is
-// a function.
+// Turns gradients into new parameters; see passes.td. Each parameter's update
+// is a function.
 
 #include <cassert>
 
@@ -31,7 +31,7 @@ using mlir::func::FuncOp;
 
 constexpr char kMomentum[] = "exp_avg";
 
-// The type that a parameter is updated in.
+// Returns the type in which a parameter is updated.
 RankedTensorType updatedType(Value parameter) {
   auto type = nn::MathBuilder::typeOf(parameter);
   return type.getElementTypeBitWidth() >= 32
@@ -39,7 +39,7 @@ RankedTensorType updatedType(Value parameter) {
              : type.clone(mlir::Float32Type::get(parameter.getContext()));
 }
 
-// Without some of its dimensions.
+// Returns the shape without the dimensions `gone`.
 SmallVector<int64_t> shapeWithout(llvm::ArrayRef<int64_t> shape,
                                   llvm::ArrayRef<int64_t> gone) {
   SmallVector<int64_t> result;
@@ -78,7 +78,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     addScalarInputs(main);
     mlir::OpBuilder builder(main.front().getTerminator());
     nn::MathBuilder math(builder, main.getLoc());
-    // Steps that were skipped are none.
+    // Skipped steps do not count.
     if (loss_scale_ && step_)
       step_ = mlir::arith::SubIOp::create(builder, main.getLoc(), step_,
                                           loss_scale_->skipped);
@@ -110,7 +110,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
            << "one is '" << names.front() << "'";
   }
 
-  // An item that changes nothing is a mistake.
+  // An item that matches no trained parameter is an error.
   LogicalResult readRateScales(FuncOp main) {
     const auto error = [&] { return main.emitError("--lr-scale: "); };
     auto scales = parseRateScales(lr_scale, error);
@@ -127,7 +127,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     return success();
   }
 
-  // Out of the results, unless they are asked for.
+  // Removes gradients from the results, unless they are requested.
   void takeGradients(FuncOp main) {
     mlir::Operation* terminator = main.front().getTerminator();
     const llvm::StringMap<unsigned> arguments = nn::argumentsByName(main);
@@ -153,7 +153,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     }
   }
 
-  // Who asks for a gradient knows the parameter as the model has it.
+  // Requested gradients have the parameter's shape in the model.
   void showAsInModel(FuncOp main, unsigned result, const Trained& trained) {
     auto viewed = llvm::dyn_cast_if_present<mlir::TypeAttr>(
         trained.attributes.get(nn::kViewOfAttr));
@@ -188,8 +188,8 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
                 : addInput(main, "step", "step", count);
   }
 
-  // What all gradients are multiplied with: back from the loss scale, and to
-  // a norm of at most clip_norm, as PyTorch's clip_grad_norm_ does.
+  // Computes the factor of all gradients: undoes the loss scale, and clips
+  // their norm to clip_norm, as PyTorch's clip_grad_norm_ does.
   void measure(FuncOp main, nn::Signature& signature, nn::MathBuilder& math) {
     Value total;
     for (const Trained& trained : trained_) {
@@ -204,7 +204,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     const auto type = nn::MathBuilder::typeOf(total);
     Value one = math.constant(type, 1);
     if (loss_scale_) {
-      // NaN is not less either.
+      // NaN also compares false.
       values_.finite = math.compare(
           mlir::arith::CmpFPredicate::OLT, total,
           math.constant(type, std::numeric_limits<double>::infinity()));
@@ -223,7 +223,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
               firstUpdate(signature));
   }
 
-  // The next scale; buffers that the model updates itself stay as they were.
+  // Computes the next scale. In a skipped step, buffers keep their values.
   void skipOverflows(FuncOp main, nn::Signature& signature,
                      nn::MathBuilder& math) {
     mlir::Operation* terminator = main.front().getTerminator();
@@ -294,7 +294,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     return addReducedState(signature, trained, state, type.clone(shape));
   }
 
-  // By itself, as it is what devices may exchange.
+  // Uses a function of its own, so that devices can exchange the momentum.
   Value updateMomentum(FuncOp main, nn::Signature& signature,
                        const Trained& trained, Value old) {
     const SmallVector<Value> operands = {old, trained.gradient};

@@ -1,5 +1,4 @@
-// The loss and what else a training step returns of a forward pass; see
-// passes.td.
+// Adds the loss and batch statistics to the results; see passes.td.
 #include "compiler/autodiff/batch_statistics.h"
 #include "compiler/autodiff/microbatches.h"
 #include "compiler/autodiff/passes.h"
@@ -93,7 +92,7 @@ class AttachLoss : public impl::AttachLossPassBase<AttachLoss> {
            failure();
   }
 
-  // The mean over positions whose target counts.
+  // Returns the mean over positions whose target counts.
   FailureOr<Value> crossEntropy(FuncOp main, nn::MathBuilder& math, Value y) {
     auto type = llvm::cast<RankedTensorType>(y.getType());
     if (type.getRank() < 1)
@@ -127,7 +126,7 @@ class AttachLoss : public impl::AttachLossPassBase<AttachLoss> {
     return math.divide(sum(math, losses), count);
   }
 
-  // How many are not `ignore_index`, as i64: no precision rounds it.
+  // Counts targets other than `ignore_index` in i64, which no precision rounds.
   Value countTargets(nn::MathBuilder& math, Value targets) {
     const RankedTensorType type = nn::MathBuilder::typeOf(targets);
     return sum(math, math.select(
@@ -136,8 +135,8 @@ class AttachLoss : public impl::AttachLossPassBase<AttachLoss> {
                          math.constantInt(type, 1), math.constantInt(type, 0)));
   }
 
-  // A function of its own: counts are needed before the gradients of any
-  // microbatch.
+  // Uses a function of its own, because the counts are needed before the
+  // gradients of any microbatch.
   Value countInFunction(FuncOp main, mlir::OpBuilder& builder, Value targets) {
     FuncOp function =
         FuncOp::create(main.getLoc(), "count_targets",
@@ -174,7 +173,7 @@ class AttachLoss : public impl::AttachLossPassBase<AttachLoss> {
     return dims.empty() ? x : math.reduce(nn::ReduceKind::sum, x, dims);
   }
 
-  // After the other inputs, which come before parameters.
+  // Inserts after the other inputs, which come before parameters.
   static Value addInput(FuncOp main, llvm::StringRef name,
                         RankedTensorType type) {
     unsigned index = 0;
@@ -212,8 +211,7 @@ class AttachLoss : public impl::AttachLossPassBase<AttachLoss> {
     main.front().getTerminator()->insertOperands(index, value);
   }
 
-  Value
-      count_;  // of the targets that count; null unless there are microbatches
+  Value count_;  // number of counted targets; null with one microbatch
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A function's statistics are found from the inside out: those of its batch
-// norms, and those that the functions it calls return for what it gives them.
+// Finds a function's statistics from the inside out: first its own batch norms,
+// then the statistics that called functions return.
 #include "compiler/autodiff/batch_statistics.h"
 
 #include "dialects/nn/dialect.h"
@@ -18,12 +18,12 @@ using mlir::Value;
 using mlir::func::CallOp;
 using mlir::func::FuncOp;
 
-// A value that an argument is to have after the step.
+// An argument and its value after the step.
 struct Update {
   unsigned argument;
   Value value;
 };
-// The same of a function that returns it.
+// An argument and the result that returns its new value.
 struct Returned {
   unsigned argument, result;
 };
@@ -86,7 +86,7 @@ class Statistics {
     return success();
   }
 
-  // A function is changed at its first call alone.
+  // A function is changed only at its first call.
   FailureOr<SmallVector<Returned>> returnedBy(FuncOp function) {
     auto known = returned_.find(function);
     if (known != returned_.end()) return known->second;

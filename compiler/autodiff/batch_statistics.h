@@ -1,4 +1,4 @@
-// Running statistics of batch norms as values that a training step returns.
+// Returns the running statistics of batch norms from a training step.
 #ifndef PARTITA_COMPILER_AUTODIFF_BATCH_STATISTICS_H_
 #define PARTITA_COMPILER_AUTODIFF_BATCH_STATISTICS_H_
 
@@ -7,10 +7,10 @@
 
 namespace partita::autodiff {
 
-// For each statistic of a batch norm in training mode, in `main` or in a
-// function that it calls, adds a result to `main` with nn.updates, the name of
-// the argument that holds it. Functions in between return it too. Fails, after
-// a diagnostic, where a statistic is no stored tensor.
+// Adds a result to `main` for each statistic of a batch norm in training mode,
+// in `main` or in a function that it calls. nn.updates on the result names the
+// argument that holds the statistic. Functions in between return it too. Fails
+// with a diagnostic if a statistic is not a stored tensor.
 mlir::LogicalResult returnStatistics(mlir::func::FuncOp main);
 
 }  // namespace partita::autodiff

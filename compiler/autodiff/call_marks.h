@@ -1,26 +1,25 @@
-// Marks on the calls of @main: what of a step a call is. A pipeline sorts calls
-// by them.
+// Marks on the calls of @main that give a call's place in a training step.
+// Pipelines sort calls by them.
 #ifndef PARTITA_COMPILER_AUTODIFF_CALL_MARKS_H_
 #define PARTITA_COMPILER_AUTODIFF_CALL_MARKS_H_
 
 namespace partita::autodiff {
 
-// An integer: the stage of the pipeline that an operation of @main belongs to.
-// Set before gradients are there; they belong to the stages of what they are
-// gradients of.
+// Integer: the pipeline stage of an operation of @main. Set before gradients
+// exist; gradients belong to the stages of their values.
 inline constexpr char kStageAttr[] = "nn.stage";
 
-// An integer, where a step has several: the microbatch.
+// Integer: the microbatch, if a step has several.
 inline constexpr char kMicrobatchAttr[] = "nn.microbatch";
 
-// On calls that compute gradients: a unit where they compute all, else which: a
-// string, one of the two below.
+// On calls that compute gradients: a unit attribute if they compute all, else
+// one of the two strings below.
 inline constexpr char kBackwardAttr[] = "nn.backward";
 
-// What other calls that compute gradients are waiting for.
+// Gradients that other backward calls wait for.
 inline constexpr char kInputGradients[] = "input";
 
-// What none of them needs.
+// Gradients that no backward call needs.
 inline constexpr char kWeightGradients[] = "weight";
 
 }  // namespace partita::autodiff

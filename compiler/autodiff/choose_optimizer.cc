@@ -1,4 +1,4 @@
-// Names and hyperparameters as users give them.
+// Checks and converts the names and hyperparameters of the options.
 #include "compiler/autodiff/choose_optimizer.h"
 
 #include "compiler/autodiff/loss_scale.h"
@@ -12,7 +12,7 @@ using mlir::FailureOr;
 using mlir::LogicalResult;
 using mlir::success;
 
-// What needs whole gradients cannot be had where only momenta are exchanged.
+// Refuses options that need whole gradients if only momenta are exchanged.
 LogicalResult checkOneBit(mlir::ModuleOp module,
                           const AppendOptimizerPassOptions& options,
                           OptimizerKind kind) {
@@ -29,13 +29,13 @@ LogicalResult checkOneBit(mlir::ModuleOp module,
   if (options.clip_norm > 0)
     return module.emitError("expected no --clip-norm with --train ")
            << name
-           << ": the norm is that of whole gradients, and momenta are "
-              "exchanged in their place";
+           << ": the norm needs whole gradients, but devices exchange momenta "
+              "instead";
   if (LossScale::find(module.lookupSymbol<mlir::func::FuncOp>("main")))
     return module.emitError("expected --precision f32 or bf16 with --train ")
            << name
-           << ", found f16: whether a gradient overflows is seen in whole "
-              "gradients, and momenta are exchanged in their place";
+           << ", found f16: its loss scale needs whole gradients, but devices "
+              "exchange momenta instead";
   return success();
 }
 

@@ -1,4 +1,4 @@
-// Which optimizer options name.
+// Builds an optimizer from the pass's options.
 #ifndef PARTITA_COMPILER_AUTODIFF_CHOOSE_OPTIMIZER_H_
 #define PARTITA_COMPILER_AUTODIFF_CHOOSE_OPTIMIZER_H_
 
@@ -8,8 +8,8 @@
 
 namespace partita::autodiff {
 
-// Fails with a diagnostic where there is none of that name, or options that do
-// not go together.
+// Fails with a diagnostic if the name is unknown or the options do not fit
+// together.
 mlir::FailureOr<Optimizer> chooseOptimizer(
     mlir::ModuleOp module, const AppendOptimizerPassOptions& options);
 

@@ -1,5 +1,5 @@
-// Gradients of @main; see passes.td. Its body is reversed in place, functions
-// in pairs.
+// Adds gradients to @main; see passes.td. The body of @main is reversed in
+// place; other functions become pairs.
 #include "compiler/autodiff/function_gradients.h"
 #include "compiler/autodiff/glob_list.h"
 #include "compiler/autodiff/join_padded.h"
@@ -64,7 +64,7 @@ class Differentiate : public impl::DifferentiatePassBase<Differentiate> {
     mlir::OpBuilder builder(terminator);
     nn::MathBuilder math(builder, main.getLoc());
     Value loss_value = terminator->getOperand(*loss);
-    if (scaled_) {  // nobody else wants it
+    if (scaled_) {  // only differentiation uses it
       terminator->eraseOperand(*loss);
       (void)main.eraseResult(*loss);
     }
@@ -155,7 +155,7 @@ class Differentiate : public impl::DifferentiatePassBase<Differentiate> {
   }
 
   SmallVector<unsigned> trained_;  // arguments of main
-  bool scaled_ = false;            // whether the loss is the scaled one
+  bool scaled_ = false;            // the loss is the scaled one
 };
 
 }  // namespace

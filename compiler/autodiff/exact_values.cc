@@ -1,5 +1,5 @@
-// Two searches that repeat until nothing changes: which results of functions
-// are statistics, and which arguments are not exact at some call.
+// Runs two searches to a fixed point: for function results that are statistics,
+// and for arguments that are not exact at some call.
 #include "compiler/autodiff/exact_values.h"
 
 #include "dialects/nn/dialect.h"
@@ -46,7 +46,7 @@ bool ExactValues::isStatistic(Value value) const {
   if (llvm::isa<nn::BatchNormOp>(found.getOwner()))
     return found.getResultNumber() > 0;
   auto call = llvm::dyn_cast<CallOp>(found.getOwner());
-  return call && result(call.getCallee(), found.getResultNumber());
+  return call && containsResult(call.getCallee(), found.getResultNumber());
 }
 
 void ExactValues::findStatistics(FuncOp function) {
@@ -60,9 +60,9 @@ void ExactValues::findStatistics(FuncOp function) {
 void ExactValues::findArguments(FuncOp function) {
   const bool is_main = function.getName() == "main";
   for (mlir::BlockArgument value : function.getArguments()) {
-    const bool exact = is_main
-                           ? isExactInput(function, value)
-                           : argument(function.getName(), value.getArgNumber());
+    const bool exact =
+        is_main ? isExactInput(function, value)
+                : containsArgument(function.getName(), value.getArgNumber());
     if (exact)
       values_.insert(value);
     else

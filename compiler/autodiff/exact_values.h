@@ -1,6 +1,6 @@
-// Which values of a model stay in f32 whatever its precision: those that follow
-// from positions, integers, constants and buffers alone (angles of rotary
-// embeddings, masks), and the running statistics of batch norms.
+// Finds the values of a model that stay in f32 in any precision: values
+// computed from positions, integers, constants and buffers alone (angles of
+// rotary embeddings, masks), and the running statistics of batch norms.
 #ifndef PARTITA_COMPILER_AUTODIFF_EXACT_VALUES_H_
 #define PARTITA_COMPILER_AUTODIFF_EXACT_VALUES_H_
 
@@ -14,20 +14,20 @@
 
 namespace partita::autodiff {
 
-// Of a module, whose values and functions stay the same ones as long as this is
-// used; their types may change. Layers are seen from all of their calls.
+// Values and functions of the module must not be replaced while this is in use;
+// types may change. A layer is exact only if it is so at all of its calls.
 class ExactValues {
  public:
   explicit ExactValues(mlir::ModuleOp module);
 
   bool contains(mlir::Value value) const { return values_.contains(value); }
-  // Whether all results of an operation are; true where it has none.
+  // True if all results of an operation are exact, or if it has none.
   bool containsResults(mlir::Operation* op) const;
-  // Whether an argument or a result of a function is.
-  bool argument(llvm::StringRef function, unsigned index) const {
+  // True if this argument or result of a function is exact.
+  bool containsArgument(llvm::StringRef function, unsigned index) const {
     return !inexact_arguments_.count({function.str(), index});
   }
-  bool result(llvm::StringRef function, unsigned index) const {
+  bool containsResult(llvm::StringRef function, unsigned index) const {
     return statistics_.count({function.str(), index}) > 0;
   }
 

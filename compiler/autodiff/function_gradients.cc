@@ -1,6 +1,6 @@
-// A function and its gradient are built in one body first, which is then cut in
-// two: what the second half needs of the first is an argument, is saved, or is
-// computed again just before it is used.
+// Builds a function and its gradient in one body first, and then splits it in
+// two. A value that the second half needs from the first is an argument, is
+// saved, or is recomputed just before its use.
 #include "compiler/autodiff/function_gradients.h"
 
 #include "compiler/autodiff/call_marks.h"
@@ -26,7 +26,7 @@ bool isFree(Operation* op) {
                    nn::IotaOp>(op);
 }
 
-// Whether a backward function computes the operation again.
+// True if the backward function recomputes the operation.
 bool isRecomputed(Operation* op, Recompute recompute) {
   if (auto own = op->getAttrOfType<mlir::StringAttr>(kRecomputeAttr))
     recompute = recomputeOf(own.getValue()).value_or(recompute);
@@ -38,8 +38,7 @@ bool isRecomputed(Operation* op, Recompute recompute) {
                    nn::LayerNormOp, nn::RmsNormOp, nn::SoftmaxOp>(op);
 }
 
-// Cuts a body, of which `backward` are the operations of the second half, in
-// two.
+// Splits a body in two; `backward` are the operations of the second half.
 class Cut {
  public:
   Cut(FuncOp joint, llvm::ArrayRef<Operation*> backward, Recompute recompute)
@@ -47,17 +46,17 @@ class Cut {
     is_backward_.insert(backward.begin(), backward.end());
   }
 
-  // What the second half is given: arguments of the body, and values to save.
+  // Inputs of the second half: arguments of the body, and values to save.
   llvm::SetVector<Value> arguments, saved;
 
-  // Of the operations of the second half and of `returned`.
+  // Finds the inputs that the second half and `returned` need.
   void findNeeds(llvm::ArrayRef<Value> returned) {
     for (Operation* op : backward_)
       for (Value operand : op->getOperands()) need(operand);
     for (Value value : returned) need(value);
   }
 
-  // Copies the second half to `body`; `mapping` knows what it is given.
+  // Copies the second half to `body`; `mapping` contains its inputs.
   void copy(mlir::OpBuilder& body, mlir::IRMapping& mapping,
             llvm::ArrayRef<Value> returned) {
     for (Operation* op : backward_) {
@@ -80,7 +79,8 @@ class Cut {
       saved.insert(value);
   }
 
-  // In an order of their own: recursion would be as deep as the function long.
+  // Uses an explicit stack, since recursion could be as deep as the function is
+  // long.
   void provide(mlir::OpBuilder& body, mlir::IRMapping& mapping, Value value) {
     SmallVector<Value> open = {value};
     while (!open.empty()) {
@@ -103,7 +103,7 @@ class Cut {
   llvm::DenseSet<Value> needed_;
 };
 
-// The function's type with its results followed by more.
+// Appends results to the function.
 void appendResults(FuncOp function, mlir::ValueRange more) {
   Operation* terminator = function.front().getTerminator();
   terminator->insertOperands(terminator->getNumOperands(), more);
@@ -137,11 +137,12 @@ FailureOr<FunctionGradients::Pair> FunctionGradients::make(
   if (mlir::failed(decomposeForGradients(block, wanted_values)))
     return forward.erase(), failure();
   mlir::OpBuilder builder(terminator);
-  // Calls before it may be replaced while gradients are built behind it.
+  // Marks the border: calls before it may be replaced while gradients are built
+  // after it.
   Operation* border =
       mlir::arith::ConstantOp::create(builder, loc, builder.getBoolAttr(false));
 
-  // Both halves in one body, the gradients of results being more arguments.
+  // Both halves share one body; gradients of results are extra arguments.
   ValueMap gradients;
   for (auto [value, present] :
        llvm::zip_equal(terminator->getOperands(), results)) {

@@ -1,5 +1,5 @@
-// The gradient of a function as two functions: one that also returns what the
-// other needs of it.
+// Builds the gradient of a function as two functions: forward and backward. The
+// forward function also returns the values that backward needs.
 #ifndef PARTITA_COMPILER_AUTODIFF_FUNCTION_GRADIENTS_H_
 #define PARTITA_COMPILER_AUTODIFF_FUNCTION_GRADIENTS_H_
 
@@ -13,23 +13,23 @@
 
 namespace partita::autodiff {
 
-// Makes and remembers the functions, one pair for each way in which a function
-// is called. Operations with a policy of their own follow it, others
-// `recompute`.
+// Builds and caches the functions, one pair per combination of function,
+// results with gradients and wanted arguments. An operation with a recompute
+// policy of its own follows it; others follow `recompute`.
 class FunctionGradients {
  public:
   FunctionGradients(mlir::ModuleOp module, Recompute recompute)
       : module_(module), symbols_(module), recompute_(recompute) {}
 
-  // As DifferentiateCall: puts a call of the forward function in place of
-  // `call` and one of the backward function at the builder.
+  // Implements DifferentiateCall: replaces `call` by a call of the forward
+  // function, and inserts a call of the backward function at the builder.
   mlir::FailureOr<llvm::SmallVector<mlir::Value>> differentiate(
       mlir::OpBuilder& builder, mlir::func::CallOp call,
       llvm::ArrayRef<mlir::Value> results, llvm::ArrayRef<bool> wanted);
 
  private:
-  // backward(kept arguments, saved values, gradients of results) gives the
-  // gradients of `given` arguments.
+  // backward(kept arguments, saved values, gradients of results) returns the
+  // gradients of the arguments `given`.
   struct Pair {
     mlir::func::FuncOp forward, backward;
     llvm::SmallVector<unsigned> kept;   // arguments

@@ -1,4 +1,4 @@
-// Names chosen by patterns.
+// Selects names by patterns.
 #ifndef PARTITA_COMPILER_AUTODIFF_GLOB_LIST_H_
 #define PARTITA_COMPILER_AUTODIFF_GLOB_LIST_H_
 
@@ -10,8 +10,8 @@
 
 namespace partita::autodiff {
 
-// Patterns separated by ';', as llvm::GlobPattern reads them: *, ?, [a-z],
-// {a,b}. A pattern that cannot be read matches nothing.
+// Patterns separated by ';', in the syntax of llvm::GlobPattern: *, ?, [a-z],
+// {a,b}. A malformed pattern matches nothing.
 class GlobList {
  public:
   explicit GlobList(llvm::StringRef text) {
@@ -35,7 +35,7 @@ class GlobList {
   llvm::SmallVector<llvm::GlobPattern> patterns_;
 };
 
-// The first pattern of a list that none of the names matches; empty: each
+// Returns the first pattern of a list that matches no name; empty if each
 // matches one.
 inline std::string firstUnmatched(llvm::StringRef text,
                                   llvm::ArrayRef<llvm::StringRef> names) {

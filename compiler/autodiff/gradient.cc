@@ -1,4 +1,4 @@
-// Registration of all gradients.
+// Registers all gradients.
 #include "compiler/autodiff/gradient.h"
 
 #include "compiler/autodiff/gradient.cc.inc"

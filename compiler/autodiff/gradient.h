@@ -1,4 +1,4 @@
-// What an operation's gradient is built from.
+// The context in which an operation's gradient is built.
 #ifndef PARTITA_COMPILER_AUTODIFF_GRADIENT_H_
 #define PARTITA_COMPILER_AUTODIFF_GRADIENT_H_
 
@@ -9,13 +9,13 @@
 
 namespace partita::autodiff {
 
-// The gradient of one operation while it is built. The operation's operands and
-// results may be used as they are: what of them is kept from the forward pass,
-// and what is computed again, is decided later.
+// The gradient of one operation under construction. It may use the operation's
+// operands and results directly. Later steps decide which of them are saved
+// from the forward pass and which are recomputed.
 class Gradient {
  public:
-  // `results`: the gradient of each result, of the result's type; null where
-  // none flows. `wanted`: which operands' gradients are asked for.
+  // `results`: the gradient of each result, of the result's type; null if none
+  // flows. `wanted`: the operands whose gradients are needed.
   Gradient(mlir::OpBuilder& builder, mlir::Operation* op,
            llvm::ArrayRef<mlir::Value> results, llvm::ArrayRef<bool> wanted)
       : math(builder, op->getLoc()),
@@ -29,12 +29,13 @@ class Gradient {
   mlir::Location loc() const { return op_->getLoc(); }
   mlir::Value operand(unsigned i) const { return op_->getOperand(i); }
   mlir::Value result(unsigned i = 0) const { return op_->getResult(i); }
-  // Of result i; null where none flows (where the operation has one result it
-  // is never null).
+  // Returns the gradient of result i; null if none flows. Never null if the
+  // operation has a single result.
   mlir::Value ofResult(unsigned i = 0) const { return results_[i]; }
   bool wants(unsigned i) const { return wanted_[i]; }
 
-  // Operand i's gradient, of its type, wanted, and not given before.
+  // Sets the gradient of operand i, in its type. Operand i must be wanted and
+  // have no gradient yet.
   void add(unsigned i, mlir::Value gradient) { operands_[i] = gradient; }
   llvm::ArrayRef<mlir::Value> operands() const { return operands_; }
 
@@ -48,8 +49,8 @@ class Gradient {
   llvm::SmallVector<mlir::Value> operands_;
 };
 
-// Attaches the gradients of nn's, arith's and math's operations. An operation
-// of floats without one cannot be differentiated.
+// Attaches the gradients of operations of nn, arith and math. A float operation
+// without one cannot be differentiated.
 void registerGradients(mlir::DialectRegistry& registry);
 
 }  // namespace partita::autodiff

@@ -1,4 +1,4 @@
-// How gradients flow backwards through an operation.
+// The interface that builds the gradient of an operation.
 #ifndef PARTITA_COMPILER_AUTODIFF_GRADIENT_TD
 #define PARTITA_COMPILER_AUTODIFF_GRADIENT_TD
 
@@ -7,16 +7,16 @@ include "mlir/IR/OpBase.td"
 def GradientOpInterface : OpInterface<"GradientOpInterface"> {
   let cppNamespace = "::partita::autodiff";
   let description = [{
-    The gradient of a differentiable operation. Attached from outside (external
-    models), as `arith` and `math` are not ours; written with operations of nn,
-    arith and math, so that dividing and code generation need to know nothing of
-    training.
+    Builds the gradient of a differentiable operation. Implementations are
+    external models, because `arith` and `math` belong to MLIR. Gradients consist
+    of operations of nn, arith and math, so that partitioning and code generation
+    need no support for training.
   }];
   let methods = [
     InterfaceMethod<[{
-        Builds, at the gradient's builder, what each wanted operand gets of the
-        results' gradients, and hands it over by `gradient.add`. An operand that
-        gets nothing has a gradient of zero. Fails after a diagnostic where the
+        Builds the gradient of each wanted operand from the results' gradients,
+        at the gradient's builder, and passes it to `gradient.add`. An operand
+        without such a call has a zero gradient. Fails with a diagnostic if the
         operation has no gradient with these attributes.
       }],
       "::mlir::LogicalResult", "buildGradient",

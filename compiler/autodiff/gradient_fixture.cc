@@ -51,7 +51,7 @@ std::ostream& operator<<(std::ostream& out, const Case& test) {
 Case narrowed(Case test) {
   for (std::string& type : test.arguments) replaceAll(type, "f64", "bf16");
   for (std::string& type : test.results) replaceAll(type, "f64", "bf16");
-  // Attributes that are f64 whatever the tensors are stay.
+  // Attributes of type f64 keep their type.
   replaceAll(test.body, "xf64", "xbf16");
   replaceAll(test.body, "<f64", "<bf16");
   return test;

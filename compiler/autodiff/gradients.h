@@ -1,4 +1,4 @@
-// The groups of gradients, one file each.
+// Registers gradients, one group per file.
 #ifndef PARTITA_COMPILER_AUTODIFF_GRADIENTS_H_
 #define PARTITA_COMPILER_AUTODIFF_GRADIENTS_H_
 

@@ -1,5 +1,5 @@
-// Gradients of what a model says about its division: values pass as they are,
-// and lie on their way back as on their way there.
+// Gradients of annotations. Values pass unchanged, and gradients get the
+// annotation of their value.
 #include "compiler/autodiff/gradient.h"
 #include "compiler/autodiff/gradients.h"
 #include "dialects/dist/dialect.h"

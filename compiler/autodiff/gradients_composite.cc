@@ -1,5 +1,5 @@
-// Gradients of composites, in closed form. Statistics are computed again from
-// the operands, and all in f32 for 16-bit floats, as the operations do.
+// Gradients of composites, in closed form. Statistics are recomputed from the
+// operands; 16-bit floats are computed in f32, as in the operations.
 #include "compiler/autodiff/gradient.h"
 #include "compiler/autodiff/gradients.h"
 #include "compiler/autodiff/term.h"
@@ -24,18 +24,18 @@ Dims dimsBetween(int64_t first, int64_t end) {
   return llvm::to_vector(llvm::seq(first, end));
 }
 
-// Formulas on one operation's values.
+// Builds formulas on one operation's values.
 class Composite {
  public:
   explicit Composite(Gradient& gradient) : gradient_(gradient) {}
 
-  // In f32 at least.
+  // Widens a value to at least f32.
   Term term(Value value) {
     return Term(gradient_.builder(), gradient_.loc(),
                 gradient_.math.widen(value));
   }
   Term g() { return term(gradient_.ofResult()); }
-  // Of the operand's type again.
+  // Adds a gradient, narrowed to the operand's type.
   void add(unsigned i, Term x) {
     gradient_.add(i, gradient_.math.narrow(
                          x.value(), MathBuilder::typeOf(gradient_.operand(i))));
@@ -50,7 +50,7 @@ class Composite {
     for (int64_t dim : dims) count *= x.type().getDimSize(dim);
     return sum(x, dims) / count;
   }
-  // Repeats what was reduced along `dims` of `like`.
+  // Broadcasts a reduced Term along `dims` of `like`.
   Term spread(Term reduced, Term like, ArrayRef<int64_t> dims) {
     return like.with(
         gradient_.math.spread(reduced.value(), like.value(), dims));
@@ -79,9 +79,8 @@ struct Softmax : GradientOpInterface::ExternalModel<Softmax, nn::SoftmaxOp> {
   }
 };
 
-// g * (softmax - target distribution), and 0 at positions that are ignored. The
-// target stands in a comparison and not in an index, so that classes may be
-// divided.
+// g * (softmax - target distribution), and 0 at ignored positions. The target
+// is compared instead of used as an index, so that classes can be divided.
 struct CrossEntropy
     : GradientOpInterface::ExternalModel<CrossEntropy, nn::CrossEntropyOp> {
   LogicalResult buildGradient(mlir::Operation* op, Gradient& gradient) const {
@@ -105,7 +104,7 @@ struct CrossEntropy
         b.compare(arith::CmpIPredicate::eq, targets,
                   b.constantInt(b.typeOf(targets), ignoredIndex(loss))));
     Term g = ignored.choose(0, c.g());
-    // The loss is of f32, the logits may be wider.
+    // The loss is f32; the logits may be wider.
     if (g.type().getElementType() != y.type().getElementType())
       g = g.with(arith::ExtFOp::create(
           gradient.builder(), gradient.loc(),
@@ -119,8 +118,8 @@ struct CrossEntropy
     return static_cast<int64_t>(loss.getIgnoreIndex());
   }
 
-  // Whether each class is its position's target. Classes are counted in i64,
-  // which the targets' type may be too narrow for.
+  // True where a class is its position's target. Classes are compared in i64,
+  // because the targets' type may be too narrow.
   static Condition isTarget(Gradient& gradient, nn::CrossEntropyOp loss,
                             int64_t axis) {
     MathBuilder& b = gradient.math;
@@ -146,11 +145,12 @@ struct CrossEntropy
 // Normalisation
 //===----------------------------------------------------------------------===//
 
-// nn.layer_norm and nn.rms_norm: operand 0 is x, and then come those of scale
-// and bias that are present. `dims` are normalised, with statistics of x over
-// them; the vectors have these dimensions. With n the normalised x and s the
-// gradient times scale, x gets rstd * (s - mean(s) - n * mean(s * n)); the term
-// mean(s) is the mean's, which rms_norm does not take off.
+// Gradients of nn.layer_norm and nn.rms_norm. Operand 0 is x, followed by scale
+// and bias if present. Dimensions from `axis` on are normalised, with
+// statistics of x over them; scale and bias have these dimensions. Let n be the
+// normalised x and s the gradient times scale. The gradient of x is rstd * (s -
+// mean(s) - n * mean(s * n)). The term mean(s) comes from subtracting the mean,
+// which rms_norm does not do.
 void addNormGradients(Gradient& gradient, Value scale, Value bias, int64_t axis,
                       double epsilon, bool centers) {
   Composite c(gradient);
@@ -194,8 +194,8 @@ struct RmsNorm : GradientOpInterface::ExternalModel<RmsNorm, nn::RmsNormOp> {
   }
 };
 
-// With `training` the statistics are the batch's and depend on x, as in
-// nn.layer_norm; the running statistics take no part in the loss.
+// In training mode the statistics are the batch's and depend on x, as in
+// nn.layer_norm. The running statistics do not affect the loss.
 struct BatchNorm
     : GradientOpInterface::ExternalModel<BatchNorm, nn::BatchNormOp> {
   LogicalResult buildGradient(mlir::Operation* op, Gradient& gradient) const {

@@ -19,13 +19,13 @@ using nn::ReduceKind;
 // nn.dot_general
 //===----------------------------------------------------------------------===//
 
-// One operand of a contraction, with where its dimensions stand in the result.
+// One operand of a contraction, and the places of its dimensions in the result.
 struct Side {
   Value value;
   ArrayRef<int64_t> batch;
   ArrayRef<int64_t> contract;
-  SmallVector<int64_t> free;            // its other dimensions, ascending
-  SmallVector<int64_t> free_of_result;  // where those stand in the result
+  SmallVector<int64_t> free;            // other dimensions, ascending
+  SmallVector<int64_t> free_of_result;  // their places in the result
 };
 
 SmallVector<int64_t> freeDims(Value x, ArrayRef<int64_t> batch,
@@ -38,9 +38,9 @@ SmallVector<int64_t> freeDims(Value x, ArrayRef<int64_t> batch,
   return free;
 }
 
-// The gradient of `mine`: the contraction of the result's gradient with the
-// `other` operand over the other's free dimensions. Of the two orders of
-// operands the one is taken whose result needs no transpose, if there is one.
+// Computes the gradient of `mine`: contracts the result's gradient with `other`
+// over the free dimensions of `other`. Chooses an operand order whose result
+// needs no transpose, if there is one.
 Value contractBack(Gradient& gradient, const Side& mine, const Side& other) {
   // Batch dimensions in mine's order, and their places in the result.
   SmallVector<int64_t> batch_order =
@@ -53,7 +53,7 @@ Value contractBack(Gradient& gradient, const Side& mine, const Side& other) {
     mine_batch.push_back(mine.batch[i]);
     other_batch.push_back(other.batch[i]);
   }
-  // Mine's contracted dimensions, in the order in which they stand in other.
+  // Contracted dimensions of mine, in the order of other.
   SmallVector<std::pair<int64_t, int64_t>> pairs;
   for (auto [theirs, ours] : llvm::zip_equal(other.contract, mine.contract))
     pairs.emplace_back(theirs, ours);
@@ -61,7 +61,7 @@ Value contractBack(Gradient& gradient, const Side& mine, const Side& other) {
   SmallVector<int64_t> contracted;
   for (auto [theirs, ours] : pairs) contracted.push_back(ours);
 
-  // Which of mine's dimensions each dimension of the contraction is.
+  // Returns the dimensions of mine in the order of the contraction's result.
   const auto layout = [&](bool gradient_first) {
     SmallVector<int64_t> dims = mine_batch;
     llvm::append_range(dims, gradient_first ? mine.free : contracted);
@@ -136,14 +136,14 @@ struct Reduce : GradientOpInterface::ExternalModel<Reduce, nn::ReduceOp> {
     return x.with(x.math().spread(x.value(), like.value(), dims));
   }
 
-  // Equals share evenly.
+  // Equal extremes share the gradient evenly.
   static Term ofExtreme(Term x, Term y, Term g, ArrayRef<int64_t> dims) {
     const Term hits = (x == spread(y, x, dims)).choose(1, x.constant(0));
     return hits * spread(g / sum(hits, dims), x, dims);
   }
 
-  // The product of the others: of all / x, where none is zero; where one is, it
-  // alone gets anything; where two are, none does.
+  // Product of the other elements: the total / x if no element is zero. If
+  // exactly one is zero, only it gets a gradient; if two are, none does.
   static Term ofProduct(Term x, Term g, ArrayRef<int64_t> dims) {
     const Condition is_zero = x == 0.0;
     const Term others = is_zero.choose(1, x);

@@ -1,7 +1,6 @@
-// Gradients of arith and math operations: a list of operations with what each
-// operand gets, written as formulas. 16-bit floats are computed in f32 and
-// rounded once. Where an operation has no derivative (a tie, a kink), the
-// choice is PyTorch's.
+// Gradients of arith and math operations, as formulas per operand. 16-bit
+// floats are computed in f32 and rounded once. At ties and kinks, where no
+// derivative exists, the choice is PyTorch's.
 #include <cmath>
 #include <optional>
 
@@ -28,8 +27,8 @@ constexpr double kLn10 = 2.302585092994046;
 // The shape of a rule
 //===----------------------------------------------------------------------===//
 
-// What a rule may ask for: g, the result's gradient; x(i), the operands; y, the
-// result; all in f32 at least.
+// Inputs of a rule: g, the result's gradient; x(i), the operands; y, the
+// result. All are at least f32.
 class Terms {
  public:
   explicit Terms(Gradient& gradient) : gradient_(gradient) {}
@@ -37,7 +36,7 @@ class Terms {
   Term g() { return term(gradient_.ofResult()); }
   Term x(unsigned i = 0) { return term(gradient_.operand(i)); }
   Term y() { return term(gradient_.result()); }
-  // The one value that all elements of operand i have, if that is known.
+  // Returns the splat value of operand i if it is a constant splat.
   std::optional<double> splat(unsigned i) {
     mlir::DenseFPElementsAttr values;
     if (!mlir::matchPattern(gradient_.operand(i), mlir::m_Constant(&values)) ||
@@ -63,10 +62,10 @@ class Terms {
 using Rule = Term (*)(Terms&);
 
 // No gradient flows to this operand: it is an integer, or the result is
-// constant between steps.
+// piecewise constant.
 constexpr Rule kNone = nullptr;
 
-// Gives `Op` the gradients `rules`, one for each operand.
+// Registers `rules` as gradients of `Op`, one per operand.
 template <typename Op, Rule... rules>
 struct Model : GradientOpInterface::ExternalModel<Model<Op, rules...>, Op> {
   LogicalResult buildGradient(mlir::Operation* op, Gradient& gradient) const {
@@ -81,7 +80,7 @@ struct Model : GradientOpInterface::ExternalModel<Model<Op, rules...>, Op> {
   }
 
  private:
-  // To a type of the same shape.
+  // Converts to a type of the same shape.
   static Value convert(Gradient& gradient, Value x, mlir::Type type) {
     if (x.getType() == type) return x;
     if (auto widened = x.getDefiningOp<arith::ExtFOp>();
@@ -110,8 +109,8 @@ Term modulus(Terms& t) {
   return -(t.g() * (t.x(0) / t.x(1)).apply<math::TruncOp>());
 }
 
-// Half to each of two equals; all to one that is NaN, as the result is. What
-// meets a constant zero is a rectifier, whose slope at zero is zero.
+// Equal operands share the gradient; a NaN operand gets all of it, as it is the
+// result. With a constant zero this is a rectifier, whose slope at zero is 0.
 template <unsigned i>
 Term greater(Terms& t) {
   if (t.splat(1 - i) == 0) return (t.x(i) <= 0.0).choose(0, t.g());
@@ -124,7 +123,7 @@ Term less(Terms& t) {
   const Term shared = (t.x(i) == t.x(1 - i)).choose(t.g() * 0.5, t.g());
   return (t.x(i) > t.x(1 - i)).choose(0, shared);
 }
-// maxnumf and minnumf: a NaN gives way to a number.
+// maxnumf and minnumf prefer a number over a NaN.
 Condition isNumber(Term x) { return {arith::CmpFPredicate::ORD, x, x}; }
 template <unsigned i, Term (*rule)(Terms&)>
 Term unlessNan(Terms& t) {
@@ -240,7 +239,7 @@ void attachUnaries(mlir::MLIRContext& c) {
 // math, several operands
 //===----------------------------------------------------------------------===//
 
-// At the origin the gradient is zero.
+// The gradient at the origin is zero.
 Term overSquares(Terms& t, Term numerator) {
   const Term squares = t.x(0) * t.x(0) + t.x(1) * t.x(1);
   return (squares == 0.0).choose(0, t.g() * numerator / squares);
@@ -252,7 +251,7 @@ Term copySignLhs(Terms& t) {
   return (t.x(0) == 0.0).choose(0, t.g() * (t.y() / t.x(0)));
 }
 
-// n x^(n-1), and 0 where n is 0, whatever x is.
+// n x^(n-1), and 0 if n is 0, for any x.
 Term powBase(Terms& t) {
   if (const std::optional<double> n = t.splat(1)) {
     if (*n == 0) return t.g().constant(0);
@@ -264,14 +263,14 @@ Term powBase(Terms& t) {
   const Term slope = t.x(1) * pow(t.x(0), t.x(1) - 1);
   return (t.x(1) == 0.0).choose(0, t.g() * slope);
 }
-// y log x, and 0 where x and y are: its limit.
+// y log x; 0 if x and y are 0, which is the limit.
 Term powExponent(Terms& t) {
   const Term safe =
       (t.x(0) == 0.0).choose((t.x(1) >= 0.0).choose(1, t.x(0)), t.x(0));
   return t.g() * (t.y() * log(safe));
 }
 
-// The same with an integer exponent.
+// The same for an integer exponent.
 Term fpowiBase(Terms& t) {
   nn::MathBuilder& b = t.gradient().math;
   const Value n = t.gradient().operand(1);
@@ -282,8 +281,8 @@ Term fpowiBase(Terms& t) {
   return (factor == 0.0).choose(0, t.g() * (factor * power));
 }
 
-// x, low, high: at a bound x gets everything, and a bound what it holds back;
-// where the bounds cross, the result is the upper one.
+// Operands x, low, high. At a bound, x gets the gradient; beyond a bound, the
+// bound does. If low > high, the result is high.
 Term clampInput(Terms& t) {
   const Condition above = t.x(0) >= t.x(1), below = t.x(0) <= t.x(2);
   return above.choose(below.choose(t.g(), 0), 0);

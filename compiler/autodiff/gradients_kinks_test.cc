@@ -11,8 +11,8 @@ using nn::Tensor;
 
 class GradientsKinksTest : public GradientFixture {};
 
-// Where there is no derivative the choice is PyTorch 2.15's, from which the
-// answers are; the results' gradients are 1.
+// Expected values are from PyTorch 2.15 at points without a derivative. The
+// results' gradients are 1.
 struct Kink {
   std::string body;
   std::vector<std::vector<double>> arguments, gradients;

@@ -1,5 +1,5 @@
-// Gradients of operations that move elements: the same way back, adding what
-// came from one place.
+// Gradients of operations that move elements: the inverse move, which sums the
+// gradients of elements with one source.
 #include "compiler/autodiff/gradient.h"
 #include "compiler/autodiff/gradients.h"
 #include "llvm/ADT/STLExtras.h"
@@ -20,7 +20,7 @@ namespace arith = mlir::arith;
 
 using Sizes = SmallVector<int64_t>;
 
-// Data movement on the gradient's builder.
+// Builds data movement at the gradient's builder.
 class Mover {
  public:
   explicit Mover(Gradient& gradient)
@@ -35,7 +35,7 @@ class Mover {
                                type(x).clone(shape), x, starts, strides);
   }
 
-  // Zeros around x.
+  // Surrounds x with zeros.
   Value pad(Value x, ArrayRef<int64_t> low, ArrayRef<int64_t> high) {
     return pad(x, 0, low, high);
   }
@@ -55,7 +55,7 @@ class Mover {
                                    perm);
   }
 
-  // What nn.gather takes of `input`, as `like` says.
+  // Gathers from `input`, with the axes and batch dimensions of nn.gather.
   Value gather(Value input, Value indices, ArrayRef<int64_t> axes,
                int64_t batch_dims) {
     const RankedTensorType result =
@@ -90,7 +90,7 @@ struct Broadcast
     auto broadcast = mlir::cast<nn::BroadcastOp>(op);
     const RankedTensorType input = broadcast.getInput().getType(),
                            result = broadcast.getType();
-    // The dimensions along which elements were repeated.
+    // Dimensions along which elements were repeated.
     Sizes repeated;
     for (int64_t dim = 0; dim < result.getRank(); ++dim) {
       const auto* at = llvm::find(broadcast.getDims(), dim);
@@ -148,9 +148,9 @@ struct Concat : GradientOpInterface::ExternalModel<Concat, nn::ConcatOp> {
 // Slices and padding
 //===----------------------------------------------------------------------===//
 
-// Puts back what a slice took: the gradient is turned round where the stride is
-// negative, spread with zeros between its elements (as the first of groups of
-// `stride`), and surrounded by zeros.
+// Inverts a slice: reverses the gradient if the stride is negative, spreads it
+// with zeros between elements (each is the first of `stride` elements), and
+// surrounds it with zeros.
 struct Slice : GradientOpInterface::ExternalModel<Slice, nn::SliceOp> {
   LogicalResult buildGradient(mlir::Operation* op, Gradient& gradient) const {
     auto slice = mlir::cast<nn::SliceOp>(op);
@@ -173,7 +173,7 @@ struct Slice : GradientOpInterface::ExternalModel<Slice, nn::SliceOp> {
     Value g = mover.slice(gradient.ofResult(), result.getShape(), turn_starts,
                           turn_strides);
     g = spread(mover, g, strides);
-    // The zeros after the last element may reach over the end.
+    // Zeros after the last element may exceed the end.
     Sizes fitting(Mover::type(g).getShape()), high;
     for (int64_t dim = 0; dim < rank; ++dim) {
       const int64_t room = input.getDimSize(dim) - starts[dim];
@@ -233,7 +233,7 @@ struct Pad : GradientOpInterface::ExternalModel<Pad, nn::PadOp> {
   }
 
   // A run of padded elements along one dimension and the elements that they
-  // repeat, which stand in the same or the opposite order.
+  // repeat, in the same or the opposite order.
   struct Run {
     int64_t begin;
     int64_t size;
@@ -270,7 +270,7 @@ struct Pad : GradientOpInterface::ExternalModel<Pad, nn::PadOp> {
   }
 
   // Adds the padding of one dimension to the elements that it repeats, and
-  // drops it.
+  // removes the padding.
   static Value foldBack(Mover& mover, Value g, nn::PadOp pad, int64_t dim) {
     const int64_t low = pad.getLow()[dim], high = pad.getHigh()[dim],
                   size = pad.getInput().getType().getDimSize(dim);
@@ -298,8 +298,8 @@ struct Pad : GradientOpInterface::ExternalModel<Pad, nn::PadOp> {
 // Indexed moves
 //===----------------------------------------------------------------------===//
 
-// The greatest index of each axis, for each index vector; where the indices'
-// type cannot hold it, its greatest value.
+// Returns the largest index of each axis, per index vector; limited to the
+// largest value of the indices' type.
 Value lastIndices(Mover& mover, Gradient& gradient, Value indices,
                   RankedTensorType input, ArrayRef<int64_t> axes) {
   const RankedTensorType type = Mover::type(indices);
@@ -318,14 +318,14 @@ Value lastIndices(Mover& mover, Gradient& gradient, Value indices,
   return mover.math.broadcast(constant, type, {type.getRank() - 1});
 }
 
-// Sums of 16-bit floats are made in f32.
+// Sums of 16-bit floats use f32.
 struct Gather : GradientOpInterface::ExternalModel<Gather, nn::GatherOp> {
   LogicalResult buildGradient(mlir::Operation* op, Gradient& gradient) const {
     auto gather = mlir::cast<nn::GatherOp>(op);
     const RankedTensorType input = gather.getInput().getType();
     Mover mover(gradient);
     MathBuilder& b = gradient.math;
-    // A gather clamps its indices, where a scatter would drop the update.
+    // A gather clamps its indices; a scatter would drop the update.
     Value indices = gather.getIndices();
     indices =
         arith::MaxSIOp::create(gradient.builder(), gradient.loc(), indices,
@@ -359,7 +359,7 @@ struct Scatter : GradientOpInterface::ExternalModel<Scatter, nn::ScatterOp> {
     const int64_t batch_dims = scatter.getBatchDims();
     const RankedTensorType updates = scatter.getUpdates().getType();
     if (gradient.wants(0)) {
-      // What was replaced did not matter.
+      // Replaced elements have no effect on the result.
       gradient.add(0, kind == ScatterKind::add
                           ? g
                           : mover.scatter(g, indices, b.constant(updates, 0),
@@ -378,7 +378,7 @@ struct Scatter : GradientOpInterface::ExternalModel<Scatter, nn::ScatterOp> {
   }
 
  private:
-  // Whether each update has a place in the tensor.
+  // True if an update's index is inside the tensor.
   static Value isInside(Mover& mover, Gradient& gradient,
                         nn::ScatterOp scatter) {
     MathBuilder& b = mover.math;
@@ -396,8 +396,9 @@ struct Scatter : GradientOpInterface::ExternalModel<Scatter, nn::ScatterOp> {
                        llvm::to_vector(llvm::seq<int64_t>(0, vectors)));
   }
 
-  // Whether each update is the one that stays: each place is given the number
-  // of its last update, and each update looks whether that is its own.
+  // True if an update is the last one at its place: each place stores the
+  // number of its last update, and each update compares this with its own
+  // number.
   static Value isLast(Mover& mover, nn::ScatterOp scatter) {
     MathBuilder& b = mover.math;
     const Value indices = scatter.getIndices();
@@ -421,7 +422,7 @@ struct Scatter : GradientOpInterface::ExternalModel<Scatter, nn::ScatterOp> {
   }
 };
 
-// Values go back where they stood, at most one to a place.
+// Scatters values back to their places; each place gets at most one.
 struct TopK : GradientOpInterface::ExternalModel<TopK, nn::TopKOp> {
   LogicalResult buildGradient(mlir::Operation* op, Gradient& gradient) const {
     if (!gradient.ofResult(0)) return success();

@@ -22,12 +22,12 @@ std::string typeText(const Sizes& shape, const std::string& element = "f64") {
   return text + element + ">";
 }
 
-// "name = [1, 2] "
+// Formats as "name = [1, 2] ".
 std::string entry(const std::string& name, const Sizes& values) {
   return name + " = " + nn::listToString(values) + " ";
 }
 
-// One operation of one result.
+// One operation with one result.
 Case caseOf(const std::string& operation,
             const std::vector<std::string>& arguments,
             const std::string& result) {
@@ -56,7 +56,7 @@ class GradientsShapesTest : public GradientFixture {
     return order;
   }
 
-  // Of random cases of one kind.
+  // Checks random cases of one kind.
   template <typename Make>
   void check(Make make) {
     for (unsigned seed = 0; seed < kCases && !HasFatalFailure(); ++seed) {
@@ -141,7 +141,7 @@ Case GradientsShapesTest::pad(const std::string& mode) {
                 {typeText(input), "tensor<f64>"}, typeText(result));
 }
 
-// Indices are from 0 to 9 and so often outside.
+// Indices are from 0 to 9 and often out of range.
 Case GradientsShapesTest::gatherOrScatter(const std::string& kind) {
   const int64_t batch_dims = pick(0, 1), others = pick(1, 3);
   const Sizes input = pickMany(batch_dims + others, 1, 6);
@@ -170,7 +170,8 @@ TEST_F(GradientsShapesTest, DotGeneral) {
   check([&] { return dotGeneral(); });
 }
 
-// A matrix product with its weight either way round, attention's two products.
+// A matrix product with its weight in either layout, and attention's two
+// products.
 TEST_F(GradientsShapesTest, MatrixProductsNeedNoTransposes) {
   const std::vector<std::pair<std::string, std::string>> products = {
       {"tensor<2x3x4xf64>, tensor<4x5xf64> -> tensor<2x3x5xf64>",
@@ -227,7 +228,7 @@ TEST_F(GradientsShapesTest, Transpose) {
   });
 }
 
-// New dimensions and repeated ones of size 1.
+// New dimensions, and repeated dimensions of size 1.
 TEST_F(GradientsShapesTest, Broadcast) {
   check([&] {
     const Sizes result = pickMany(pick(0, 4), 1, 3);

@@ -28,7 +28,7 @@ Case binary(const std::string& op, double low = -2, double high = 2) {
           low,
           high};
 }
-// With the constant `splat` as second operand.
+// Uses the constant `splat` as second operand.
 Case binaryWith(const std::string& op, const std::string& splat,
                 double low = -2) {
   return {{"tensor<3x4xf64>"},
@@ -177,7 +177,7 @@ std::vector<Case> movementCases() {
        {"tensor<12x9xf64>"},
        "%r = nn.pad %a, %b low = [5, 3] high = [4, 2] mode = wrap : "
        "tensor<3x4xf64>, tensor<f64> -> tensor<12x9xf64>"},
-      // Indices from 0 to 9: many outside, many twice.
+      // Indices from 0 to 9: many are out of range, many repeat.
       {{"tensor<6x3xf64>", "tensor<4x2x1xi64>"},
        {"tensor<4x2x3xf64>"},
        "%r = nn.gather %a[%b] axes = [0] : tensor<6x3xf64>, tensor<4x2x1xi64> "
@@ -368,7 +368,7 @@ std::vector<Case> compositeCases() {
        "%r = nn.attention %a, %b, %c, %d scale = 5.0e-1 : "
        "(tensor<2x2x3x2xf64>, tensor<2x2x4x2xf64>, tensor<2x2x4x2xf64>, "
        "tensor<2x1x3x4xf64>) -> tensor<2x2x3x2xf64>"},
-      // Targets from 0 to 9 of 7 classes; the loss is of f32.
+      // Targets from 0 to 9 of 7 classes; the loss is f32.
       {{"tensor<8x7xf64>", "tensor<8xi64>"},
        {"tensor<8xf32>"},
        "%r = nn.cross_entropy %a, %b : tensor<8x7xf64>, tensor<8xi64> -> "
@@ -407,7 +407,7 @@ TEST_F(GradientsTest, CentralDifferences) {
   }
 }
 
-// In bf16, on the same numbers, they are the same but for rounding.
+// In bf16, on the same numbers, gradients agree up to rounding.
 TEST_F(GradientsTest, SixteenBits) {
   for (const Case& test : cases()) {
     const Case narrow = narrowed(test);
@@ -436,8 +436,8 @@ TEST_F(GradientsTest, SixteenBits) {
   }
 }
 
-// Operations of arith and math all of whose results or operands are integers,
-// through which no gradient flows.
+// Operations of arith and math whose results or operands are all integers, so
+// no gradient flows through them.
 bool isOfIntegers(llvm::StringRef name) {
   static const std::set<std::string> of_floats = {
       "arith.cmpf", "arith.fptosi", "arith.fptoui", "arith.sitofp",
@@ -452,15 +452,15 @@ bool isOfIntegers(llvm::StringRef name) {
          (name.ends_with("i") || name.starts_with("arith.index_cast"));
 }
 
-// Every operation that has a reference has a gradient, and is in `cases`, or
-// stands here with the reason.
+// Every operation with a reference has a gradient and is in `cases`, or is
+// listed here with the reason.
 TEST_F(GradientsTest, AllOperationsHaveGradients) {
   const std::set<std::string> without = {
       "arith.constant",  // has no operands
       "arith.bitcast",   // not differentiable
       "nn.iota",         // has no operands
       "nn.random",       // its operand is a seed
-      // Gradients themselves, which nothing differentiates again.
+      // Gradient operations, which are not differentiated again.
       "nn.attention_grad",
       "nn.conv_input_grad",
       "nn.conv_weight_grad",

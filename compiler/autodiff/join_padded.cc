@@ -11,7 +11,7 @@ namespace {
 using llvm::SmallVector;
 using mlir::Value;
 
-// A tensor with zeros before and after it along one dimension, that alone.
+// A tensor padded with zeros along one dimension only.
 struct Padded {
   mutable nn::PadOp op;
   int64_t dim = 0;

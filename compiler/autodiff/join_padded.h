@@ -1,4 +1,4 @@
-// Gradients of slices, put together.
+// Joins the gradients of slices.
 #ifndef PARTITA_COMPILER_AUTODIFF_JOIN_PADDED_H_
 #define PARTITA_COMPILER_AUTODIFF_JOIN_PADDED_H_
 
@@ -6,10 +6,10 @@
 
 namespace partita::autodiff {
 
-// The gradient of a slice is padded with zeros to what it was taken from, and
-// where all of it was sliced (packed projections) these are summed. Sums of
-// neighbours become the neighbours side by side: nothing is added, and partial
-// sums stay as small as they are.
+// The gradient of a slice is padded with zeros to the shape of the slice's
+// operand. If a value is sliced completely (packed projections), these paddings
+// are summed. The patterns replace sums of adjacent paddings by concatenations:
+// no addition is needed, and partial sums keep their size.
 void populateJoinPaddedPatterns(mlir::RewritePatternSet& patterns);
 
 }  // namespace partita::autodiff

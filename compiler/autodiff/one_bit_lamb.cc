@@ -1,4 +1,4 @@
-// Formulas, in the order of the header.
+// Implements the formulas of the header, in its order.
 #include "compiler/autodiff/one_bit_lamb.h"
 
 #include <cmath>
@@ -9,7 +9,7 @@ namespace {
 using mlir::Value;
 using mlir::arith::CmpFPredicate;
 
-constexpr double kLeast = 0.5, kMost = 4, kChange = 0.1;
+constexpr double kMinFactor = 0.5, kMaxFactor = 4, kMaxChange = 0.1;
 
 Value scaleBy(nn::MathBuilder& math, Value x, Value scalar) {
   return math.multiply(x,
@@ -62,10 +62,10 @@ llvm::SmallVector<Value> buildOneBitLamb(nn::MathBuilder& math,
   Value moves = math.compare(CmpFPredicate::OGT, v, zero);
   Value f =
       greatest(math, math.select(moves, math.divide(frozen, fresh), zero));
-  f = larger(math, f, math.multiply(f_before, 1 - kChange));
-  f = smaller(math, f, math.multiply(f_before, 1 + kChange));
-  f = larger(math, f, math.constant(scalar, kLeast));
-  f = smaller(math, f, math.constant(scalar, kMost));
+  f = larger(math, f, math.multiply(f_before, 1 - kMaxChange));
+  f = smaller(math, f, math.multiply(f_before, 1 + kMaxChange));
+  f = larger(math, f, math.constant(scalar, kMinFactor));
+  f = smaller(math, f, math.constant(scalar, kMaxFactor));
 
   Value u = math.select(
       moves, math.divide(scaleBy(math, m, scalars.first_correction), frozen),

@@ -1,4 +1,4 @@
-// Formulas, written as in the papers.
+// Implements the formulas as in the papers.
 #include "compiler/autodiff/optimizer.h"
 
 #include <cmath>
@@ -48,7 +48,7 @@ SmallVector<Value> sgd(nn::MathBuilder& math, const Optimizer& optimizer,
   return result;
 }
 
-// Adam, AdamW and LAMB share their moments.
+// Adam, AdamW and LAMB share the computation of moments.
 SmallVector<Value> adam(nn::MathBuilder& math, const Optimizer& optimizer,
                         Value p, Value g, llvm::ArrayRef<Value> states,
                         const StepScalars& scalars) {
@@ -90,8 +90,8 @@ SmallVector<Value> adam(nn::MathBuilder& math, const Optimizer& optimizer,
   return result;
 }
 
-// What an element's gradient was in the warm-up says how far it moves. One bit
-// cannot say 0: where there was no gradient, there is no step.
+// Uses the second moment of the warm-up. Elements whose second moment is 0 do
+// not move, since one bit cannot represent a zero momentum.
 Value oneBitAdam(nn::MathBuilder& math, const Optimizer& optimizer, Value p,
                  Value m, Value v, const StepScalars& scalars) {
   Value zero = math.constant(nn::MathBuilder::typeOf(v), 0);
@@ -166,7 +166,7 @@ void buildCorrections(nn::MathBuilder& math, mlir::OpBuilder& builder,
     return;
   }
   Value one = math.constant(type, 1);
-  // 1 - beta^t, without cancellation where beta^t is close to 1.
+  // 1 - beta^t, without cancellation if beta^t is close to 1.
   const auto rest = [&](double beta) -> Value {
     return mlir::arith::NegFOp::create(
         builder, t.getLoc(),

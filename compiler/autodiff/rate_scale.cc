@@ -1,4 +1,4 @@
-// One item at a time; what cannot be read is refused.
+// Parses item by item; refuses malformed items.
 #include "compiler/autodiff/rate_scale.h"
 
 #include <cmath>

@@ -10,13 +10,13 @@
 namespace partita::autodiff {
 
 struct RateScale {
-  std::string text;  // as it was given
+  std::string text;  // as the user wrote it
   GlobList names;
   double factor = 1;  // above 0
 };
 
-// "GLOB=FACTOR", separated by ';': of several that match a name the last one
-// counts. Fails with a diagnostic of `error`.
+// Parses "GLOB=FACTOR", separated by ';'. If several match a name, the last one
+// applies. Fails with a diagnostic from `error`.
 mlir::FailureOr<llvm::SmallVector<RateScale>> parseRateScales(
     llvm::StringRef text, llvm::function_ref<mlir::InFlightDiagnostic()> error);
 

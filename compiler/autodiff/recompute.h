@@ -1,4 +1,5 @@
-// What a backward function computes again instead of being given it.
+// Recompute policies: the values that a backward function computes again
+// instead of receiving them.
 #ifndef PARTITA_COMPILER_AUTODIFF_RECOMPUTE_H_
 #define PARTITA_COMPILER_AUTODIFF_RECOMPUTE_H_
 
@@ -10,13 +11,12 @@
 namespace partita::autodiff {
 
 enum class Recompute {
-  kNone,       // only what costs nothing: constants, reshapes, broadcasts
-  kSelective,  // what is elementwise, norms and softmaxes
+  kNone,       // only free operations: constants, iotas, reshapes, broadcasts
+  kSelective,  // also elementwise work, moves, norms and softmaxes
   kFull,       // everything but the function's arguments
 };
 
-// On an operation of the model: the word of its own policy, for which
-// differentiation asks before that of the whole.
+// On an operation of the model: its own policy, which takes precedence.
 inline constexpr char kRecomputeAttr[] = "recompute";
 
 inline std::optional<Recompute> recomputeOf(llvm::StringRef word) {

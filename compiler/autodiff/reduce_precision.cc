@@ -1,5 +1,5 @@
-// 16-bit parameters and activations; see passes.td. What is exact is found
-// first, then each function is rewritten in place, operation by operation.
+// Converts parameters and activations to 16 bits; see passes.td. Finds exact
+// values first, then rewrites each function in place.
 #include "compiler/autodiff/exact_values.h"
 #include "compiler/autodiff/passes.h"
 #include "dialects/nn/math_builder.h"
@@ -19,7 +19,7 @@ using mlir::Value;
 using mlir::func::CallOp;
 using mlir::func::FuncOp;
 
-// Operations that compute in f32 and may pass a value on as they computed it.
+// True for operations that compute in f32 and may pass on unrounded values.
 bool isComputedWide(Operation* op) {
   return op->hasTrait<mlir::OpTrait::Elementwise>() ||
          llvm::isa<nn::ReduceOp, nn::BatchNormOp>(op);
@@ -55,7 +55,7 @@ class Rewriter {
   }
   bool isMain() const { return is_main_; }
 
-  // Whether an operation uses an operand as it was computed.
+  // True if an operation uses its operand unrounded.
   bool takesWide(Operation* user) const {
     if (llvm::isa<mlir::func::ReturnOp>(user)) return isMain();
     if (llvm::isa<nn::BroadcastOp, nn::ReshapeOp>(user))
@@ -68,7 +68,7 @@ class Rewriter {
       if (!isF32(argument) || exact_.contains(argument)) continue;
       if (!isMain() || isParameter(argument)) {
         setNarrow(argument);
-      } else {  // an input: the model's interface stays as it is
+      } else {  // an input: keeps its type
         mlir::OpBuilder builder =
             mlir::OpBuilder::atBlockBegin(argument.getOwner());
         round(builder, argument);
@@ -96,34 +96,34 @@ class Rewriter {
       return;
     }
     for (mlir::OpOperand& operand : op->getOpOperands()) narrow(operand);
-    if (llvm::isa<nn::CrossEntropyOp>(op)) return;  // losses are f32
+    if (llvm::isa<nn::CrossEntropyOp>(op)) return;  // losses stay f32
     for (Value result : op->getResults())
       if (isF32(result)) setNarrow(result);
   }
 
   void rewriteCall(CallOp call) {
     for (mlir::OpOperand& operand : call->getOpOperands())
-      if (exact_.argument(call.getCallee(), operand.getOperandNumber()))
+      if (exact_.containsArgument(call.getCallee(), operand.getOperandNumber()))
         widen(operand);
       else
         narrow(operand);
     for (mlir::OpResult result : call->getResults())
       if (isF32(result) &&
-          !exact_.result(call.getCallee(), result.getResultNumber()))
+          !exact_.containsResult(call.getCallee(), result.getResultNumber()))
         setNarrow(result);
   }
 
   void rewriteReturn(Operation* op) {
     for (mlir::OpOperand& operand : op->getOpOperands())
-      if (isMain() ||
-          exact_.result(function_.getName(), operand.getOperandNumber()))
+      if (isMain() || exact_.containsResult(function_.getName(),
+                                            operand.getOperandNumber()))
         widen(operand);
       else
         narrow(operand);
   }
 
-  // What anything else than f32 arithmetic uses is rounded, for all its users:
-  // a value is kept in one form.
+  // Rounds results that have a user other than f32 arithmetic. All users then
+  // use the rounded value, so that each value has one form.
   void roundResults(Operation* op) {
     mlir::OpBuilder builder(op);
     builder.setInsertionPointAfter(op);
@@ -183,8 +183,8 @@ class Rewriter {
   const bool is_main_;
   const ExactValues& exact_;
   const mlir::FloatType type_;
-  llvm::DenseSet<Value> unrounded_;  // f32 results that are not rounded
-  llvm::DenseSet<Value> was_f32_;    // 16-bit values that were f32
+  llvm::DenseSet<Value> unrounded_;  // f32 results that stay unrounded
+  llvm::DenseSet<Value> was_f32_;    // 16-bit values that were f32 before
   llvm::DenseMap<Value, Value> narrowed_, widened_;
 };
 

@@ -1,4 +1,4 @@
-// Two walks: forward for what depends on the wanted values, backward for
+// Walks forward to find dependents of the wanted values, then backward to build
 // gradients.
 #include "compiler/autodiff/reverse.h"
 
@@ -18,7 +18,7 @@ bool isFloat(Value value) {
   return type && llvm::isa<mlir::FloatType>(type.getElementType());
 }
 
-// The float values that depend on `wanted`.
+// Returns the float values that depend on `wanted`.
 llvm::DenseSet<Value> dependents(mlir::Block& block,
                                  const llvm::DenseSet<Value>& wanted) {
   llvm::DenseSet<Value> result = wanted;
@@ -61,7 +61,7 @@ class Reverse {
     if (!llvm::is_contained(wanted, true) ||
         llvm::none_of(results, [](Value value) { return bool(value); }))
       return mlir::success();
-    // A replaced call leaves its operands' values alone.
+    // Copied first, because the call may be replaced.
     SmallVector<Value> operands(op->getOperands());
     mlir::FailureOr<SmallVector<Value>> given =
         differentiate(op, results, wanted);

@@ -14,25 +14,24 @@ namespace partita::autodiff {
 
 using ValueMap = llvm::DenseMap<mlir::Value, mlir::Value>;
 
-// What happens to a call: it hands gradients on as an operation does, by means
-// of functions that somebody else makes. `results` and `operands` are as in
-// Gradient; `call` may be replaced by another one with the same first results.
+// Differentiates a call through functions that the implementation provides.
+// `results` and `wanted` are as in Gradient. May replace `call` by another call
+// with the same first results.
 using DifferentiateCall =
     llvm::function_ref<mlir::FailureOr<llvm::SmallVector<mlir::Value>>(
         mlir::OpBuilder& builder, mlir::func::CallOp call,
         llvm::ArrayRef<mlir::Value> results, llvm::ArrayRef<bool> wanted)>;
 
-// Decomposes composites that depend on the values `wanted` and have no gradient
-// of their own.
+// Decomposes composites that depend on `wanted` and have no gradient of their
+// own.
 mlir::LogicalResult decomposeForGradients(
     mlir::Block& block, const llvm::DenseSet<mlir::Value>& wanted);
 
-// Appends, in
-// front of the block's terminator, what computes the gradients of the values
-// `wanted` that depend on nothing else, given those of some values of the block
-// in `gradients`; they are found there afterwards (a wanted value without an
-// entry has a gradient of zero). Emits a diagnostic at an operation that has no
-// gradient though one is needed.
+// Appends operations that compute gradients before the block's terminator.
+// `gradients` holds the gradients of some values of the block; afterwards it
+// also holds the gradients of the values `wanted`, which must be leaves of the
+// computation. A wanted value without an entry has a zero gradient. Emits a
+// diagnostic at an operation that needs a gradient and has none.
 mlir::LogicalResult reverse(mlir::Block& block,
                             const llvm::DenseSet<mlir::Value>& wanted,
                             ValueMap& gradients,

@@ -1,4 +1,4 @@
-// The states of dynamic loss scaling and the scaled loss; see passes.td.
+// Adds the scaled loss and the states of dynamic loss scaling; see passes.td.
 #include "compiler/autodiff/loss_scale.h"
 #include "compiler/autodiff/passes.h"
 #include "dialects/nn/math_builder.h"

@@ -1,4 +1,4 @@
-// Outlining of runs of operations.
+// Outlines runs of operations.
 #include "compiler/autodiff/segments.h"
 
 #include "compiler/autodiff/call_marks.h"
@@ -53,7 +53,7 @@ void outline(llvm::ArrayRef<Operation*> run, mlir::SymbolTable& symbols) {
   mlir::func::ReturnOp::create(body, loc, returned);
   symbols.insert(function);
 
-  // Behind the run: all of its inputs are there.
+  // Insert after the run, where all of its inputs exist.
   mlir::OpBuilder builder(run.back()->getContext());
   builder.setInsertionPointAfter(run.back());
   auto call = CallOp::create(builder, loc, function, inputs.getArrayRef());

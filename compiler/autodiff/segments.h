@@ -1,4 +1,4 @@
-// What stands between the calls of @main, as functions.
+// Outlines the operations between the calls of @main.
 #ifndef PARTITA_COMPILER_AUTODIFF_SEGMENTS_H_
 #define PARTITA_COMPILER_AUTODIFF_SEGMENTS_H_
 
@@ -7,9 +7,10 @@
 
 namespace partita::autodiff {
 
-// Makes a private function, called once, of each longest run of operations of
-// `main` that has no call in it and is of one stage (kStageAttr), which the
-// call is then of; constants stay outside, or are copied where they are used.
+// Makes a private function of each maximal run of operations of `main` without
+// calls and of a single stage (kStageAttr), and calls it once. The call belongs
+// to that stage. Constants stay outside and are copied into the functions that
+// use them.
 void outlineSegments(mlir::func::FuncOp main, mlir::SymbolTable& symbols);
 
 }  // namespace partita::autodiff

@@ -1,9 +1,9 @@
-// Formulas on tensors, written as formulas: a Term is a float value with the
-// operators of arithmetic.
+// Operators on tensors: a Term is a float value with the operators of
+// arithmetic.
 //
-// Terms that meet have equal types; a double stands for a splat of the other's.
-// What a Term is computed in is its value's element type: begin with `widen`
-// where that may be a 16-bit float.
+// Operands have equal types; a double is a splat of the other operand's type.
+// Terms compute in their value's element type: call `widen` first if it may be
+// a 16-bit float.
 #ifndef PARTITA_COMPILER_AUTODIFF_TERM_H_
 #define PARTITA_COMPILER_AUTODIFF_TERM_H_
 
@@ -21,12 +21,12 @@ class Term {
   nn::MathBuilder math() const { return {*builder_, loc_}; }
   nn::MathBuilder::Type type() const { return nn::MathBuilder::typeOf(value_); }
 
-  // Another value in the place of this one.
+  // Returns a Term of another value with the same builder.
   Term with(mlir::Value value) const { return {*builder_, loc_, value}; }
   Term constant(double value) const {
     return with(math().constant(type(), value));
   }
-  // `Op` of this and others.
+  // Applies `Op` to this Term and others.
   template <typename Op, typename... Terms>
   Term apply(Terms... others) const {
     return with(Op::create(*builder_, loc_, value_, others.value()...));
@@ -64,7 +64,7 @@ inline Term operator/(double x, Term y) { return y.constant(x) / y; }
 inline Term exp(Term x) { return x.apply<mlir::math::ExpOp>(); }
 inline Term rsqrt(Term x) { return x.apply<mlir::math::RsqrtOp>(); }
 
-// A choice for each element: ordered comparisons, so that NaN is in none.
+// A condition per element. Comparisons are ordered: NaN gives false.
 class Condition {
  public:
   Condition(mlir::arith::CmpFPredicate predicate, Term x, Term y)

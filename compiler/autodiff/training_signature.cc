@@ -1,4 +1,4 @@
-// Arguments and results with the attributes that later phases know them by.
+// Adds arguments and results with the attributes that later phases read.
 #include "compiler/autodiff/training_signature.h"
 
 #include "dialects/nn/dialect.h"

@@ -1,4 +1,4 @@
-// What training adds to the arguments and results of @main.
+// Adds the arguments and results of training to @main.
 #ifndef PARTITA_COMPILER_AUTODIFF_TRAINING_SIGNATURE_H_
 #define PARTITA_COMPILER_AUTODIFF_TRAINING_SIGNATURE_H_
 
@@ -10,7 +10,7 @@
 
 namespace partita::autodiff {
 
-inline constexpr char kMaster[] = "master";  // the state that is the parameter
+inline constexpr char kMaster[] = "master";  // state: f32 copy of a parameter
 
 // A parameter and its gradient.
 struct Trained {
@@ -18,29 +18,30 @@ struct Trained {
   mlir::Value parameter, gradient;
   mlir::DictionaryAttr attributes;  // of the parameter's argument
 
-  // As the model has it.
+  // Returns the shape in the model's file.
   llvm::ArrayRef<int64_t> modelShape() const;
 };
 
-// Behind the other inputs.
+// Inserts an argument after the other inputs.
 mlir::Value addInput(mlir::func::FuncOp main, llvm::StringRef name,
                      llvm::StringRef role, mlir::RankedTensorType type);
 
-// Of a parameter's shape; it lies as the parameter does. It is zero at first,
-// but for the master copy.
+// Adds a state of the parameter's shape and sharding. It is initially zero,
+// except for the master copy.
 mlir::Value addState(nn::Signature& main, const Trained& trained,
                      const std::string& state, mlir::Type type);
-// One that has not the parameter's shape.
+// Adds a state of another shape than the parameter's.
 mlir::Value addReducedState(nn::Signature& main, const Trained& trained,
                             const State& state, mlir::RankedTensorType type);
 
-// Result number `index`; `attribute` is nn.name or nn.updates.
+// Adds result number `index`; `attribute` is nn.name or nn.updates.
 void addResult(nn::Signature& main, mlir::Value value,
                llvm::StringRef attribute, const std::string& text,
                unsigned index);
-// Behind the last result.
+// Appends a result that updates argument `name`.
 void addUpdate(nn::Signature& main, mlir::Value value, const std::string& name);
-// Behind the loss and what else is shown.
+// Returns the index of the first result with nn.updates, after the loss and
+// other shown results.
 unsigned firstUpdate(const nn::Signature& main);
 
 }  // namespace partita::autodiff

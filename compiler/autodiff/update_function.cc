@@ -1,5 +1,5 @@
-// Formulas of optimizer.h as functions, with what stands around them: types,
-// scales, steps that are skipped.
+// Wraps the formulas of optimizer.h in functions that handle types, gradient
+// factors and skipped steps.
 #include "compiler/autodiff/update_function.h"
 
 #include "mlir/IR/SymbolTable.h"

@@ -1,4 +1,4 @@
-// The functions by which a step updates one parameter.
+// Builds the functions by which a step updates one parameter.
 #ifndef PARTITA_COMPILER_AUTODIFF_UPDATE_FUNCTION_H_
 #define PARTITA_COMPILER_AUTODIFF_UPDATE_FUNCTION_H_
 
@@ -7,32 +7,33 @@
 
 namespace partita::autodiff {
 
-// Scalars that all updates of a step take; null: not needed.
+// Scalars that all updates of a step take; null if not needed.
 struct StepValues {
   StepScalars scalars;
-  mlir::Value factor;  // what gradients are multiplied with
-  mlir::Value finite;  // i1: whether there is an update
+  mlir::Value factor;  // factor of all gradients
+  mlir::Value finite;  // i1: false skips the update
 
-  // Those that are needed, in the order in which the function takes them.
+  // Returns the non-null scalars, in the order of the function's arguments.
   llvm::SmallVector<mlir::Value> all() const;
 };
 
-// `finite` is a scalar: the new value or the old one.
+// Selects `updated` if the scalar `finite` is true, else `old`.
 mlir::Value chooseFinite(nn::MathBuilder& math, mlir::Value finite,
                          mlir::Value updated, mlir::Value old);
 
-// A private function (parameter, gradient or momentum, states, StepValues::all)
-// -> the parameter as it is `stored` if that is another type than it is updated
-// in, the new parameter, states that are not frozen. One for each parameter:
-// dimensions of parameters of one shape are not one. Those that are still equal
-// when the program is divided become one then.
+// Makes a private function (parameter, gradient or momentum, states,
+// StepValues::all) -> (parameter in type `stored` if it differs from the
+// updated type, new parameter, states that are not frozen). Each parameter has
+// its own function, because parameters of equal shape may have different
+// dimension names. Functions that are equal when the program is divided are
+// merged then.
 mlir::func::FuncOp makeUpdate(mlir::ModuleOp module, llvm::StringRef name,
                               const Optimizer& optimizer,
                               const Factored& factored,
                               llvm::ArrayRef<mlir::Value> operands,
                               const StepValues& values, mlir::Type stored);
 
-// A private function (momentum, gradient) -> momentum.
+// Makes a private function (momentum, gradient) -> momentum.
 mlir::func::FuncOp makeMomentum(mlir::ModuleOp module, llvm::StringRef name,
                                 const Optimizer& optimizer,
                                 llvm::ArrayRef<mlir::Value> operands);

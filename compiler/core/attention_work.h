@@ -1,5 +1,5 @@
-// How many matrix products attention is: what kernels compute, the compiler
-// writes into programs, and the planner counts without them.
+// Number of matrix products in attention. Kernels, the compiler and the planner
+// share these counts.
 #ifndef PARTITA_COMPILER_CORE_ATTENTION_WORK_H_
 #define PARTITA_COMPILER_CORE_ATTENTION_WORK_H_
 
@@ -8,27 +8,27 @@
 
 namespace partita::core {
 
-// Products of each query with each key that it sees: over a head's size of
-// keys, and of values.
+// Products per pair of a query and a key that it sees. The inner size is the
+// head size of the keys or of the values.
 struct AttentionProducts {
   int64_t of_keys = 0, of_values = 0;
 };
 
-// Scores, and sums of values.
+// Forward: scores, and weighted sums of values.
 inline constexpr AttentionProducts kAttention = {1, 1};
-// Its gradient as one kernel: scores again, what the weights get, and the
+// The gradient as one kernel: scores again, gradients of the weights, and
 // gradients of queries, keys and values.
 inline constexpr AttentionProducts kAttentionGradient = {3, 2};
-// On tensor cores as several, none of which adds to another's sums: that of the
-// queries computes scores twice, that of keys and values, and that of a bias,
-// once more each.
+// The gradient on tensor cores, as separate kernels that do not add to each
+// other's sums. The query kernel computes scores twice; the key-value kernel
+// and the bias kernel compute them once each.
 inline constexpr AttentionProducts kQueriesGradient = {3, 1};
 inline constexpr AttentionProducts kKeysGradient = {2, 2};
 inline constexpr AttentionProducts kBiasGradient = {1, 1};
 
-// Whether tiles for tensor cores have these sizes of a head, of elements of so
-// many bytes: multiples of 16 up to 128. Of gradients in f32, keys and values
-// of larger heads than 64 are more than a block's memory.
+// True if tensor core tiles support these head sizes: multiples of 16 up to
+// 128. For gradients in f32 the limit is 64, because larger keys and values
+// exceed the shared memory of a block.
 constexpr bool FitsTensorCores(int64_t of_keys, int64_t of_values,
                                int64_t element_bytes, bool gradient) {
   const int64_t most = gradient && element_bytes == 4 ? 64 : 128;

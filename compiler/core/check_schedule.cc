@@ -1,5 +1,5 @@
-// Checks a schedule property by property, the simplest first; each check relies
-// on those before it.
+// Checks a schedule property by property, simplest first. Each check relies on
+// the previous ones.
 #include "compiler/core/check_schedule.h"
 
 #include <optional>
@@ -10,7 +10,7 @@ namespace {
 
 using Place = CellMap::Place;
 
-// "cell 3 (F1.0)".
+// Formats as "cell 3 (F1.0)".
 std::string CellAt(const Schedule& schedule, Place place) {
   return "cell " + std::to_string(place.position + 1) + " (" +
          ToString(schedule.cells[place.rank][place.position]) + ")";
@@ -54,11 +54,11 @@ absl::Status CheckShape(const Schedule& schedule) {
   return absl::OkStatus();
 }
 
-// Stages, microbatches and versions of single cells.
+// Checks stages, microbatches and versions of single cells.
 absl::Status CheckCells(const Schedule& schedule) {
   Schedule shown = schedule;  // so that positions count the warm-up
-  // Further ahead than there and back through the pipeline nothing is gained,
-  // and a run that shows everything would be long.
+  // Running further ahead than the round trip through the pipeline has no
+  // benefit, and would make ShortRun very long.
   const int ahead = schedule.flushes ? 0 : 2 * schedule.stages;
   const int last = schedule.microbatches - 1 + ahead;
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
@@ -93,7 +93,7 @@ absl::Status CheckCells(const Schedule& schedule) {
   return absl::OkStatus();
 }
 
-// Every cell exactly once; fills `map`.
+// Checks that every cell occurs exactly once; fills `map`.
 absl::Status CheckCounts(const Schedule& run, CellMap& map) {
   for (int rank = 0; rank < run.ranks(); ++rank) {
     for (size_t i = 0; i < run.cells[rank].size(); ++i) {
@@ -123,7 +123,7 @@ absl::Status CheckCounts(const Schedule& run, CellMap& map) {
   return absl::OkStatus();
 }
 
-// What stands on the same rank and must come earlier.
+// Checks that needs on the same rank come earlier.
 absl::Status CheckOwnOrder(const Schedule& run, const CellMap& map) {
   for (int rank = 0; rank < run.ranks(); ++rank) {
     for (size_t i = 0; i < run.cells[rank].size(); ++i) {
@@ -140,7 +140,7 @@ absl::Status CheckOwnOrder(const Schedule& run, const CellMap& map) {
   return absl::OkStatus();
 }
 
-// The first need of the rank's next cell that is not computed yet.
+// Returns the first need of the rank's next cell that is not computed yet.
 std::optional<Place> WaitsFor(const Schedule& run, const CellMap& map,
                               const std::vector<int>& next, int rank) {
   for (const Cell& need : Needs(run.cells[rank][next[rank]], run.stages)) {
@@ -150,8 +150,8 @@ std::optional<Place> WaitsFor(const Schedule& run, const CellMap& map,
   return std::nullopt;
 }
 
-// Runs the ranks as far as they get; where they stop short of the end, shows
-// the circle of those that wait for each other.
+// Runs the ranks until none can continue. If they do not reach the end, the
+// error shows the cycle of ranks that wait for each other.
 absl::Status CheckProgress(const Schedule& run, const CellMap& map) {
   std::vector<int> next(run.ranks());
   auto at_end = [&](int rank) {
@@ -166,8 +166,7 @@ absl::Status CheckProgress(const Schedule& run, const CellMap& map) {
   int rank = 0;
   while (rank < run.ranks() && at_end(rank)) ++rank;
   if (rank == run.ranks()) return absl::OkStatus();
-  // Whoever is stuck waits for one that is: after as many steps as there are
-  // ranks, we are on the circle.
+  // A stuck rank waits for a stuck rank, so `ranks` hops lead onto the cycle.
   for (int i = 0; i < run.ranks(); ++i)
     rank = WaitsFor(run, map, next, rank)->rank;
   std::string circle;
@@ -224,7 +223,7 @@ absl::Status CheckVersions(const Schedule& run, const CellMap& map,
       const int updates = finished[cell.stage] / step_size;
       if (cell.version > updates)
         return Refuse(run, place,
-                      "expected a version of the weights that is there, at "
+                      "expected a version of the weights that exists, at "
                       "most " +
                           std::to_string(updates));
       const Place forward =

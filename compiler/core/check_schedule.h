@@ -1,4 +1,4 @@
-// Whether a schedule can run, whoever made it.
+// Checks that a schedule can run.
 #ifndef PARTITA_COMPILER_CORE_CHECK_SCHEDULE_H_
 #define PARTITA_COMPILER_CORE_CHECK_SCHEDULE_H_
 
@@ -10,26 +10,25 @@
 namespace partita::core {
 
 struct ScheduleLimits {
-  // The most microbatches in flight, PeakInFlight's measure, per stage; empty:
-  // any number.
+  // Upper bound per stage for microbatches in flight, as PeakInFlight counts
+  // them; empty: no bound.
   std::vector<int> in_flight;
 };
 
-// Refuses a schedule unless
-//   - every stage has a rank, and a rank has cells of its own stages only;
-//   - every stage's forward, input gradient and weight gradient of every
-//     microbatch is computed just once, the gradients by one B or by an I and
-//     a W; where it does not train, the forward, and no gradient;
-//   - the ranks, each working through its cells and waiting for what a cell
-//     needs, reach the end;
-//   - no stage has more in flight than the limit;
-//   - where it does not flush: no microbatch is more than twice the number of
-//     stages ahead of its period's; backwards use the version of the weights
-//     that their forward used, and none that is not there yet; where it does:
-//     all versions are 0.
-// The error names rank and cell (the first is cell 1; of a schedule that does
-// not flush: the first of the warm-up, counting on through the periods), what
-// was expected and what was found.
+// Returns an error unless all of these hold:
+//   - Every stage has a rank, and a rank has cells of its own stages only.
+//   - Each stage computes the forward, input gradient and weight gradient of
+//     each microbatch exactly once, the gradients by one B or by an I and a W.
+//     A schedule that does not train has forwards only.
+//   - All ranks reach the end if each runs its cells in order and waits for the
+//     inputs of each cell.
+//   - No stage exceeds its limit of microbatches in flight.
+//   - With flushes, all versions are 0. Without flushes, no microbatch is ahead
+//     of its period by more than twice the number of stages, and backwards use
+//     the weight version of their forward, which must exist by then.
+// The error names rank and cell, and what was expected and found. Cells count
+// from 1. Without flushes the count starts in the warm-up and continues into
+// the period.
 absl::Status CheckSchedule(const Schedule& schedule,
                            const ScheduleLimits& limits = {});
 

@@ -1,5 +1,5 @@
-// Every refusal's message; random mutations refused and random legal
-// reorderings accepted, as an independent criterion says.
+// Tests every error message. Random mutations must be refused and random legal
+// reorderings accepted, as decided by an independent criterion.
 #include "compiler/core/check_schedule.h"
 
 #include <gmock/gmock.h>
@@ -63,7 +63,7 @@ TEST(CheckScheduleTest, InFlight) {
   EXPECT_EQ(Error(two, {1}),
             "schedule: expected a limit in flight for each of 2 stages, found "
             "1");
-  // What a forward saves is kept until the weight gradient.
+  // Saved activations live until the weight gradient.
   EXPECT_EQ(Error("F0.0,I0.0,F0.1,W0.0,B0.1", {1}),
             "schedule: rank 0, cell 3 (F0.1): expected at most 1 microbatches "
             "in flight on stage 0, found 2");
@@ -94,7 +94,7 @@ TEST(CheckScheduleTest, Versions) {
             "weights that its forward used, 1");
   EXPECT_EQ(Error("F0.0@-1,|,F0.1@1,B0.0@-1\n|,F1.0,B1.0"),
             "schedule: rank 0, cell 2 (F0.1@1): expected a version of the "
-            "weights that is there, at most 0");
+            "weights that exists, at most 0");
   EXPECT_EQ(Error("F0.0,F0.1,|,F0.3,B0.0"),
             "schedule: rank 0, cell 3 (F0.3): expected a microbatch from 0 to "
             "2");
@@ -127,9 +127,9 @@ TEST(CheckScheduleTest, Shape) {
             "1");
 }
 
-// --- The independent criterion: what precedes what, as a graph of names. -----
+// --- Independent criterion: precedence as a graph of names. ---
 
-// The cells that give one result: "f0.3", "i0.3", "w0.3".
+// Returns the results of a cell: "f0.3", "i0.3", "w0.3".
 std::vector<std::string> Results(const Cell& cell) {
   const std::string at =
       std::to_string(cell.stage) + "." + std::to_string(cell.microbatch);
@@ -231,7 +231,7 @@ class MutationTest : public testing::Test {
     }
   }
 
-  // One of: a cell moved, repeated, lost, or another's.
+  // Moves, repeats or drops a cell, or gives it to another rank.
   void Mutate(Schedule& schedule) {
     std::vector<Cell>& cells = schedule.cells[Below(schedule.ranks())];
     const auto at = cells.begin() + Below(cells.size());
@@ -289,7 +289,7 @@ TEST_F(MutationTest, LegalReorderingsAreAccepted) {
   while (accepted < 400) {
     Schedule schedule = Any();
     const std::vector<int> in_flight = PeakInFlight(schedule);
-    // Several swaps in a row lead further from the generator's order.
+    // Several swaps lead further from the generator's order.
     for (int swaps = 1 + Below(6); swaps > 0; --swaps) {
       std::vector<Cell>& cells = schedule.cells[Below(schedule.ranks())];
       const int at = Below(cells.size() - 1);

@@ -1,4 +1,4 @@
-// Checks a program of transfers without regard to how it was made.
+// Checks a transfer program independently of how it was made.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -30,7 +30,7 @@ absl::Status Refuse(const Actions& actions, int rank, size_t i,
                           ToString(actions[rank][i]) + "): " + what);
 }
 
-// The first steps of a program, as Unroll does it.
+// Returns the first steps of a program, in the manner of Unroll.
 Actions UnrollActions(const Schedule& schedule, const TransferProgram& program,
                       int microbatches) {
   Actions run(program.actions.size());
@@ -71,8 +71,8 @@ absl::Status CheckComputes(const Schedule& run, const Actions& actions) {
   return absl::OkStatus();
 }
 
-// Sends after what makes the value, receives before what needs it, once each,
-// and none that nobody needs.
+// Checks that sends come after the value is computed, receives before it is
+// needed, each once, and that no transfer is superfluous.
 absl::Status CheckRank(const Schedule& run, const Actions& actions, int rank) {
   std::set<Value> wanted;                  // from other ranks
   std::map<Value, std::set<int>> readers;  // of this rank's values
@@ -127,7 +127,7 @@ absl::Status CheckRank(const Schedule& run, const Actions& actions, int rank) {
   return absl::OkStatus();
 }
 
-// From each rank to each other: one order.
+// Checks that each pair of ranks sends and receives in one order.
 absl::Status CheckPairs(const Actions& actions) {
   std::map<std::pair<int, int>, std::vector<Cell>> sent;
   const int ranks = static_cast<int>(actions.size());
@@ -152,7 +152,8 @@ absl::Status CheckPairs(const Actions& actions) {
   return absl::OkStatus();
 }
 
-// Runs the ranks; orders are the same, so counting what was sent will do.
+// Runs the ranks. The orders are equal by now, so counting sent values is
+// enough.
 absl::Status CheckProgress(const Actions& actions) {
   const int ranks = static_cast<int>(actions.size());
   std::vector<size_t> next(ranks);
@@ -174,11 +175,12 @@ absl::Status CheckProgress(const Actions& actions) {
   for (int rank = 0; rank < ranks; ++rank) {
     if (next[rank] == actions[rank].size()) continue;
     const int peer = actions[rank][next[rank]].peer;
-    return Refuse(
-        actions, rank, next[rank],
-        "expected a value that comes, found that rank " + std::to_string(peer) +
-            " waits at action " + std::to_string(next[peer] + 1) + " (" +
-            ToString(actions[peer][next[peer]]) + ") before it sends it");
+    return Refuse(actions, rank, next[rank],
+                  "expected the value to be sent, found that rank " +
+                      std::to_string(peer) + " waits at action " +
+                      std::to_string(next[peer] + 1) + " (" +
+                      ToString(actions[peer][next[peer]]) +
+                      ") before it sends it");
   }
   return absl::OkStatus();
 }

@@ -1,5 +1,5 @@
-// The words for conflicts. Who is meant by one is a factor, as one of the
-// operation's tensors holds it.
+// Formats conflicts. A contender is a factor as one of the operation's tensors
+// holds it.
 #include "compiler/core/conflict.h"
 
 #include <algorithm>
@@ -75,7 +75,7 @@ class Words {
            std::to_string(tensor.index);
   }
 
-  // "dimension 1 (M) of 'up.weight'"
+  // Formats as "dimension 1 (M) of 'up.weight'".
   std::string Name(const Contender& who) const {
     const TensorFactors& factors = *tensors_[who.tensor].factors;
     for (size_t d = 0; d < factors.size(); ++d) {
@@ -144,7 +144,7 @@ std::string Describe(const Graph& graph, const Conflict& conflict) {
       return words.NeededWhole(/*decomposes=*/false);
     case ConflictKind::kComposite:
       return words.NeededWhole(/*decomposes=*/true);
-    case ConflictKind::kBehind:
+    case ConflictKind::kInexpressible:
       return words.Behind();
   }
   return "";

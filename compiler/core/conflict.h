@@ -1,4 +1,4 @@
-// Why an operation does not compute with what its tensors are annotated with.
+// Explains why an operation does not compute with the shardings of its tensors.
 #ifndef PARTITA_COMPILER_CORE_CONFLICT_H_
 #define PARTITA_COMPILER_CORE_CONFLICT_H_
 
@@ -10,14 +10,14 @@
 
 namespace partita::core {
 
-// Whether it is (also) for this conflict that the operation's tensor (operands
-// first) is not computed with as `has` says: it has the axis that was lost, or
-// it lacks the one that was kept.
+// True if the conflict is a reason why the operation does not use sharding
+// `has` for its tensor `tensor` (operands first). `has` then contains the axis
+// that was lost, or lacks the axis that was kept.
 bool Concerns(const Graph& graph, const Conflict& conflict, int tensor,
               const Sharding& has);
 
-// In words: dimensions by their names where the graph has them, entries as they
-// were written.
+// Returns a description. Dimensions are named if the graph has names; plan
+// entries appear as the user wrote them.
 std::string Describe(const Graph& graph, const Conflict& conflict);
 
 }  // namespace partita::core

@@ -1,5 +1,4 @@
-// Conflicts in the words of whoever wrote the plan, and which tensors each is
-// of.
+// Tests the texts of conflicts and which tensors each conflict concerns.
 #include "compiler/core/conflict.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
-// y[L, M] = x[L, E] w[E, M], with M and L wanting the same axis.
+// y[L, M] = x[L, E] w[E, M], where M and L claim the same axis.
 class ConflictTest : public GraphTest {
  protected:
   ConflictTest() {
@@ -61,13 +60,13 @@ TEST_F(ConflictTest, HasBothSidesAsData) {
   EXPECT_EQ(conflict.lost.axis.priority, 2);
 }
 
-// x is gathered because of it; w lies as it is used.
+// x is gathered because of the conflict; w keeps its sharding.
 TEST_F(ConflictTest, IsOfTheTensorsThatHaveToChange) {
   const OpSharding resolved = Resolved();
   const Conflict& conflict = resolved.conflicts.at(0);
   EXPECT_TRUE(Concerns(graph_, conflict, 0, shardings_[x_]));
   EXPECT_FALSE(Concerns(graph_, conflict, 1, shardings_[w_]));
-  // A weight that lies whole is cut for it.
+  // A replicated weight is sliced because of the conflict.
   EXPECT_TRUE(Concerns(graph_, conflict, 1, Replicated(2)));
   EXPECT_FALSE(Concerns(graph_, conflict, 0, Replicated(2)));
 }

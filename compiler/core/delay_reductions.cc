@@ -1,4 +1,5 @@
-// First everything that could be partial, then less until all is consistent.
+// Starts with every value that could be partial, then removes values until the
+// rest is consistent.
 #include "compiler/core/delay_reductions.h"
 
 #include <algorithm>
@@ -40,7 +41,7 @@ class Delay {
   using Axes = std::vector<AxisRef>;
   struct Partial {
     Axes axes;
-    int passed_by;  // the operation that it is partial through; -1: by itself
+    int passed_by;  // operation that passes it on; -1: its own op is partial
   };
 
   static bool HoldsAny(const DimSharding& dim, const Axes& axes) {
@@ -58,9 +59,10 @@ class Delay {
     dim.block = 0;
   }
 
-  // A value that is divided over more than the axes of its partial sums may
-  // need another block without them: those stay, unless it is whole blocks.
-  bool CanBe(int value, const Axes& axes) const {
+  // A value may be divided over more axes than its partial sums. It may then
+  // need another block without the latter. It can be partial only if its shards
+  // are whole blocks.
+  bool CanBePartial(int value, const Axes& axes) const {
     for (size_t i = 0; i < shardings_[value].dims.size(); ++i) {
       const DimSharding& dim = shardings_[value].dims[i];
       if (!HoldsAny(dim, axes)) continue;
@@ -76,7 +78,7 @@ class Delay {
     return true;
   }
 
-  // What operations themselves make partial.
+  // Collects values that their own operation makes partial.
   void Collect() {
     for (size_t op = 0; op < graph_.ops.size(); ++op) {
       const std::vector<Factor>& factors = graph_.ops[op].rule.factors;
@@ -94,12 +96,12 @@ class Delay {
 
   bool Add(int value, const Partial& partial) {
     if (partial.axes.empty() || !shardings_[value].unreduced.empty() ||
-        !CanBe(value, partial.axes))
+        !CanBePartial(value, partial.axes))
       return false;
     return partial_.emplace(value, partial).second;
   }
 
-  // Null unless the operation passes partial sums on.
+  // Returns null unless the operation passes partial sums on.
   const Axes* Passes(const Op& op) const {
     if (op.rule.linear.empty()) return nullptr;
     const Axes* axes = nullptr;
@@ -143,8 +145,8 @@ class Delay {
     return changed;
   }
 
-  // Of what an operation makes, what one of the sums is that it is made of. A
-  // gradient that is widened to be added to those of other microbatches is a
+  // Returns the bytes of a result per linear operand. A gradient that is
+  // widened only to be added to the gradients of other microbatches counts as a
   // share of their sum.
   int64_t ShareOf(const Op& op, int result) const {
     const auto share_of = [&](const Op& sum, int of) {
@@ -171,7 +173,7 @@ class Delay {
       if (op.takes_shares) continue;
       for (int result : op.results) {
         const int64_t share = ShareOf(op, result);
-        // One of its callers reads what a function returns, at a time.
+        // Only one caller at a time reads a function's result.
         if (op.is_tie)
           most_tied = std::max(most_tied, share);
         else

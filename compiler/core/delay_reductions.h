@@ -1,4 +1,4 @@
-// Where partial sums are added up.
+// Decides where partial sums are reduced.
 #ifndef PARTITA_COMPILER_CORE_DELAY_REDUCTIONS_H_
 #define PARTITA_COMPILER_CORE_DELAY_REDUCTIONS_H_
 
@@ -8,15 +8,15 @@
 
 namespace partita::core {
 
-// Marks values unreduced, and no longer divided over those axes, where what is
-// made of them is linear and no larger, so that fewer bytes are summed later:
-// the three partial gradients that add up to that of a layer's input are
-// reduced once, as one; what a function returns is reduced where it is called.
-// A value is marked only if everything that reads it passes partial sums on.
-// Values whose divided dimensions are closed stay.
+// Marks values unreduced, and no longer divided over those axes, if this
+// reduces fewer bytes later. This requires linear users whose results are no
+// larger. For example, the three partial gradients that sum to the gradient of
+// a layer's input are reduced once, after the addition; the result of a
+// function is reduced at its call. A value is marked only if every user passes
+// partial sums on. Values with closed divided dimensions stay as they are.
 //
-// To be called once, after the last round of propagation: a tie of a function's
-// result to its caller (Op::is_tie) is linear in it.
+// Call once, after the last round of propagation. A tie from a function's
+// result to its caller (Op::is_tie) is linear.
 void DelayReductions(const Graph& graph, std::vector<Sharding>& shardings);
 
 }  // namespace partita::core

@@ -11,7 +11,7 @@ class DelayReductionsTest : public GraphTest {
  protected:
   DelayReductionsTest() { MakeMesh({{"t", 2}, {"d", 2}}); }
 
-  // x w^T, over a divided width.
+  // x w^T, with a divided inner dimension.
   int PartialProduct(const std::string& result = "?, ?") {
     const int x = AddValue({8, 4}, ", t"), w = AddValue({6, 4}, ", t");
     const int y = AddValue({8, 6}, result);
@@ -63,7 +63,7 @@ TEST_F(DelayReductionsTest, WhatIsReducedToAShardStaysASum) {
 TEST_F(DelayReductionsTest, WhatOtherAxesDivideFirstStaysDivided) {
   const int a = PartialProduct("d t?, ?"), b = PartialProduct("d t?, ?");
   Read(Sum(a, b, "d t?, ?"));
-  // 6 rows over four devices are blocks of two, over two of three.
+  // 6 rows over 4 devices have blocks of 2; over 2 devices, blocks of 3.
   const int odd = AddValue({8, 6}, "?, d t?"),
             same = AddValue({8, 6}, "?, d t?");
   for (int result : {odd, same})
@@ -147,7 +147,7 @@ TEST_F(DelayReductionsTest, NotWhereTheResultIsLarger) {
   EXPECT_TRUE(shardings_[a].unreduced.empty());
 }
 
-// Gradients of microbatches in 16 bits, which are added up in 32.
+// 16-bit gradients of microbatches are added in 32 bits.
 TEST_F(DelayReductionsTest, WhatIsWidenedToBeAddedIsReducedOnce) {
   std::vector<int> narrow, wide;
   for (int i = 0; i < 3; ++i) {
@@ -168,7 +168,7 @@ TEST_F(DelayReductionsTest, WhatIsWidenedAloneIsReducedBefore) {
   graph_.values[narrow].element_bytes = 2;
   const int wide = Widened(narrow);
   Read(wide);
-  // Nor for a sum with something whole.
+  // A sum with a value that is not partial is not delayed either.
   const int other = PartialProduct();
   graph_.values[other].element_bytes = 2;
   Read(Sum(Widened(other), AddValue({8, 6}, "?, ?")));
@@ -192,7 +192,7 @@ TEST_F(DelayReductionsTest, WhatAFunctionReturnsIsReducedByItsCallers) {
   for (int caller : callers) EXPECT_TRUE(shardings_[caller].unreduced.empty());
 }
 
-// The gradient of a norm's bias: what it is summed from is reduced already.
+// The gradient of a norm's bias: its operand is already reduced.
 TEST_F(DelayReductionsTest, WhatIsMadeOfAReducedValueIsWhole) {
   const int a = PartialProduct();
   Read(a);

@@ -9,10 +9,10 @@
 namespace partita::core {
 namespace {
 
-// Longer texts and wider pictures than these are no use: cells shrink instead.
+// Limits on the size of the output; cells shrink instead.
 constexpr int kFewBands = 3;
-constexpr int kMostBands = 12;
-constexpr double kMostPixels = 8000;
+constexpr int kMaxBands = 12;
+constexpr double kMaxPixels = 8000;
 
 std::string Format(const char* format, ...) {
   char text[512];
@@ -63,7 +63,7 @@ std::string RankSummary(const Timetable& table, int rank) {
   return text;
 }
 
-// The letter and as much of the microbatch as fits whole, dashes behind.
+// Returns the letter, the microbatch if it fits, then dashes.
 std::string Label(const Cell& cell, int columns) {
   const std::string name = ToString(cell);
   std::string text = name.substr(0, 1) + std::to_string(cell.microbatch);
@@ -72,7 +72,7 @@ std::string Label(const Cell& cell, int columns) {
   return text;
 }
 
-// One stage's row: spaces, and `idle` where its rank computes nothing.
+// Draws one stage's row: spaces, and `idle` where its rank is idle.
 std::string TextRow(const std::vector<TimedCell>& cells, int stage, char idle,
                     double scale, int columns) {
   std::string row(columns, idle);
@@ -88,20 +88,20 @@ std::string TextRow(const std::vector<TimedCell>& cells, int stage, char idle,
   return row;
 }
 
-// Columns per unit of time, in bands of `room` columns.
+// Returns columns per unit of time, for bands of `room` columns.
 double ColumnsPerTime(const Timetable& table, int room) {
   const double units = table.end / ShortestCell(table);
   const double label = 1 + std::to_string(table.microbatches - 1).size();
-  // As many columns for the shortest cell as go into one band, if its label
-  // fits into them; else what the label needs, if that takes few bands; else
-  // its letter.
+  // Fit the table into one band if the label of the shortest cell fits too.
+  // Else use the label's width if that takes few bands. Else use one column for
+  // the letter.
   double columns = std::min(label + 1, std::floor(room / units));
   if (columns < label && units * label <= kFewBands * room) columns = label;
   columns = std::max(1.0, columns);
-  return std::min(columns * units, double{kMostBands} * room) / table.end;
+  return std::min(columns * units, double{kMaxBands} * room) / table.end;
 }
 
-// A mark and its time every ten columns.
+// Draws a mark and its time every ten columns.
 std::string Ruler(double scale, int from, int columns) {
   std::string ruler;
   for (int column = 0; column < columns; column += 10) {
@@ -184,7 +184,7 @@ std::string SvgLegend() {
 }
 
 std::string SvgRuler(const Timetable& table, double scale, double bottom) {
-  // Marks at 1, 2 or 5 times a power of ten, some 80 pixels apart.
+  // Marks at 1, 2 or 5 times a power of ten, about 80 pixels apart.
   const double least = 80 / scale;
   double distance = std::pow(10, std::floor(std::log10(least)));
   for (double factor : {2.0, 2.5, 2.0})
@@ -244,7 +244,7 @@ std::string DrawText(const Timetable& table, int width) {
 
 std::string DrawSvg(const Timetable& table) {
   const double units = table.end > 0 ? table.end / ShortestCell(table) : 1;
-  const double pixels = std::clamp(units * 20, 700.0, kMostPixels);
+  const double pixels = std::clamp(units * 20, 700.0, kMaxPixels);
   const double scale = table.end > 0 ? pixels / table.end : 1;
   std::vector<double> y_of_stage(table.rank_of_stage.size());
   std::string rows, cells;
@@ -253,7 +253,7 @@ std::string DrawSvg(const Timetable& table) {
     const std::vector<int> stages = StagesOf(table, static_cast<int>(rank));
     const double height = kRow * stages.size();
     rows += Rectangle(kLeft, y, pixels, height - 2, "fill=\"#e8e8e8\"/>\n");
-    // Where the rank computes is no bubble, on no row of its stages.
+    // Times when the rank computes are not bubbles, in any row of its stages.
     for (const TimedCell& timed : table.ranks[rank])
       rows += Rectangle(kLeft + timed.start * scale, y,
                         (timed.end - timed.start) * scale, height - 2,

@@ -1,5 +1,5 @@
-// Union-find whose classes may be split into two smaller ones. A class is
-// united with classes of its own size only, so splitting never ends in a cycle.
+// Union-find whose classes may be split in two. A class is united only with
+// classes of its own size, so splitting terminates.
 #include "compiler/core/factor_classes.h"
 
 #include <algorithm>
@@ -46,14 +46,14 @@ void FactorClasses::Split(int segment, int64_t major_size) {
 
 bool FactorClasses::Unify(const std::vector<int>& a,
                           const std::vector<int>& b) {
-  // What is still to be aligned, the most significant segment last.
+  // Segments still to align; the most significant is last.
   auto reversed = [&](const std::vector<int>& dims) {
     std::vector<int> segments;
     for (int dim : dims) Expand(dim, segments);
     return std::vector<int>(segments.rbegin(), segments.rend());
   };
   std::vector<int> left = reversed(a), right = reversed(b);
-  // Earlier steps may have split what is still in the lists.
+  // Earlier steps may have split segments that are still in the lists.
   auto next = [&](std::vector<int>& list) {
     std::vector<int> segments;
     Expand(list.back(), segments);

@@ -1,9 +1,9 @@
-// Which dimensions of a model mean the same: classes of segments of dimensions.
+// Equivalence classes of segments of dimensions.
 //
-// A dimension is a list of segments, the most significant first, whose sizes
-// multiply to its own: 32 may be 4 heads x 8. Where two dimensions are found to
-// be one, their segments are aligned, and split where the other side is finer;
-// a split holds for the whole class. Segments of size 1 do not exist.
+// A dimension is a list of segments, most significant first. Their sizes
+// multiply to the dimension's size: 32 may be 4 heads x 8. If two dimensions
+// are united, their segments are aligned, and split where the other side is
+// finer. A split applies to the whole class. Segments of size 1 do not exist.
 #ifndef PARTITA_COMPILER_CORE_FACTOR_CLASSES_H_
 #define PARTITA_COMPILER_CORE_FACTOR_CLASSES_H_
 
@@ -15,32 +15,33 @@ namespace partita::core {
 
 class FactorClasses {
  public:
-  // A dimension of which nothing is known yet; returns its number. Sizes are at
-  // least 1.
+  // Adds a dimension of one segment and returns its number. `size` is at least
+  // 1.
   int AddDim(int64_t size);
 
-  // The segments of a dimension as numbers of classes. Valid until the next
-  // call of Unify.
+  // Returns the classes of a dimension's segments. Valid until the next call of
+  // Unify.
   std::vector<int> Segments(int dim) const;
   int64_t SegmentSize(int segment) const { return nodes_[segment].size; }
 
-  // Says that the concatenated segments of `a` and those of `b` are the same,
-  // pairwise from the most significant on. Where sizes do not divide each other
-  // the rest stays apart, and the answer is false.
+  // Unites the concatenated segments of `a` and `b`, pairwise from the most
+  // significant. Returns false if sizes do not divide each other; the remaining
+  // segments then stay separate.
   bool Unify(const std::vector<int>& a, const std::vector<int>& b);
 
-  // Says that two dimensions mean the same though their sizes differ (rows of
-  // an image before and after a stride). Their segments stay apart.
+  // Records that two dimensions have one meaning but different sizes, such as
+  // the rows of an image before and after a stride. Their segments stay
+  // separate.
   void Link(int a, int b) { links_.push_back({a, b}); }
-  // The segments linked with each other: of dimensions with as many segments
-  // on both sides, one by one.
+  // Returns pairs of linked segments. Only dimensions with equal numbers of
+  // segments are paired.
   std::vector<std::pair<int, int>> LinkedSegments() const;
 
  private:
   struct Node {
     int64_t size = 1;
-    int parent = -1;             // -1: stands for its class
-    int major = -1, minor = -1;  // of a class that is split
+    int parent = -1;             // -1: representative of its class
+    int major = -1, minor = -1;  // parts, if the class is split
   };
 
   int Find(int node) const;

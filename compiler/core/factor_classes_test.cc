@@ -83,7 +83,7 @@ TEST(FactorClassesTest, SizesThatDoNotDivideStayApart) {
   EXPECT_TRUE(classes.Unify({e}, {b, c}));
   const int f = classes.AddDim(48), g = classes.AddDim(6);
   EXPECT_TRUE(classes.Unify({f}, {a, g, b}));
-  // 2 | 4 | 6 against 2 | 6 | 4: what stands first is common, no more.
+  // 2 | 4 | 6 against 2 | 6 | 4: only the first segment is common.
   EXPECT_FALSE(classes.Unify({d, e}, {f}));
   EXPECT_EQ(classes.Segments(d), classes.Segments(a));
   EXPECT_NE(classes.Segments(c), classes.Segments(g));

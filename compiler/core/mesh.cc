@@ -6,7 +6,7 @@
 namespace partita::core {
 namespace {
 
-// The coordinate along a part of an axis.
+// Returns the coordinate along a part of an axis.
 int64_t PartOf(const Mesh& mesh, const AxisRef& ref, int64_t coordinate) {
   const int64_t below = mesh.axes[ref.axis].size / (ref.pre * ref.size);
   return coordinate / below % ref.size;
@@ -98,7 +98,7 @@ int64_t IndexAlong(const Mesh& mesh, const std::vector<AxisRef>& axes,
 std::vector<int64_t> GroupAlong(const Mesh& mesh,
                                 const std::vector<AxisRef>& axes,
                                 int64_t position) {
-  // Strides of the parts in row-major positions.
+  // Strides of the parts, in row-major positions.
   std::vector<int64_t> strides;
   int64_t base = position;
   for (const AxisRef& ref : axes) {

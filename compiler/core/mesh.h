@@ -15,24 +15,23 @@ struct Axis {
 
 struct Mesh {
   std::vector<Axis> axes;
-  // Which device stands at each row-major position; empty: device i at i.
+  // Device at each row-major position; empty: device i is at position i.
   std::vector<int64_t> device_ids;
 
   int64_t Size() const;
-  // -1 if there is no such axis.
+  // Returns -1 if there is no such axis.
   int Find(const std::string& name) const;
 };
 
-// An axis of a mesh or a part of one. A coordinate c of an axis of extent n is
-// read as (c / (n / pre)) major, then c / (n / (pre * size)) % size: the part
-// with `pre` faster than nothing and `size` positions. The whole axis has pre 1
-// and the axis's size. Written a or a:(pre)size, as users of Shardy know it.
+// An axis of a mesh, or a part of one. On an axis of extent n, the part
+// a:(pre)size has coordinate c / (n / (pre * size)) % size. The whole axis has
+// pre 1 and the axis's size. It is written a or a:(pre)size, as in Shardy.
 struct AxisRef {
   int axis = 0;
   int64_t pre = 1;
   int64_t size = 1;
-  // Of the plan's entry that put it where it stands, lower numbers first. It
-  // is the same axis whatever its priority.
+  // Priority of the plan entry that placed this axis; lower numbers come first.
+  // Equality ignores it.
   int priority = 0;
 
   bool operator==(const AxisRef& other) const {
@@ -42,13 +41,13 @@ struct AxisRef {
 };
 
 AxisRef WholeAxis(const Mesh& mesh, int axis);
-// Whether two references share devices' positions (same axis, parts that meet).
+// True if two references share positions: same axis, overlapping parts.
 bool Overlap(const AxisRef& a, const AxisRef& b);
 bool OverlapAny(const AxisRef& a, const std::vector<AxisRef>& list);
 // Number of positions along a list of axes.
 int64_t SizeOf(const std::vector<AxisRef>& axes);
-// Joins neighbours that are parts of one axis and follow each other: a:(1)2,
-// a:(2)2 become a where a has 4 positions. Of two priorities the first counts.
+// Joins neighbours that are consecutive parts of one axis: a:(1)2, a:(2)2
+// become a if a has 4 positions. The result has the priority of the first part.
 std::vector<AxisRef> Normalize(const Mesh& mesh,
                                const std::vector<AxisRef>& axes);
 // "a", "a:(1)2".
@@ -56,13 +55,14 @@ std::string ToString(const Mesh& mesh, const AxisRef& ref);
 // "a, b:(1)2".
 std::string ToString(const Mesh& mesh, const std::vector<AxisRef>& axes);
 
-// Coordinates of the device at a row-major position of the mesh.
+// Returns the coordinates of the device at a row-major position of the mesh.
 std::vector<int64_t> Coordinates(const Mesh& mesh, int64_t position);
-// Linear index of that device along `axes`, the first axis slowest.
+// Returns the linear index of that device along `axes`; the first axis is the
+// slowest.
 int64_t IndexAlong(const Mesh& mesh, const std::vector<AxisRef>& axes,
                    int64_t position);
-// The positions that differ from `position` at most along `axes`, ordered by
-// IndexAlong: a communicator's members.
+// Returns the members of a communicator: all positions that differ from
+// `position` only along `axes`, ordered by IndexAlong.
 std::vector<int64_t> GroupAlong(const Mesh& mesh,
                                 const std::vector<AxisRef>& axes,
                                 int64_t position);

@@ -36,7 +36,7 @@ TEST(MeshTest, PartsOverlapWhereTheyShareDigits) {
   EXPECT_FALSE(Overlap(major, middle));
   EXPECT_FALSE(Overlap(minor, middle));
   EXPECT_TRUE(Overlap({1, 1, 4}, middle));
-  // An axis of one device is not used twice either.
+  // References to an axis of size 1 overlap too.
   EXPECT_TRUE(Overlap({2, 1, 1}, {2, 1, 1}));
   EXPECT_FALSE(Overlap({2, 1, 1}, {3, 1, 1}));
   EXPECT_FALSE(Overlap({0, 1, 8}, whole));
@@ -48,7 +48,7 @@ TEST(MeshTest, NormalizeJoinsPartsThatFollow) {
   const Mesh mesh = SampleMesh();
   EXPECT_THAT(Normalize(mesh, {{1, 1, 2}, {1, 2, 4}, {0, 1, 2}}),
               ElementsAre(WholeAxis(mesh, 1), WholeAxis(mesh, 0)));
-  // The other way round they are another order of devices.
+  // In the opposite order they are another order of devices.
   EXPECT_THAT(Normalize(mesh, {{1, 2, 4}, {1, 1, 2}}),
               ElementsAre(AxisRef{1, 2, 4}, AxisRef{1, 1, 2}));
   EXPECT_THAT(Normalize(mesh, {{1, 4, 1}}), IsEmpty());

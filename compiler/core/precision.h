@@ -8,8 +8,8 @@
 
 namespace partita::core {
 
-// kF32 may run on tensor cores as tf32. Partita compiles no kFp8: predictions
-// of other software alone have it, and plans refuse it.
+// kF32 may run on tensor cores as tf32. Partita does not compile kFp8, and
+// plans refuse it; only predictions for other software use it.
 enum class Precision { kF32, kBF16, kF16, kFp8 };
 
 // Indexed by Precision.
@@ -21,8 +21,8 @@ inline std::string ToString(Precision precision) {
   return kPrecisionNames[static_cast<size_t>(precision)];
 }
 
-// Bytes of an element of a parameter or an activation. Neither is stored as
-// kFp8: products convert their operands to it.
+// Bytes per element of parameters and activations. Neither is stored as kFp8;
+// products convert their operands to it.
 inline int ElementBytes(Precision precision) {
   return precision == Precision::kF32 ? 4 : 2;
 }

@@ -1,8 +1,8 @@
-// Divisions of dimensions as divisions of factors, and back.
+// Converts shardings of dimensions to shardings of factors, and back.
 //
-// A dimension of factors f1 x f2 with f1 over n1 and f2 over n2 shards has
-// shard (i1, i2) at row (i1 * b1) * f2 + i2 * b2. That is a multiple of one
-// block only if f2 is whole, or if b1 = 1 and n2 * b2 = f2.
+// In a dimension of factors f1 x f2, with f1 over n1 and f2 over n2 shards,
+// shard (i1, i2) starts at row (i1 * b1) * f2 + i2 * b2. These are multiples of
+// one block only if f2 is whole, or if b1 = 1 and n2 * b2 = f2.
 #include "compiler/core/projection.h"
 
 #include <algorithm>
@@ -20,8 +20,8 @@ struct Cut {
   std::vector<AxisRef> front, rest;
 };
 
-// Cuts a list so that `rest` has exactly `shards` positions, splitting an axis
-// if that divides it.
+// Cuts a list so that `rest` has exactly `shards` positions. Splits an axis if
+// its size allows it.
 std::optional<Cut> CutBefore(const std::vector<AxisRef>& axes, int64_t shards) {
   Cut cut{axes, {}};
   while (shards > 1 && !cut.front.empty()) {
@@ -141,7 +141,7 @@ int AssembleDim(const Mesh& mesh, const ShardingRule& rule,
     dim.block = only.block;
     return -1;
   }
-  // From the minor factor up: `shards` of `block` rows of the `rows` below.
+  // From the minor factor up: `shards` of `block` rows out of `rows`.
   int64_t rows = 1, block = 1, shards = 1;
   int inner = -1;
   for (size_t k = factors.size(); k-- > 0;) {

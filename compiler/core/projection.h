@@ -1,4 +1,4 @@
-// Between the dimensions of a tensor and the factors of an operation's rule.
+// Converts between the dimensions of a tensor and the factors of an operation.
 #ifndef PARTITA_COMPILER_CORE_PROJECTION_H_
 #define PARTITA_COMPILER_CORE_PROJECTION_H_
 
@@ -12,11 +12,11 @@
 
 namespace partita::core {
 
-// What two lists of axes have in common, major axes first. Parts of axes are
-// compared: a and a:(1)2, a:(2)2 are the same list.
+// Common prefix of two lists of axes, major axes first. Parts of axes are
+// compared: a equals a:(1)2, a:(2)2.
 struct AxesMatch {
   std::vector<AxisRef> common;
-  std::vector<AxisRef> rest_a, rest_b;  // what follows in each
+  std::vector<AxisRef> rest_a, rest_b;  // remainder of each list
 
   bool Same() const { return rest_a.empty() && rest_b.empty(); }
   bool Conflict() const { return !rest_a.empty() && !rest_b.empty(); }
@@ -24,36 +24,37 @@ struct AxesMatch {
 AxesMatch MatchAxes(const std::vector<AxisRef>& a,
                     const std::vector<AxisRef>& b);
 
-// The part of a list before the first position it shares with `taken`.
+// Returns the part of a list before the first position that `taken` uses.
 std::vector<AxisRef> Before(const std::vector<AxisRef>& axes,
                             const std::vector<AxisRef>& taken);
 
-// The axes before the first of a priority that is barred.
+// Returns the axes before the first axis with a barred priority.
 std::vector<AxisRef> BeforeBarred(const std::vector<AxisRef>& axes,
                                   const std::vector<int>& barred);
 
-// How one factor is divided, read off a tensor's dimension.
+// Sharding of one factor, derived from a tensor's dimension.
 struct FactorAxes {
   std::vector<AxisRef> axes;
   int64_t block = 0;  // 0: the even share
-  // Whether the dimension's shards are exactly such blocks of the factor; if
-  // not, axes are right and rows have to move.
+  // True if the shards of the dimension are exactly blocks of the factor. If
+  // false, the axes are right, but rows must move.
   bool exact = true;
 };
 
-// One entry per factor of the dimension. The first factor takes all axes, if
-// its rows stay together; where shards are smaller than its rows, it takes what
-// divides it to single rows, in parts of axes if need be, and the next factors
-// the rest. Blocks that fit neither leave the axes with the factor, inexactly.
+// Returns one entry per factor of the dimension. The first factor takes all
+// axes if its rows stay whole. If shards are smaller than its rows, it takes
+// the axes (or parts of axes) that divide it to single rows, and the next
+// factors take the rest. If a block fits neither case, the axes stay with the
+// factor, inexactly.
 std::vector<FactorAxes> ProjectDim(const ShardingRule& rule,
                                    const DimFactors& factors, int64_t size,
                                    const DimSharding& dim);
 
-// The dimension's axes and block when its factors are divided so; `by_factor`
-// has an entry per factor of the rule. Returns the first factor whose axes no
-// block of the dimension expresses, because a factor before it is not divided
-// to single rows or its own shards are uneven; -1 where `dim` is filled in
-// (only axes and block).
+// Computes the axes and block of a dimension from its factors. `by_factor` has
+// one entry per factor of the rule. Sets axes and block of `dim` and returns -1
+// on success. Otherwise returns the first factor whose axes no block can
+// express: a factor before it is not divided to single rows, or its own shards
+// are uneven.
 int AssembleDim(const Mesh& mesh, const ShardingRule& rule,
                 const DimFactors& factors, int64_t size,
                 const std::vector<FactorAxes>& by_factor, DimSharding& dim);
@@ -69,8 +70,8 @@ struct OpTensor {
 };
 std::vector<OpTensor> TensorsOf(const Op& op);
 
-// Of one tensor: per factor of the rule, how it is divided and in which
-// dimension it lies (-1: not in this tensor).
+// The shardings of one tensor's factors. `dims` holds the dimension of each
+// factor; -1 if the tensor lacks it.
 struct TensorProjection {
   std::vector<FactorAxes> factors;
   std::vector<int> dims;

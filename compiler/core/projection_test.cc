@@ -52,8 +52,8 @@ TEST(ProjectionTest, SharesThatCutThroughRowsAreInexact) {
 }
 
 TEST(ProjectionTest, HeadsFewerThanShardsStayWhole) {
-  // 2 heads of 6 over 4: by its share half a head each, by blocks of a head
-  // two devices with none.
+  // 2 heads of 6 over 4 devices: the even share is half a head each; blocks of
+  // a head leave two devices empty.
   const ShardingRule rule = RuleOf({2, 6});
   std::vector<FactorAxes> parts = ProjectDim(rule, {0, 1}, 12, {{kB}, 0});
   EXPECT_THAT(parts[0].axes, ElementsAre(AxisRef{1, 1, 2}));
@@ -68,7 +68,7 @@ TEST(ProjectionTest, OneFactorTakesAllEvenBeyondItsRows) {
               ElementsAre(kB, kC));
 }
 
-// Rows of the dimension that a device holds, if its factors are divided so.
+// True if a device holds the row when the factors are divided as given.
 bool OwnsByFactors(const ShardingRule& rule,
                    const std::vector<FactorAxes>& parts, int64_t row,
                    int64_t position) {
@@ -95,8 +95,8 @@ void ExpectSameRows(const ShardingRule& rule,
   }
 }
 
-// The definition: a dimension's shards are those of its factors, element by
-// element, in both directions.
+// The definition, checked element by element in both directions: a dimension
+// and its factors have equal shards.
 TEST(ProjectionTest, ExactProjectionsAndAssembliesHoldTheSameRows) {
   const std::vector<std::vector<AxisRef>> lists = {
       {},       {kA},     {kB},        {kC},        {kA, kB},

@@ -1,5 +1,5 @@
-// Propagation with a worklist: an operation is looked at again when a value it
-// touches has changed, operations of a lower round always first.
+// Propagation with a worklist. An operation is visited again when one of its
+// values has changed; operations of a lower round come first.
 #include "compiler/core/propagate.h"
 
 #include <algorithm>
@@ -17,17 +17,17 @@ bool Travels(FactorKind kind) {
   return kind == FactorKind::kCarried || IsReduced(kind) || IsHalo(kind);
 }
 
-// What the tensors of an operation agree on for one factor.
+// The axes that the tensors of an operation agree on for one factor.
 struct Claim {
   int factor = -1;
   FactorAxes axes;
   int priority = 0;
-  int64_t bytes = 0;  // of the tensor it came from
+  int64_t bytes = 0;  // of its source tensor
   int tensor = 0;
   bool contested = false;
 };
 
-// Members of a group are the operands of an operation that ties all dims.
+// Represents a group as an operation that ties all dimensions of its members.
 Op OpOfGroup(const Graph& graph, const std::vector<int>& group) {
   Op op;
   op.round = 0;
@@ -83,7 +83,7 @@ class Propagator {
     queues_[ops_[op]->round].push_back(op);
   }
 
-  // Whether an axis travels by now, where it is let through.
+  // True if an axis may travel in this round.
   bool Moves(const AxisRef& axis) const { return axis.priority <= priority_; }
   bool Moves(const DimSharding& dim) const {
     return !dim.axes.empty() && Moves(dim.axes.front());
@@ -120,9 +120,9 @@ class Propagator {
     }
   }
 
-  // Claims in the order in which they take axes: by priority, then the larger
-  // tensor, then the first. A factor whose axes have several priorities claims
-  // them one priority after the other.
+  // Returns claims in the order in which they take axes: by priority, then the
+  // larger tensor, then the first. A factor whose axes have several priorities
+  // makes one claim per priority.
   std::vector<Claim> FindClaims(
       const Op& op, const std::vector<OpTensor>& tensors,
       const std::vector<TensorProjection>& projections) const {
@@ -151,8 +151,8 @@ class Propagator {
     return claims;
   }
 
-  // What stands before the first axis that does not travel through the
-  // operation, yet or ever.
+  // Returns the axes before the first axis that may not travel through the
+  // operation in this round.
   FactorAxes MovingAxes(const Op& op, const FactorAxes& own) const {
     std::vector<AxisRef> axes = BeforeBarred(own.axes, op.barred);
     axes.erase(
@@ -178,9 +178,9 @@ class Propagator {
     if (!all.empty()) claims.push_back(std::move(claim));
   }
 
-  // The longest list of those that are prefixes of each other. Where they part,
-  // the axis of the lower priority number counts; where equals disagree, what
-  // they have in common.
+  // Merges two claims. The result is the longer list if one is a prefix of the
+  // other. Where they diverge, the axis with the lower priority number wins; at
+  // equal priority, the result is the common prefix.
   static void Merge(Claim other, Claim& claim) {
     if (claim.axes.axes.empty() && !claim.contested) {
       claim = std::move(other);
@@ -204,7 +204,7 @@ class Propagator {
     }
   }
 
-  // Appends to the tensor's dimension what it can take of a claim.
+  // Appends the axes of a claim that the tensor's dimension can take.
   bool Extend(const ShardingRule& rule, const OpTensor& tensor,
               const Claim& claim, TensorProjection& projection) {
     const int d = projection.dims[claim.factor];
@@ -246,9 +246,9 @@ class Propagator {
                        dim) < 0;
   }
 
-  // An even share is only the default: where the dimension is several factors
-  // and it would cut through the rows of the first, the block becomes a
-  // multiple of these.
+  // The even share is only a default. If it would cut through the rows of the
+  // first factor of a merged dimension, the block becomes a multiple of these
+  // rows.
   bool KeepRowsTogether(const ShardingRule& rule, const OpTensor& tensor,
                         TensorProjection& projection) {
     bool changed = false;
@@ -267,7 +267,7 @@ class Propagator {
     return changed;
   }
 
-  // Where axes agree, a block that was chosen replaces the default.
+  // Replaces the default block by a chosen one, if the axes agree.
   bool TakeBlock(const ShardingRule& rule, const OpTensor& tensor,
                  const Claim& claim, TensorProjection& projection) {
     const int d = projection.dims[claim.factor];
@@ -299,9 +299,9 @@ class Propagator {
   const int priority_;
   std::vector<Sharding>& shardings_;
   std::vector<Op> groups_;
-  std::vector<const Op*> ops_;  // the graph's, then the groups'
+  std::vector<const Op*> ops_;  // operations of the graph, then the groups
   std::vector<std::vector<int>> users_;
-  std::map<int, std::deque<int>> queues_;  // by round
+  std::map<int, std::deque<int>> queues_;  // per round
   std::vector<char> queued_;
 };
 

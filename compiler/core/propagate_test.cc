@@ -152,7 +152,7 @@ TEST_F(PropagateTest, EarlierPriorityFirst) {  // A13
   EXPECT_EQ(shardings_[add1].dims[1].axes[0].priority, 1);
 }
 
-// {B: data}, {M: pod}, {B: pod}: B is over pod too where M has not taken it.
+// {B: data}, {M: pod}, {B: pod}: B also gets pod where M has not taken it.
 TEST_F(PropagateTest, EntriesAppendAxesToOneDimension) {
   MakeMesh({{"data", 2}, {"pod", 2}});
   const int x = AddValue({8, 16}), up = AddValue({16, 32});
@@ -173,7 +173,7 @@ TEST_F(PropagateTest, EntriesAppendAxesToOneDimension) {
   EXPECT_EQ(shardings_[h].dims[1].axes[0].priority, 2);
 }
 
-// An axis of a later priority waits, and what stands behind it waits with it.
+// An axis of a later priority waits, and so do the axes after it.
 TEST_F(PropagateTest, AxesOfOneDimensionTravelInTheirRounds) {
   MakeMesh({{"a", 2}, {"b", 2}, {"c", 2}});
   const int x = AddValue({8, 8}), y = AddValue({8, 8});
@@ -187,7 +187,7 @@ TEST_F(PropagateTest, AxesOfOneDimensionTravelInTheirRounds) {
   EXPECT_EQ(Text(y), "[{a, b, c}, {}]");
 }
 
-// All there at once: the axis of the earlier entry is placed first.
+// With all priorities at once, the axis of the earlier entry comes first.
 TEST_F(PropagateTest, ClaimsOfSeveralPrioritiesAreTakenOneByOne) {
   MakeMesh({{"a", 2}, {"b", 2}, {"c", 2}});
   const int x = AddValue({8}), y = AddValue({8}), z = AddValue({8, 8});
@@ -197,7 +197,7 @@ TEST_F(PropagateTest, ClaimsOfSeveralPrioritiesAreTakenOneByOne) {
   AddOp("i, j -> i j", {x, y}, {z});
   Propagate(graph_, 2, shardings_);
   EXPECT_EQ(Text(z), "[{a}, {b}]");
-  // Two lists that part: the earlier of the axes where they do.
+  // Two lists diverge: the earlier axis at that point wins.
   const int v = AddValue({8}), sum = AddValue({8});
   Append(v, 0, "a", 0);
   Append(v, 0, "c", 1);
@@ -206,7 +206,7 @@ TEST_F(PropagateTest, ClaimsOfSeveralPrioritiesAreTakenOneByOne) {
   EXPECT_EQ(Text(sum), "[{a, c}]");
 }
 
-// Through what an entry is not scoped to, its axes do not go.
+// Axes do not travel through operations outside of their entry's scope.
 TEST_F(PropagateTest, BarredEntriesStayOut) {
   MakeMesh({{"a", 2}, {"b", 2}});
   const int x = AddValue({8, 8}), y = AddValue({8, 8}), z = AddValue({8, 8});
@@ -262,7 +262,7 @@ TEST_F(PropagateTest, GroupsAreShardedAlike) {  // A15
   for (int member : {x, y, z}) EXPECT_EQ(Text(member), "[{a}, {c}]");
 }
 
-// Heads stay whole: the default share of 11 columns gives way to 2 heads of 8.
+// Heads stay whole: the even share of 11 columns becomes 2 heads of 8.
 TEST_F(PropagateTest, UnevenHeads) {
   MakeMesh({{"t", 3}});
   const int weight = AddValue({16, 32}, "?, t?"), x = AddValue({6, 16});
@@ -290,7 +290,7 @@ TEST_F(PropagateTest, ClosedDimKeepsItsBlock) {
   EXPECT_EQ(Text(Resolve(graph_, split, shardings_).operands[0]), "[{t}|16]");
 }
 
-// 7 rows of 7 over 2 are 4 + 3, flattened 28 + 21: nothing moves.
+// 7 rows of 7 over 2 are 4 + 3, flattened 28 + 21: no data moves.
 TEST_F(PropagateTest, FlattenedImageKeepsItsRows) {
   MakeMesh({{"h", 2}});
   const int image = AddValue({7, 7, 5}, "h?, ?, ?");
@@ -308,7 +308,7 @@ TEST_F(PropagateTest, FlattenedImageKeepsItsRows) {
   EXPECT_EQ(Text(resolved.results[0]), Text(tokens));
 }
 
-// Across a halo axes travel, and each tensor has its own even share.
+// Axes travel across a halo; each tensor keeps its own even share.
 TEST_F(PropagateTest, HaloCarriesAxesNotBlocks) {
   MakeMesh({{"h", 3}});
   const int image = AddValue({2, 14, 3}, "?, h?, ?");
@@ -345,7 +345,7 @@ TEST_F(PropagateTest, ReplicatedAndUnreducedAxesAreNotUsed) {
   EXPECT_EQ(Text(y), "[{}, {}] replicated={a} unreduced={b}");
 }
 
-// What of an axis is free is used: q has heads over t in two parts.
+// The free part of an axis is used: q has heads over t in two parts.
 TEST_F(PropagateTest, PartsOfAxesUpToWhatIsTaken) {
   MakeMesh({{"t", 4}});
   const int x = AddValue({8, 8}, "t?, ?"), y = AddValue({8, 8}, "?, t:2:2?");
@@ -354,7 +354,7 @@ TEST_F(PropagateTest, PartsOfAxesUpToWhatIsTaken) {
   EXPECT_EQ(Text(y), "[{t:(1)2}, {t:(2)2}]");
 }
 
-// Group heads first, what remains of the axis divides the queries of a group.
+// Group heads come first; the rest of the axis divides a group's queries.
 TEST_F(PropagateTest, GroupedQueryHeads) {
   MakeMesh({{"t", 4}});
   const int wq = AddValue({16, 2, 2, 8}, "?, t:1:2?, t:2:2?, ?");
@@ -372,7 +372,7 @@ TEST_F(PropagateTest, GroupedQueryHeads) {
   EXPECT_THAT(Resolve(graph_, product, shardings_).conflicts, IsEmpty());
 }
 
-// 5,600 operations: the work grows with the graph, not its square.
+// 5,600 operations: the run time is linear in the graph.
 TEST_F(PropagateTest, LongChain) {
   MakeMesh({{"data", 4}, {"t", 8}});
   int x = AddValue({8, 64, 32}, "data?, ?, ?");

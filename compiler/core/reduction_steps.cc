@@ -14,22 +14,21 @@ bool Contains(const Sizes& dims, int64_t dim) {
   return std::find(dims.begin(), dims.end(), dim) != dims.end();
 }
 
-// Neighbouring elements that a warp reads at a time, as code is generated: 4
-// per thread. (8 in some kernels of 16-bit numbers, which then have half as
-// many warps in their first step as are counted here.)
+// Elements that a warp of generated code reads at once: 4 per thread. (Some
+// 16-bit kernels read 8, and then have half as many warps in their first step
+// as counted here.)
 constexpr int64_t kWarpElements = 128;
-// Warps that a large GPU runs at a time (132 multiprocessors of an H100, 32
-// warps each: with more registers than 64 per thread no more fit).
+// Warps that a large GPU runs at once: 132 multiprocessors of an H100 with 32
+// warps each, the limit above 64 registers per thread.
 constexpr int64_t kWarps = 4096;
-// What one more launch costs, in reads of a warp: the start of a kernel and its
-// first read, some 5 us, of which a read takes 0.1 where eight are under way at
-// a time (compiler/kernels/unroll_reads.h).
+// Cost of one more launch, in reads of a warp. Kernel start and first read take
+// about 5 us; a read takes 0.1 us with eight in flight
+// (compiler/kernels/unroll_reads.h).
 constexpr double kLaunch = 50;
-constexpr int kMostAdded = 2;
+constexpr int kMaxExtraSteps = 2;
 
-// The time of a reduction, in reads of a warp one after the other. A warp takes
-// neighbouring results where the last dimension stays, and one result where it
-// does not.
+// Returns the time of a reduction, in sequential reads of a warp. A warp
+// computes neighbouring results if the last dimension is kept, else one result.
 double TimeOf(const Sizes& shape, const Sizes& dims) {
   const int64_t last = static_cast<int64_t>(shape.size()) - 1;
   double warps = 1, reads = 1;
@@ -41,18 +40,18 @@ double TimeOf(const Sizes& shape, const Sizes& dims) {
   return reads * std::max(1.0, std::ceil(warps / kWarps)) + kLaunch;
 }
 
-// A reduction of `shape`, some of whose dimensions are cut in two, along
-// `first`, and then of what is `left` along `second`.
+// Two steps: a reduction of `shape`, with some dimensions split in two, along
+// `first`; then of the result `left` along `second`.
 struct Cut {
   Sizes shape, first, left, second;
-  double time = 0;  // of all, where the second may take steps itself
+  double time = 0;  // total, with further steps of the second
 };
 
-// Reduced dimensions before `cut` are left to the second step, and `parts` of
-// that one.
+// Leaves reduced dimensions before `cut`, and `parts` of dimension `cut`, to
+// the second step.
 Cut CutOf(const Sizes& shape, const Sizes& dims, int64_t cut, int64_t parts) {
   Cut steps;
-  Sizes left;  // the shape between the steps
+  Sizes left;  // shape between the steps
   const auto keep = [&](int64_t size, bool reduced) {
     if (reduced) steps.second.push_back(static_cast<int64_t>(left.size()));
     left.push_back(size);
@@ -80,8 +79,8 @@ Cut CutOf(const Sizes& shape, const Sizes& dims, int64_t cut, int64_t parts) {
   return steps;
 }
 
-// The fastest way in several steps, up to as many more than one. Its time is
-// infinite where there is none.
+// Returns the fastest plan with at most `more` additional steps. The time is
+// infinite if there is none.
 Cut BestCut(const Sizes& shape, const Sizes& dims, int more) {
   Cut best;
   best.time = std::numeric_limits<double>::infinity();
@@ -109,8 +108,8 @@ std::vector<ReductionStep> ReductionSteps(const Sizes& shape,
                                           const Sizes& dims) {
   std::vector<ReductionStep> steps;
   Sizes now = shape, along = dims;
-  for (int added = 0; added < kMostAdded; ++added) {
-    Cut cut = BestCut(now, along, kMostAdded - added);
+  for (int added = 0; added < kMaxExtraSteps; ++added) {
+    Cut cut = BestCut(now, along, kMaxExtraSteps - added);
     if (cut.time >= TimeOf(now, along)) break;
     now = cut.left, along = cut.second;
     steps.push_back({std::move(cut.shape), std::move(cut.first), now});

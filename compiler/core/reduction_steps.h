@@ -1,4 +1,4 @@
-// In how many steps a GPU reduces a tensor whose results are too few to fill
+// Plans the steps in which a GPU reduces a tensor with too few results to fill
 // it.
 #ifndef PARTITA_COMPILER_CORE_REDUCTION_STEPS_H_
 #define PARTITA_COMPILER_CORE_REDUCTION_STEPS_H_
@@ -8,16 +8,16 @@
 
 namespace partita::core {
 
-// A tensor of `shape` is reduced along `dims` (increasing), which leaves
-// `left`.
+// One step: reduces a tensor of `shape` along `dims` (increasing); the result
+// has shape `left`.
 struct ReductionStep {
   std::vector<int64_t> shape, dims, left;
 };
 
-// How a tensor of `shape` is reduced along `dims`: one step, or up to three
-// where a model of reads and launches finds these faster. The shape of each is
-// what the one before left, with at most one dimension cut in two. Sizes are at
-// least 1.
+// Plans the reduction of a tensor of `shape` along `dims`: one step, or up to
+// three if a cost model of reads and launches predicts that they are faster.
+// The shape of each step is the result of the previous one, with at most one
+// dimension split in two. Sizes are at least 1.
 std::vector<ReductionStep> ReductionSteps(const std::vector<int64_t>& shape,
                                           const std::vector<int64_t>& dims);
 

@@ -16,7 +16,7 @@ int64_t Product(const Sizes& sizes) {
                          std::multiplies<>());
 }
 
-// Each step takes what the one before left, and the last leaves the result.
+// Each step takes the result of the previous one; the last gives the result.
 TEST(ReductionSteps, FollowEachOther) {
   for (const Sizes& shape : {Sizes{8192, 768}, Sizes{8, 1024, 3072},
                              Sizes{64, 64, 56, 56}, Sizes{1, 4096, 1, 8}})
@@ -43,7 +43,7 @@ TEST(ReductionSteps, AreSeveralWhereResultsAreFewAndRowsMany) {
   EXPECT_EQ(ReductionSteps({8192, 768}, {0}).size(), 3);
   EXPECT_EQ(ReductionSteps({8192, 768}, {1}).size(), 1);
   EXPECT_EQ(ReductionSteps({16, 768}, {0}).size(), 1);
-  // A prime number has no parts.
+  // A prime number cannot be split.
   EXPECT_EQ(ReductionSteps({8191, 768}, {0}).size(), 1);
 }
 

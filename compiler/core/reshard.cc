@@ -1,6 +1,6 @@
-// The search for the cheapest collectives between two shardings: A*, which is
-// Dijkstra's with a lower bound of what remains, on the graph of
-// reshard_moves.h. A way that always exists bounds it from above.
+// Finds the cheapest collectives between two shardings by A*: Dijkstra's search
+// with a lower bound of the remaining cost, on the graph of reshard_moves.h.
+// The fallback sequence is the upper bound.
 #include "compiler/core/reshard.h"
 
 #include <queue>
@@ -12,13 +12,13 @@
 namespace partita::core {
 namespace {
 
-// Placements looked at before the long way is taken. Meshes of five axes stay
-// below.
-constexpr size_t kMostStates = 20000;
+// Maximum number of visited placements before the fallback is used. Meshes of
+// five axes stay below it.
+constexpr size_t kMaxStates = 20000;
 
 struct Node {
   Layout layout;
-  Move move;  // that led here
+  Move move;  // edge that led here
   int parent = -1;
   double seconds = 0;
 };
@@ -31,26 +31,27 @@ std::vector<Move> PathTo(const std::vector<Node>& nodes, int node) {
 }
 
 std::vector<Move> Search(const ReshardProblem& problem) {
-  std::vector<Move> best = problem.LongWay();
+  std::vector<Move> best = problem.FallbackMoves();
   double bound = 0;
   for (const Move& move : best) bound += move.seconds;
   bound *= 1 + 1e-12;
 
   std::vector<Node> nodes = {{problem.start(), {}, -1, 0}};
   std::unordered_map<std::string, int> index = {{problem.start().Key(), 0}};
-  // The least that a way through the node costs, what it has cost, the node:
-  // equal ones in the order found.
+  // Lower bound of the total cost through the node, its cost so far, and the
+  // node. Ties are taken in the order found.
   using Entry = std::tuple<double, double, int>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue;
-  queue.push({problem.LeastSeconds(problem.start()), 0, 0});
-  while (!queue.empty() && nodes.size() <= kMostStates) {
+  queue.push({problem.MinSeconds(problem.start()), 0, 0});
+  while (!queue.empty() && nodes.size() <= kMaxStates) {
     const auto [least, spent, current] = queue.top();
     queue.pop();
-    if (spent > nodes[current].seconds) continue;  // reached cheaper since
+    if (spent > nodes[current].seconds)
+      continue;  // a cheaper path was found since
     if (nodes[current].layout == problem.goal()) return PathTo(nodes, current);
     for (Move& move : problem.MovesFrom(nodes[current].layout)) {
       const double seconds = spent + move.seconds;
-      const double through = seconds + problem.LeastSeconds(move.result);
+      const double through = seconds + problem.MinSeconds(move.result);
       if (through > bound) continue;
       const auto [it, is_new] =
           index.emplace(move.result.Key(), static_cast<int>(nodes.size()));
@@ -65,7 +66,7 @@ std::vector<Move> Search(const ReshardProblem& problem) {
   return best;
 }
 
-// Two permutations after each other are one.
+// Joins consecutive permutations.
 void JoinPermutations(const ReshardProblem& problem, std::vector<Move>& path) {
   Layout before = problem.start();
   for (size_t i = 0; i + 1 < path.size();) {
@@ -105,7 +106,7 @@ ReshardPlan PlanReshard(const Mesh& mesh, const std::vector<int64_t>& shape,
     plan.seconds += move.seconds;
   }
   if (!plan.steps.empty()) {
-    // Written as the caller wrote it, openness and priorities included.
+    // Use the caller's notation, including openness and priorities.
     Sharding& last = plan.steps.back().result;
     last.dims = to.dims;
     last.replicated = to.replicated;

@@ -1,4 +1,5 @@
-// The cheapest sequence of collectives between two shardings of one value.
+// Finds the cheapest collectives that convert one sharding of a value to
+// another.
 #ifndef PARTITA_COMPILER_CORE_RESHARD_H_
 #define PARTITA_COMPILER_CORE_RESHARD_H_
 
@@ -16,17 +17,18 @@ namespace partita::core {
 struct Collective {
   CollectiveKind kind;
   std::vector<AxisRef> axes;  // the group; its first axis is the slowest
-  int dim = -1;               // gathered, scattered, sliced, exchanged
-  int other_dim = -1;         // of kAllToAll: the one gathered
+  int dim = -1;        // dimension gathered, scattered, sliced or exchanged
+  int other_dim = -1;  // kAllToAll: the gathered dimension
   Reduction reduction = Reduction::kSum;
   Sharding result;    // after this step
   int64_t bytes = 0;  // see BytesMoved
-  // Of kPermute: the same parts of axes in another order; the device of index i
-  // along these gets what the device of index i along `axes` has.
+  // kPermute: the same parts of axes in another order. The device with index i
+  // along `to_axes` receives the value of the device with index i along `axes`.
   std::vector<AxisRef> to_axes;
 };
 
-// seconds = latency * (steps of the algorithm) + bytes / bytes_per_second.
+// Cost of a step: latency * (rounds of the algorithm) + bytes /
+// bytes_per_second, in seconds.
 struct Link {
   double latency = 5e-6;
   double bytes_per_second = 1e10;
@@ -37,12 +39,12 @@ struct ReshardPlan {
   double seconds = 0;
 };
 
-// Finds the cheapest sequence by Dijkstra's search over shardings; `reduction`
-// is how `from`'s unreduced axes combine. Axes unreduced in `to`, which must be
-// so in `from`, stay unreduced. Both shardings must fit the shape and the mesh;
-// there is always a way. No steps mean that every device has what it needs,
-// though the two may write it differently: a as a:(1)2, a:(2)2, or an axis of
-// one position. The last step's result is `to`.
+// Finds the cheapest sequence by a shortest-path search over shardings.
+// `reduction` combines the unreduced axes of `from`. Axes unreduced in `to`
+// must be unreduced in `from`, and stay so. Both shardings must fit the shape
+// and the mesh; a sequence always exists. An empty sequence means that every
+// device already holds its result, even if the notation differs, such as a and
+// a:(1)2, a:(2)2, or an axis of size 1. The last step's result is `to`.
 ReshardPlan PlanReshard(const Mesh& mesh, const std::vector<int64_t>& shape,
                         int64_t element_bytes, const Sharding& from,
                         const Sharding& to,

@@ -1,4 +1,4 @@
-// The single collectives that may help from a placement.
+// The single collectives that may be useful from a placement.
 #include <algorithm>
 
 #include "compiler/core/reshard_moves.h"
@@ -19,7 +19,7 @@ std::vector<AxisRef> PartsOf(int axis, const std::vector<AxisRef>& refs) {
   return parts;
 }
 
-// What is left of an axis, major first.
+// Returns the parts of an axis not in `parts`, major first.
 std::vector<AxisRef> Gaps(const Mesh& mesh, int axis,
                           std::vector<AxisRef> parts) {
   std::sort(parts.begin(), parts.end(),
@@ -34,9 +34,10 @@ std::vector<AxisRef> Gaps(const Mesh& mesh, int axis,
   return gaps;
 }
 
-// Appends to each list what only the other one has: devices along it hold
-// copies before or after. Where an axis is cut in two ways that do not nest,
-// all of it that is not `kept`.
+// Completes the groups of a permutation. Appends to each list the parts that
+// only the other list has, because devices along them hold copies before or
+// after. If an axis is split in two ways that do not nest, appends everything
+// outside of `kept`.
 void CompleteGroups(const Mesh& mesh, const std::vector<AxisRef>& kept,
                     std::vector<AxisRef>& from, std::vector<AxisRef>& to) {
   std::vector<AxisRef> more_from, more_to;
@@ -112,7 +113,7 @@ void ReshardProblem::AddGathers(const Layout& layout,
 void ReshardProblem::AddSlices(const Layout& layout,
                                std::vector<Move>& moves) const {
   for (int dim = 0; dim < static_cast<int>(shape_.size()); ++dim) {
-    // To slice by what the goal does not have there would have to be undone.
+    // Slicing by an atom that the goal lacks in this dimension is useless.
     uint64_t wanted = 0;
     for (int atom : goal_.dims[dim])
       if (IsFree(layout, atom)) wanted |= uint64_t{1} << atom;
@@ -157,7 +158,7 @@ void ReshardProblem::AddExchanges(const Layout& layout,
 }
 
 Move ReshardProblem::Permutation(const Layout& from, const Layout& to) const {
-  // What moves: atoms that do not keep their dimension and place value there.
+  // Atoms move if they change dimension or place value.
   const auto places = [&](const Layout& layout) {
     std::vector<std::pair<int, int64_t>> place(atoms_.size(), {-1, 0});
     for (size_t dim = 0; dim < layout.dims.size(); ++dim) {
@@ -203,7 +204,7 @@ void ReshardProblem::AddPermutations(const Layout& layout,
   if (alike) moves.push_back(Permutation(layout, goal_));
 
   for (size_t dim = 0; dim < rank; ++dim) {
-    // Another order within the dimension.
+    // Reorder the atoms within the dimension.
     if (layout.dims[dim].size() > 1 && layout.dims[dim].size() <= 4) {
       Layout result = layout;
       std::sort(result.dims[dim].begin(), result.dims[dim].end());
@@ -214,7 +215,7 @@ void ReshardProblem::AddPermutations(const Layout& layout,
     }
     for (size_t i = 0; i < layout.dims[dim].size(); ++i) {
       const int atom = layout.dims[dim][i];
-      // A free atom of equal size instead.
+      // Replace the atom by a free one of equal size.
       for (int other : goal_.dims[dim]) {
         if (atoms_[other].size != atoms_[atom].size || !IsFree(layout, other))
           continue;
@@ -222,7 +223,7 @@ void ReshardProblem::AddPermutations(const Layout& layout,
         result.dims[dim][i] = other;
         moves.push_back(Permutation(layout, result));
       }
-      // Two of equal size in each other's place.
+      // Swap two atoms of equal size.
       for (size_t later = dim + 1; later < rank; ++later)
         for (size_t j = 0; j < layout.dims[later].size(); ++j) {
           if (atoms_[layout.dims[later][j]].size != atoms_[atom].size) continue;
@@ -245,14 +246,14 @@ std::vector<Move> ReshardProblem::MovesFrom(const Layout& layout) const {
   return moves;
 }
 
-// How many atoms of the start may stay on `dim` while the rest is gathered and
-// the goal's are sliced.
+// Returns the number of the start's atoms that can stay on `dim` while the rest
+// is gathered and the goal's atoms are sliced.
 size_t ReshardProblem::CommonPrefix(int dim) const {
   const std::vector<int>&from = start_.dims[dim], &to = goal_.dims[dim];
   size_t count = 0;
   while (count < from.size() && count < to.size() && from[count] == to[count])
     ++count;
-  // The goal's shards must lie within those that stay.
+  // The goal's shards must lie within the shards that stay.
   for (; count > 0; --count) {
     const Layout kept = DropMinor(start_, dim, from.size() - count);
     const int64_t more = Count({to.begin() + count, to.end()});
@@ -261,7 +262,7 @@ size_t ReshardProblem::CommonPrefix(int dim) const {
   return count;
 }
 
-std::vector<Move> ReshardProblem::LongWay() const {
+std::vector<Move> ReshardProblem::FallbackMoves() const {
   std::vector<Move> moves;
   Layout now = start_;
   if (now.unreduced != goal_.unreduced) {
@@ -276,8 +277,8 @@ std::vector<Move> ReshardProblem::LongWay() const {
     Add(now, move, moves);
     now = moves.back().result;
   }
-  // Only what both ends have alike at the major end stays; first all gathers,
-  // so that the axes are free for the slices.
+  // Keep only the common major atoms. Gather everything first, so that the axes
+  // are free for the slices.
   for (int dim = 0; dim < static_cast<int>(shape_.size()); ++dim) {
     if (now.dims[dim] == goal_.dims[dim] &&
         now.blocks[dim] == goal_.blocks[dim])

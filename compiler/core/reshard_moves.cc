@@ -1,7 +1,7 @@
-// Placements in atoms and the collectives that lead from one to the next. An
-// atom is a part of an axis that both ends of the search treat as one; where
-// the ends cut an axis in ways that do not nest, each has atoms of its own,
-// which exclude each other.
+// Placements in atoms, and the cost of collectives between them. An atom is a
+// part of an axis that start and goal never split. If start and goal split an
+// axis in ways that do not nest, each has atoms of its own, which exclude each
+// other.
 #include "compiler/core/reshard_moves.h"
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 namespace partita::core {
 namespace {
 
-// Among equal costs the fewest steps win.
+// Tie-breaker: fewer steps win at equal cost.
 constexpr double kStepSeconds = 1e-9;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Rounds of the algorithm in which groups of n exchange messages.
+// Returns the rounds in which groups of n exchange messages.
 double Rounds(CollectiveKind kind, int64_t n) {
   double rounds = 0;
   while ((int64_t{1} << static_cast<int>(rounds)) < n) rounds += 1;
@@ -37,7 +37,7 @@ double Rounds(CollectiveKind kind, int64_t n) {
   return 0;
 }
 
-// Places where an axis is cut: 1, ..., its size.
+// Returns the places where an axis is split: 1, ..., its size.
 std::set<int64_t> Cuts(const Mesh& mesh, int axis,
                        const std::vector<const Sharding*>& shardings) {
   std::set<int64_t> cuts = {1, mesh.axes[axis].size};
@@ -122,7 +122,7 @@ void ReshardProblem::MakeAtoms(const Sharding& from, const Sharding& to) {
 }
 
 std::vector<int> ReshardProblem::AtomsOf(const AxisRef& ref) const {
-  // The atoms of one way to cut the axis follow each other without a gap.
+  // Atoms of one way to split the axis are adjacent, without gaps.
   std::vector<int> atoms;
   int64_t place = ref.pre;
   for (bool found = true; found && place < ref.pre * ref.size;) {
@@ -219,9 +219,9 @@ std::vector<Layout> ReshardProblem::Append(const Layout& layout, int dim,
   blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
   std::vector<Layout> layouts;
   for (int64_t block : blocks) {
-    // Each shard must lie within the one that it is cut from; where the first
-    // holds all rows, the others are empty and must stay so. Its padding is
-    // cut like rows: no collective drops any.
+    // Each shard must lie within the shard that it is cut from. If the first
+    // shard holds all rows, the others are empty and stay so. Padding is cut
+    // like rows: no collective drops it.
     const bool fits =
         rows >= size ? more * block >= rows : more * block == rows;
     if (!fits) continue;
@@ -278,7 +278,8 @@ int64_t ReshardProblem::BytesOf(const Layout& from, const Move& move) const {
     work.other_rows = from.blocks[move.other_dim];
     work.other_output_rows = move.result.blocks[move.other_dim];
   }
-  // Blocks of another length are of all devices along the dimension.
+  // Exchanging blocks of another length involves all devices along the
+  // dimension.
   if (move.kind == CollectiveKind::kExchange)
     work.group = Count(from.dims[move.dim]);
   return BytesMoved(work);
@@ -292,10 +293,10 @@ void ReshardProblem::Price(const Layout& from, Move& move) const {
                  kStepSeconds;
 }
 
-double ReshardProblem::LeastSeconds(const Layout& layout) const {
+double ReshardProblem::MinSeconds(const Layout& layout) const {
   if (layout == goal_) return 0;
-  // The first device must receive what its goal's block has beyond its own; no
-  // collective brings it more than its price.
+  // The first device must receive the part of its goal block that it lacks. No
+  // collective delivers it for less.
   int64_t wanted = element_bytes_, had = element_bytes_, whole = element_bytes_;
   for (size_t i = 0; i < shape_.size(); ++i) {
     wanted *= std::min(shape_[i], goal_.blocks[i]);
@@ -303,7 +304,7 @@ double ReshardProblem::LeastSeconds(const Layout& layout) const {
     whole *= shape_[i];
   }
   int64_t bytes = wanted - had;
-  // Of n summands of an element n - 1 must be sent, by some device.
+  // Reducing n summands of an element requires n - 1 sends.
   const uint64_t pending = layout.unreduced & ~goal_.unreduced;
   if (pending != 0)
     bytes = std::max(bytes, (Count(AtomsIn(pending)) - 1) * (whole / devices_));

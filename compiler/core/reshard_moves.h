@@ -1,5 +1,5 @@
-// The graph that PlanReshard searches: placements of one tensor as nodes,
-// single collectives as edges. Internal to compiler/core.
+// The graph that PlanReshard searches. Nodes are placements of one tensor,
+// edges are single collectives. Internal to compiler/core.
 #ifndef PARTITA_COMPILER_CORE_RESHARD_MOVES_H_
 #define PARTITA_COMPILER_CORE_RESHARD_MOVES_H_
 
@@ -13,18 +13,18 @@
 
 namespace partita::core {
 
-// A placement in terms of atoms: the parts of axes that neither sharding cuts
-// further. Atoms are numbered as in ReshardProblem::atoms.
+// A placement in terms of atoms: the parts of axes that neither sharding splits
+// further. Atoms are numbered as in ReshardProblem::atoms_.
 struct Layout {
-  std::vector<std::vector<int>> dims;  // the first is the most significant
-  std::vector<int64_t> blocks;         // rows per shard; the size where whole
+  std::vector<std::vector<int>> dims;  // most significant first
+  std::vector<int64_t> blocks;         // rows per shard; the full size if whole
   uint64_t unreduced = 0;              // one bit per atom
 
   bool operator==(const Layout& other) const {
     return dims == other.dims && blocks == other.blocks &&
            unreduced == other.unreduced;
   }
-  // Equal for equal layouts only.
+  // A string that is equal only for equal layouts.
   std::string Key() const;
 };
 
@@ -35,7 +35,7 @@ struct Move {
   Layout result;
   int64_t bytes = 0;
   double seconds = 0;
-  std::vector<AxisRef> axes = {}, to_axes = {};  // of kPermute: see Collective
+  std::vector<AxisRef> axes = {}, to_axes = {};  // kPermute: see Collective
 };
 
 class ReshardProblem {
@@ -47,15 +47,16 @@ class ReshardProblem {
   const Layout& start() const { return start_; }
   const Layout& goal() const { return goal_; }
 
-  // All single collectives that may help from here.
+  // Returns all single collectives that may be useful from this layout.
   std::vector<Move> MovesFrom(const Layout& layout) const;
-  // Reduce, gather and slice whatever differs: a way that always exists.
-  std::vector<Move> LongWay() const;
-  // One permutation from one layout to another of the same local shape.
+  // Returns the fallback sequence, which always exists: reduce, gather and
+  // slice every difference.
+  std::vector<Move> FallbackMoves() const;
+  // Returns one permutation between two layouts of the same local shape.
   Move Permutation(const Layout& from, const Layout& to) const;
 
-  // No way to the goal costs less: what devices lack must be sent.
-  double LeastSeconds(const Layout& layout) const;
+  // Lower bound on the seconds to the goal: missing rows must be sent.
+  double MinSeconds(const Layout& layout) const;
 
   Sharding ToSharding(const Layout& layout) const;
   std::vector<AxisRef> ToAxes(const std::vector<int>& atoms) const;
@@ -70,14 +71,15 @@ class ReshardProblem {
   bool IsFree(const Layout& layout, int atom) const;
   std::vector<int> AtomsIn(uint64_t set) const;
 
-  // Rows per shard that may come up where `dim` is divided `count` times.
+  // Returns the possible rows per shard if `dim` is divided `count` times.
   std::vector<int64_t> Blocks(int dim, int64_t count) const;
-  // Layouts after `run` is appended to `dim`: one per fitting block.
+  // Returns the layouts after `run` is appended to `dim`, one per fitting
+  // block.
   std::vector<Layout> Append(const Layout& layout, int dim,
                              const std::vector<int>& run) const;
   Layout DropMinor(const Layout& layout, int dim, size_t count) const;
-  // What the goal wants next on `dim`, in pieces of every length, and single
-  // atoms; of those in `candidates`.
+  // Returns runs of atoms to append to `dim`: prefixes of the goal's next
+  // atoms, and single atoms. All atoms are in `candidates`.
   std::vector<std::vector<int>> RunsFor(const Layout& layout, int dim,
                                         uint64_t candidates) const;
 
@@ -99,9 +101,9 @@ class ReshardProblem {
   const int64_t element_bytes_;
   const Link& link_;
   std::vector<AxisRef> atoms_;
-  std::vector<uint64_t> conflicts_;  // per atom: the atoms it overlaps
+  std::vector<uint64_t> conflicts_;  // per atom: the atoms that it overlaps
   Layout start_, goal_;
-  int64_t devices_ = 1;  // that the atoms tell apart
+  int64_t devices_ = 1;  // that the atoms distinguish
 };
 
 }  // namespace partita::core

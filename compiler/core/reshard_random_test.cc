@@ -1,5 +1,5 @@
-// Random sequences, executed on small arrays, block by block, and compared with
-// the cheapest there are.
+// Executes random sequences on small arrays, block by block, and compares their
+// cost with the cheapest possible.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,15 +15,14 @@
 namespace partita::core {
 namespace {
 
-// Executes a sequence. Each device has the rows it owns; whatever else lies in
-// its padded block is not a number. A collective may take values from the
-// members of its group only.
+// Executes a sequence. Each device has the rows it owns; the padding of its
+// block is NaN. A collective may take values only from members of its group.
 class Simulator {
  public:
   Simulator(const Mesh& mesh, const std::vector<int64_t>& shape)
       : mesh_(mesh), shape_(shape) {}
 
-  // The element's value is its number, spread over unreduced devices.
+  // An element's value is its number, spread over unreduced devices.
   void Fill(const Sharding& sharding) {
     sharding_ = sharding;
     devices_.assign(mesh_.Size(), {});
@@ -43,7 +42,7 @@ class Simulator {
       std::vector<int64_t> group = {device};
       if (step.kind != CollectiveKind::kAllSlice)
         group = GroupAlong(mesh_, step.axes, device);
-      // The one device that a permutation takes from.
+      // A permutation takes from one device.
       if (step.kind == CollectiveKind::kPermute)
         group = {group.at(IndexAlong(mesh_, step.to_axes, device))};
       next[device] = Build(step.result, device, [&](int64_t number) {
@@ -67,7 +66,7 @@ class Simulator {
     EXPECT_TRUE(sharding_.SamePlacement(to));
     for (int64_t device = 0; device < mesh_.Size(); ++device)
       Build(to, device, [&](int64_t number) {
-        // Sums over what is unreduced make the element's number.
+        // Sums over unreduced axes give the element's number.
         double sum = 0;
         for (int64_t member : GroupAlong(mesh_, to.unreduced, device))
           sum += Read(member, number);
@@ -109,7 +108,7 @@ class Simulator {
     return data;
   }
 
-  // Not a number where the device does not own the element.
+  // NaN if the device does not own the element.
   double Read(int64_t device, int64_t number) const {
     const std::vector<int64_t> local = LocalShape(shape_, sharding_);
     int64_t index = 0, stride = 1;
@@ -131,7 +130,7 @@ class Simulator {
     return Plain(mesh, a);
   }
 
-  // Axes of one position divide nothing.
+  // Axes of size 1 divide nothing.
   static std::vector<AxisRef> Plain(const Mesh& mesh,
                                     std::vector<AxisRef> axes) {
     axes.erase(std::remove_if(axes.begin(), axes.end(),
@@ -146,8 +145,8 @@ class Simulator {
     return {group.begin(), group.end()};
   }
 
-  // As the verifiers of dist's operations: the blocks of one side cover the
-  // rows of the other, padding included.
+  // Checks the condition of the verifiers of dist's operations: the blocks of
+  // one side cover the rows of the other, padding included.
   void CheckCover(const Collective& step) const {
     const std::vector<int64_t> before = LocalShape(shape_, sharding_),
                                after = LocalShape(shape_, step.result);
@@ -161,7 +160,7 @@ class Simulator {
     if (gathered >= 0) EXPECT_LE(after[gathered], devices * before[gathered]);
   }
 
-  // Each kind changes what it may change.
+  // Checks that each kind changes only what it may change.
   void CheckForm(const Collective& step) const {
     const auto axes = [&](const Sharding& s, int dim) {
       return Plain(mesh_, s.dims[dim].axes);
@@ -216,7 +215,8 @@ class RandomReshards : public testing::TestWithParam<const char*> {
  protected:
   int64_t Pick(int64_t count) { return random_() % count; }
 
-  // Whole axes and parts of them, in any order, on any dimension.
+  // Returns a random sharding of whole axes and parts, in any order, on any
+  // dimension.
   Sharding Any(const Mesh& mesh, const std::vector<int64_t>& shape,
                const std::vector<AxisRef>& unreduced) {
     std::vector<AxisRef> parts;
@@ -281,7 +281,7 @@ TEST_P(RandomReshards, EndWhereTheyShouldWithTheRightValues) {
   }
 }
 
-// Dijkstra's search without bounds of any kind.
+// Dijkstra's search without any bounds.
 double CheapestSeconds(const ReshardProblem& problem) {
   std::map<std::string, double> done;
   std::multimap<double, Layout> queue = {{0, problem.start()}};
@@ -306,7 +306,7 @@ TEST_P(RandomReshards, AreTheCheapest) {
     if (Pick(3) == 0) unreduced.push_back(WholeAxis(mesh, 0));
     const Sharding from = Any(mesh, shape, unreduced);
     const Sharding to = Any(mesh, shape, {});
-    // Where bytes count, and where rounds do.
+    // Either bytes or rounds dominate the cost.
     const Link link = {Pick(2) == 0 ? 1e-9 : 1e-5, 1e9};
     const ReshardPlan plan =
         PlanReshard(mesh, shape, 4, from, to, Reduction::kSum, link);
@@ -314,9 +314,9 @@ TEST_P(RandomReshards, AreTheCheapest) {
     const double least = CheapestSeconds(problem);
     EXPECT_NEAR(plan.seconds, least, 1e-9 * least)
         << ToString(mesh, from) << " to " << ToString(mesh, to);
-    EXPECT_LE(problem.LeastSeconds(problem.start()), least * (1 + 1e-9));
+    EXPECT_LE(problem.MinSeconds(problem.start()), least * (1 + 1e-9));
     double longest = 0;
-    for (const Move& move : problem.LongWay()) longest += move.seconds;
+    for (const Move& move : problem.FallbackMoves()) longest += move.seconds;
     EXPECT_GE(longest * (1 + 1e-9), least);
     if (HasFailure()) return;
   }

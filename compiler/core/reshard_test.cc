@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// The steps as text, with the bytes.
+// Formats the steps with their bytes.
 std::vector<std::string> Steps(const std::string& mesh_text,
                                const std::vector<int64_t>& shape,
                                const std::string& from, const std::string& to) {
@@ -25,7 +25,7 @@ std::vector<std::string> Steps(const std::string& mesh_text,
   return steps;
 }
 
-// CASES.md B1.
+// Case B1.
 TEST(PlanReshard, GathersMinorAxesAtOnce) {
   EXPECT_THAT(Steps("x=2 y=2 z=2", {16, 2}, "x,y,z -", "x -"),
               ElementsAre("all_gather {y, z} dim 0 -> [{x}, {}]: 48"));
@@ -61,7 +61,7 @@ TEST(PlanReshard, PermutesDevices) {
               ElementsAre("permute {x, y} -> [{y}, {x}]: 64"));
 }
 
-// B8: where Shardy has an all-reduce and a slice, one reduce-scatter.
+// B8: one reduce-scatter, where Shardy uses an all-reduce and a slice.
 TEST(PlanReshard, ScattersWhatItReduces) {
   EXPECT_THAT(Steps("x=4 y=2", {8, 16}, "x - +y", "x y"),
               ElementsAre("reduce_scatter {y} dim 1 -> [{x}, {y}]: 64"));
@@ -131,8 +131,9 @@ TEST(PlanReshard, BlocksThatDoNotNestAreRealignedFirst) {
   EXPECT_EQ(Text(mesh, plan.steps[1]), "all_slice {y} dim 0 -> [{x, y}, {}]");
 }
 
-// H of 2 rows over 8 devices. 4 rows gathered over c and a, of which 2 are
-// padding, are not the 2 blocks of 1 row that a slice by a would take of them.
+// H of 2 rows over 8 devices. Gathering over c and a gives 4 rows, of which 2
+// are padding. They differ from the 2 blocks of 1 row that a slice by a would
+// need.
 TEST(PlanReshard, NoSliceDropsPadding) {
   EXPECT_THAT(
       Steps("b=2 c=2 a=2", {3, 32, 2, 2}, "- - b,c,a -", "- - b,a c"),

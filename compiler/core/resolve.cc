@@ -1,10 +1,10 @@
-// How one operation is computed: its factors' axes, out of what its operands
-// and results are annotated with.
+// Decides how one operation is computed: the axes of its factors, from the
+// shardings of its operands and results.
 //
-// Every tensor that holds a factor wishes it divided as it is. Wishes are
-// merged per factor; the first axis that two factors want is taken from the
-// weaker one's wishes, and merging starts again, until nothing is contested and
-// every tensor can express its factors.
+// Every tensor that holds a factor wishes to keep its sharding. Wishes are
+// merged per factor. The first axis that two factors claim is removed from the
+// wishes of the weaker one, and merging starts again. This ends when no axis is
+// contested and every tensor can express its factors.
 #include <algorithm>
 #include <string>
 #include <tuple>
@@ -24,17 +24,17 @@ bool Divides(FactorKind kind) {
 struct Wish {
   int tensor = 0;
   FactorAxes wanted;          // as annotated
-  std::vector<AxisRef> axes;  // what of it is not yet lost
+  std::vector<AxisRef> axes;  // `wanted` without lost axes
   int64_t bytes = 0;
 };
 
-// An axis that a factor is to be divided over.
+// An axis that a factor claims.
 struct Claim {
   int factor = 0;
   AxisRef axis;
   int priority = 0;
-  int64_t bytes = 0;  // of all tensors that have it so
-  int tensor = 0;     // the first of them
+  int64_t bytes = 0;  // of all tensors with the same wish
+  int tensor = 0;     // first of these tensors
 
   auto Rank() const {
     return std::make_tuple(priority, -bytes, tensor, factor);
@@ -71,8 +71,8 @@ class Resolver {
     return shardings_[tensors_[tensor].value];
   }
 
-  // Partial sums pass where all linear operands are zero or partial over the
-  // same axes and no other operand holds these.
+  // Lets partial sums pass if all linear operands are zero or partial over the
+  // same axes and no other operand uses these.
   void PassPartialSums() {
     const std::vector<AxisRef>* found = nullptr;
     for (int operand : op_.rule.linear) {
@@ -108,7 +108,8 @@ class Resolver {
         LeaveOutBarred(static_cast<int>(f), wish);
         if (wish.axes.empty()) continue;
         const FactorKind kind = op_.rule.factors[f].kind;
-        // What a composite gives may be sliced; only operands are in its way.
+        // The result of a composite may be sliced; only its operands constrain
+        // it.
         if (!Divides(kind) && tensor.is_result) continue;
         if (!Divides(kind) && (kind != FactorKind::kDecompose || !decompose_)) {
           Refuse(static_cast<int>(f), wish);
@@ -137,8 +138,8 @@ class Resolver {
     conflicts_.push_back({kind, index_, std::move(kept), std::move(lost)});
   }
 
-  // Takes the first contested axis from whoever loses it; true if there is
-  // none.
+  // Removes the first contested axis from the losing factor. Returns true if no
+  // axis is contested.
   bool Settle() {
     std::vector<Claim> claims;
     for (size_t f = 0; f < wishes_.size(); ++f) {
@@ -169,13 +170,14 @@ class Resolver {
       wish.axes = Before(wish.axes, {lost.axis});
   }
 
-  // The axes of one factor, one after the other: each the strongest wish of
-  // those that agree so far. Notes the wishes that do not where it is `final`.
+  // Merges the wishes for one factor, axis by axis. Each axis comes from the
+  // strongest wish that agrees with the axes so far. If `final`, records the
+  // wishes that disagree.
   std::vector<Claim> MergeWishes(int factor, bool final) {
     const std::vector<Wish>& wishes = wishes_[factor];
     std::vector<AxisRef> axes;
     std::vector<Claim> claims;
-    std::vector<const Wish*> givers;  // of each claim
+    std::vector<const Wish*> givers;  // per claim
     for (;;) {
       const Wish* best = nullptr;
       AxisRef next;
@@ -203,7 +205,7 @@ class Resolver {
     return claims;
   }
 
-  // Bytes of all tensors that have the factor just so.
+  // Returns the total bytes of all tensors with this wish.
   static int64_t WeightOf(const Wish& wish, const std::vector<Wish>& wishes) {
     int64_t bytes = 0;
     for (const Wish& other : wishes)
@@ -217,7 +219,7 @@ class Resolver {
     for (const Wish& lost : wishes_[factor]) {
       const AxesMatch match = MatchAxes(axes, lost.axes);
       if (!match.Conflict()) continue;
-      // Whose axis stands where the two part.
+      // Find the claim at which the two lists diverge.
       size_t at = 0;
       while (at + 1 < claims.size() &&
              !Overlap(claims[at].axis, match.rest_a[0]))
@@ -229,7 +231,7 @@ class Resolver {
     }
   }
 
-  // Rows per shard, of the strongest tensor that has just these axes.
+  // Takes the rows per shard from the strongest tensor with exactly these axes.
   void ChooseBlocks() {
     for (size_t f = 0; f < wishes_.size(); ++f) {
       DimSharding& dim = factors_[f];
@@ -277,7 +279,7 @@ class Resolver {
 
   void Shorten(int culprit, int tensor) {
     DimSharding& factor = factors_[culprit];
-    Note(ConflictKind::kBehind, {},
+    Note(ConflictKind::kInexpressible, {},
          {culprit, tensor, factor.axes.back(), factor.axes});
     factor.axes.pop_back();
     factor.block = 0;
@@ -306,7 +308,7 @@ class Resolver {
     return result;
   }
 
-  // The axes over which a result is a partial sum.
+  // Returns the axes over which a result is a partial sum.
   std::vector<AxisRef> UnreducedOf(int result) const {
     std::vector<AxisRef> unreduced;
     if (!op_.takes_shares) unreduced = partial_;
@@ -325,9 +327,9 @@ class Resolver {
   const int index_;
   const Op& op_;
   const std::vector<Sharding>& shardings_;
-  const bool decompose_;  // whether kDecompose factors may be divided
+  const bool decompose_;  // kDecompose factors may be divided
   const std::vector<OpTensor> tensors_;
-  std::vector<std::vector<Wish>> wishes_;  // by factor, operands' first
+  std::vector<std::vector<Wish>> wishes_;  // per factor, operands first
   std::vector<DimSharding> factors_;
   std::vector<AxisRef> partial_;  // partial sums that pass through
   std::vector<Conflict> conflicts_;
@@ -340,7 +342,7 @@ OpSharding Resolve(const Graph& graph, int op,
   return Resolver(graph, op, shardings, false).Run();
 }
 
-std::vector<AxisRef> WantsDecomposition(
+std::vector<AxisRef> AxesNeedingDecomposition(
     const Graph& graph, int op, const std::vector<Sharding>& shardings) {
   const std::vector<Factor>& factors = graph.ops[op].rule.factors;
   const auto composite = [](const Factor& factor) {

@@ -1,5 +1,6 @@
-// How layers are computed: what transformers under the divisions of Megatron-LM
-// and others move. D cases of tests of Alpa and AutoParallel.
+// Tests how layers are computed: the collectives of transformers under
+// Megatron-LM's and other plans. D cases come from tests of Alpa and
+// AutoParallel.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,8 +34,8 @@ TEST_F(ResolveTest, MegatronLayer) {
     EXPECT_THAT(Reasons(static_cast<int>(op)), IsEmpty());
 }
 
-// L on the same axis at a later entry: a gather where the width needs the axis,
-// a reduction straight into L after it.
+// L on the same axis in a later entry: a gather where the width needs the axis,
+// and a reduce-scatter into L after it.
 TEST_F(ResolveTest, SequenceParallelLayer) {
   MakeMesh({{"data", 2}, {"tensor", 2}});
   const Layer layer = AddLayer();
@@ -66,7 +67,7 @@ TEST_F(ResolveTest, SequenceParallelLayer) {
                           "of 'y' (priority 2)"));
 }
 
-// Weights over the axis of B too, as under ZeRO: gathered where B uses it.
+// Weights divided over the axis of B too, as in ZeRO: gathered where B uses it.
 TEST_F(ResolveTest, WeightsOverTheBatchAxisAreGathered) {
   MakeMesh({{"data", 2}, {"tensor", 2}});
   const Layer layer = AddLayer();
@@ -87,8 +88,8 @@ TEST_F(ResolveTest, WeightsOverTheBatchAxisAreGathered) {
 
 // D9, AutoParallel's tests/test_optimize_placement.py on 32 x 8 devices: images
 // or sequences over the first axis, widths over the second, parameters over
-// both. (S0, S0) of the first weight, stored as outputs x inputs, is here
-// tensor first: what is gathered over data lies then in one piece.
+// both. The first weight, (S0, S0), is stored as outputs x inputs, and tensor
+// comes first here, so that the rows gathered over data are contiguous.
 TEST_F(ResolveTest, D9FeedForwardOnTwoAxes) {
   MakeMesh({{"data", 32}, {"tensor", 8}});
   const int x = AddValue({8192, 1024}), up = AddValue({4096, 1024});
@@ -133,11 +134,11 @@ TEST_F(ResolveTest, D9AttentionOnTwoAxes) {
 }
 
 // D5, Alpa's tests/shard_parallel/test_moe.py: 64 sequences of 16 tokens, 16
-// experts, four devices. Tokens go to the devices of their experts and come
-// back, and their gradients do: four all-to-alls. The entry of B comes first,
-// but what experts take and give is placed by that of X. Experts' gradients are
-// whole where they arise; the gate's, as attention's weights', are partial
-// sums, which one bucket reduces.
+// experts, four devices. Tokens travel to their experts and back, and so do
+// their gradients: four all-to-alls. The entry of B comes first, but the entry
+// of X places the operands and results of experts. Experts' gradients are
+// complete at once. Gradients of the gate and of attention are partial sums,
+// which one bucket reduces.
 TEST_F(ResolveTest, D5ExpertsExchangeTokensFourTimes) {
   MakeMesh({{"d", 4}});
   const int64_t g = 64, s = 16, e = 64, x = 16, c = 2, f = 256;
@@ -150,7 +151,7 @@ TEST_F(ResolveTest, D5ExpertsExchangeTokensFourTimes) {
   const int inner = AddValue({x, g, c, f}, "d, , ,", "", 1);
   const int back = AddValue({x, g, c, e}, "d, , ,", "", 1);
   const int out = AddValue({g, s, e}, "d, ,");
-  // Gradients lie as what they are of, where nothing else is said.
+  // Gradients have the sharding of their values by default.
   const int of_out = AddValue({g, s, e}, "d, ,");
   const int of_back = AddValue({x, g, c, e}, "d, , ,", "", 1);
   const int of_inner = AddValue({x, g, c, f}, "d, , ,", "", 1);

@@ -1,5 +1,5 @@
-// How single operations are computed: conflicts, partial sums. B cases are
-// inputs of Shardy's export tests (openxla/shardy,
+// Tests how single operations are computed: conflicts and partial sums. B cases
+// are inputs of Shardy's export tests (openxla/shardy,
 // shardy/dialect/sdy/transforms/export/test) and of MLIR's shard dialect.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST_F(ResolveTest, ContractionKeepsTheAxisOfItsResult) {  // B8
   const int out = AddValue({8, 16}, "x, y");
   const int dot = AddOp("i k, k j -> i j", {lhs, rhs}, {out});
   // Unreduced over y, annotated with y on its columns: a reduce-scatter, where
-  // Shardy reduces all and slices.
+  // Shardy uses an all-reduce and a slice.
   EXPECT_EQ(Shown(dot), "[{x}, {y}] [{y}, {}] -> [{x}, {}] unreduced={y}");
 }
 
@@ -50,12 +50,12 @@ TEST_F(ResolveTest, PartialSumsPassThroughAdditions) {  // B11
   EXPECT_EQ(Shown(add),
             "[{}] unreduced={x} [{}] unreduced={x} -> [{}] "
             "unreduced={x}");
-  // Divided over x at its result, still after the addition.
+  // Its result is divided over x, but the addition still comes first.
   Annotate(out, "x");
   EXPECT_EQ(Shown(add),
             "[{}] unreduced={x} [{}] unreduced={x} -> [{}] "
             "unreduced={x}");
-  // Not where one summand is whole.
+  // Not if one summand is not partial.
   shardings_[other].unreduced.clear();
   EXPECT_EQ(Shown(add), "[{x}] [{x}] -> [{x}]");
 }
@@ -103,7 +103,7 @@ TEST_F(ResolveTest, SummandsThatDisagree) {
   EXPECT_EQ(Shown(add), "[{a}, {}] [{a}, {}] -> [{a}, {}]");
 }
 
-// When the longer list loses its first axis, what others wish comes to bear.
+// If the longer list loses its first axis, the other wishes count.
 TEST_F(ResolveTest, LoserFallsBackOnOtherWishes) {
   MakeMesh({{"data", 2}, {"t", 2}});
   const int x = AddValue({8, 8}, "data?, ?"),
@@ -114,7 +114,7 @@ TEST_F(ResolveTest, LoserFallsBackOnOtherWishes) {
   EXPECT_EQ(Shown(dot), "[{data}, {}] [{}, {t}] -> [{data}, {t}]");
 }
 
-// B over data before, and over pod after what M wants.
+// B over data first, and over pod only after M's entry.
 TEST_F(ResolveTest, EachAxisHasThePriorityOfItsEntry) {
   MakeMesh({{"data", 2}, {"pod", 2}});
   const int x = AddValue({64, 8}, "", "x"), up = AddValue({8, 8}, "", "up");
@@ -133,7 +133,7 @@ TEST_F(ResolveTest, EachAxisHasThePriorityOfItsEntry) {
   const OpSharding resolved = Resolved(dot);
   EXPECT_EQ(resolved.results[0].dims[0].axes[0].priority, 1);
   EXPECT_EQ(resolved.results[0].dims[1].axes[0].priority, 2);
-  // Before M's entry, B keeps both.
+  // If B's entry comes before M's, B keeps both axes.
   shardings_[up].dims[1].SetPriority(4);
   EXPECT_EQ(Shown(dot), "[{data, pod}, {}] [{}, {}] -> [{data, pod}, {}]");
 }
@@ -181,7 +181,7 @@ TEST_F(ResolveTest, WholeAndCompositeFactors) {
                   "needs it whole",
                   "Dimension 1 of 'scores' is divided over b, and 'softmax' "
                   "needs it whole until decomposed"));
-  EXPECT_THAT(WantsDecomposition(graph_, op, shardings_),
+  EXPECT_THAT(AxesNeedingDecomposition(graph_, op, shardings_),
               ElementsAre(Ref("b")));
 }
 
@@ -191,13 +191,13 @@ TEST_F(ResolveTest, NoDecompositionForAnAxisInUse) {
   const int y = AddValue({8, 8}, ", a");
   const int op = AddOp("i j, i -> i j", {x, bias}, {y}, {},
                        {{'j', FactorKind::kDecompose}});
-  EXPECT_THAT(WantsDecomposition(graph_, op, shardings_), IsEmpty());
+  EXPECT_THAT(AxesNeedingDecomposition(graph_, op, shardings_), IsEmpty());
   shardings_[bias] = Replicated(1);
-  EXPECT_THAT(WantsDecomposition(graph_, op, shardings_),
+  EXPECT_THAT(AxesNeedingDecomposition(graph_, op, shardings_),
               ElementsAre(Ref("a")));
-  // A result alone is a slice.
+  // A result alone is sliced.
   shardings_[x] = Replicated(2);
-  EXPECT_THAT(WantsDecomposition(graph_, op, shardings_), IsEmpty());
+  EXPECT_THAT(AxesNeedingDecomposition(graph_, op, shardings_), IsEmpty());
   EXPECT_THAT(Resolved(op).conflicts, IsEmpty());
 }
 
@@ -212,8 +212,8 @@ TEST_F(ResolveTest, BlocksOfTheEarlierEntry) {
   EXPECT_EQ(Shown(add), "[{a}] [{a}] -> [{a}]");
 }
 
-// Whatever was annotated: no axis twice in a value or in an operation, later
-// calls only add, and every operand and result holds its factors exactly.
+// For any annotations: no axis occurs twice in a value or an operation, later
+// calls only add axes, and every operand and result holds its factors exactly.
 TEST_F(ResolveTest, RandomGraphsKeepTheRules) {
   const std::vector<std::string> rules = {
       "i j -> i j", "i j, j k -> i k",  "i j, i j -> i j",
@@ -228,7 +228,7 @@ TEST_F(ResolveTest, RandomGraphsKeepTheRules) {
     MakeMesh({{"a", 2}, {"b", 4}, {"c", 3}});
     std::map<char, int64_t> sizes;
     for (char c : {'i', 'j', 'k'}) sizes[c] = 1 + pick(12);
-    // Values by the factors of their dimensions, so that rules can meet.
+    // Values by the factors of their dimensions, so that rules share values.
     std::map<std::string, std::vector<int>> values;
     const auto value_for = [&](const std::string& dims, bool fresh) {
       std::vector<int>& made = values[dims];
@@ -295,7 +295,7 @@ TEST_F(ResolveTest, RandomGraphsKeepTheRules) {
                                            : resolved.operands[tensor.index]);
         for (size_t f = 0; f < projection.factors.size(); ++f) {
           const int d = projection.dims[f];
-          // Which of several factors of one row is divided does not show.
+          // Among several factors of size 1, the divided one is unobservable.
           if (d < 0 || graph_.values[tensor.value].shape[d] == 1) continue;
           EXPECT_TRUE(projection.factors[f].exact);
           EXPECT_TRUE(

@@ -1,4 +1,4 @@
-// Cells and their dependencies, runs of several steps, what they keep.
+// Cells and their dependencies, runs of several steps, and their peak memory.
 #include "compiler/core/schedule.h"
 
 #include <algorithm>
@@ -100,7 +100,7 @@ std::vector<int> PeakVersions(const Schedule& schedule) {
   std::vector<int> peak(schedule.stages, 1);
   if (schedule.flushes) return peak;
   const Schedule run = ShortRun(schedule);
-  std::vector<std::map<int, int>> users(run.stages);  // of versions, in flight
+  std::vector<std::map<int, int>> users(run.stages);  // in flight, per version
   std::vector<int> finished(run.stages);
   for (const std::vector<Cell>& cells : run.cells) {
     for (const Cell& cell : cells) {
@@ -111,8 +111,8 @@ std::vector<int> PeakVersions(const Schedule& schedule) {
         if (--used[cell.version] == 0) used.erase(cell.version);
         ++finished[cell.stage];
       }
-      // The newest is kept whether or not anything has been computed with it,
-      // and so is every one between it and the oldest that will be.
+      // Count the newest version even if it is unused so far, and all versions
+      // between it and the oldest one in use.
       const int newest = finished[cell.stage] / schedule.microbatches;
       const int oldest = used.empty() ? newest : used.begin()->first;
       peak[cell.stage] = std::max(peak[cell.stage], newest - oldest + 1);

@@ -1,4 +1,4 @@
-// A pipeline schedule as data: which rank computes what, in which order.
+// A pipeline schedule as a table: the cells of each rank, in order.
 #ifndef PARTITA_COMPILER_CORE_SCHEDULE_H_
 #define PARTITA_COMPILER_CORE_SCHEDULE_H_
 
@@ -7,77 +7,77 @@
 
 namespace partita::core {
 
-// What a rank does with one stage and one microbatch. A backward pass is either
-// one cell, kBackward, or two: the gradient of the stage's input, which the
-// stage before waits for, and that of its weights, which nobody waits for.
+// The kind of work in a cell. A backward pass is one cell, kBackward, or two:
+// kInputGrad, the gradient of the stage's input, which the previous stage waits
+// for; and kWeightGrad, which no stage waits for.
 enum class Work { kForward, kBackward, kInputGrad, kWeightGrad };
 
 struct Cell {
   Work work = Work::kForward;
   int stage = 0;       // of the model, 0 .. stages - 1
-  int microbatch = 0;  // of the step; in a period (below) maybe of a later one
-  // How many updates the weights have had that it computes with: 0 where every
-  // step ends with a flush; in a period, relative to the period's step.
+  int microbatch = 0;  // of the step; in a period possibly of a later step
+  // Number of weight updates that the cell's weights contain. With flushes: 0.
+  // In a period: relative to the period's step.
   int version = 0;
 };
 bool operator==(const Cell& a, const Cell& b);
 
-// A stage runs on one rank, a rank may run several stages.
+// Each stage runs on one rank; a rank may run several stages.
 //
-// A schedule that flushes is the whole of a step: every rank works through its
-// cells; then all weights are updated. One that does not is a warm-up, done
-// once, and a period, done once a step: in step p its microbatch k is number
-// k + p * microbatches of the run and its version v means max(0, p + v) updates
-// (in the warm-up: max(0, v)). What would be of a microbatch after the run's
-// last is left out. A stage's weights are updated as soon as the gradients of
-// one step's microbatches are complete there.
+// A schedule with flushes is one step: every rank runs its cells, and then all
+// weights are updated. A schedule without flushes has a warm-up, run once, and
+// a period, run once per step. In step p, microbatch k is number k + p *
+// microbatches of the run, and version v means max(0, p + v) updates (max(0, v)
+// in the warm-up). Cells beyond the run's last microbatch are omitted. Each
+// stage updates its weights as soon as its gradients of one step's microbatches
+// are complete.
 struct Schedule {
   int stages = 0;
-  int microbatches = 0;            // of one step
+  int microbatches = 0;            // per step
   std::vector<int> rank_of_stage;  // [stages]
-  bool trains = true;              // false: forwards alone; it flushes then
+  bool trains = true;              // false: forwards only, and it flushes
   bool flushes = true;
-  std::vector<std::vector<Cell>> warm_up;  // [rank]; empty where it flushes
+  std::vector<std::vector<Cell>> warm_up;  // [rank]; empty if it flushes
   std::vector<std::vector<Cell>> cells;    // [rank]: the step, or the period
 
   int ranks() const { return static_cast<int>(cells.size()); }
 };
 
-// "F0.3": the work's letter (F, B, I, W), stage and microbatch; "@-1" follows
+// Formats a cell as "F0.3": kind (F, B, I, W), stage and microbatch, then "@-1"
 // if the version is not 0.
 std::string ToString(const Cell& cell);
 
-// What must be computed before `cell`, named by what it yields: kForward an
-// activation; kInputGrad a gradient, be it of an I or of a B. For a backward
-// its own forward comes first.
+// Returns the cells that must run before `cell`, named by their results:
+// kForward for an activation, kInputGrad for a gradient, from an I or a B. A
+// backward also needs the forward of its own stage.
 std::vector<Cell> Needs(const Cell& cell, int stages);
 
-// The run of `steps` steps as one flushing schedule: its microbatches are all
-// of the run's, its versions count from the start of it.
+// Returns a run of `steps` steps as one schedule with flushes. Its microbatches
+// and versions count from the start of the run.
 Schedule Unroll(const Schedule& schedule, int steps);
 
-// What is left of a schedule that flushes where nothing is trained.
+// Returns the forwards of a schedule with flushes, for runs without training.
 Schedule ForwardOnly(Schedule schedule);
 
-// How many steps later than its own period a cell's microbatch can be; 0 for a
-// schedule that flushes. All cells' microbatches are 0 or more.
+// Returns the largest number of steps by which a cell's microbatch is ahead of
+// its period; 0 with flushes. All microbatches must be at least 0.
 int StepsAhead(const Schedule& schedule);
 
-// The schedule itself if it flushes, else a run of as many steps as show
-// everything that happens in a longer one.
+// Returns the schedule itself if it flushes, else a run that is long enough to
+// show every situation of a longer run.
 Schedule ShortRun(const Schedule& schedule);
 
-// The most microbatches per stage whose forward is done and whose backward, the
-// weight gradient included, is not: how many copies of what a forward saves
-// there must be room for; 0 where nothing is trained. [stages]; the schedule
-// must pass CheckSchedule.
+// Returns the peak number of microbatches in flight per stage. A microbatch is
+// in flight from its forward until its weight gradient: this is the number of
+// saved activation sets that need memory. 0 without training. [stages]; the
+// schedule must pass CheckSchedule.
 std::vector<int> PeakInFlight(const Schedule& schedule);
 
-// The most versions of its weights that a stage must keep at once: 1 where the
-// schedule flushes. [stages]; the schedule must pass CheckSchedule.
+// Returns the peak number of weight versions that each stage holds; 1 with
+// flushes. [stages]; the schedule must pass CheckSchedule.
 std::vector<int> PeakVersions(const Schedule& schedule);
 
-// Where each cell of a flushing schedule stands.
+// Maps each result of a schedule with flushes to its cell's place.
 class CellMap {
  public:
   struct Place {
@@ -87,14 +87,14 @@ class CellMap {
   };
 
   CellMap(int stages, int microbatches);
-  // All cells of a schedule that passes CheckSchedule.
+  // Contains all cells of a schedule that passes CheckSchedule.
   explicit CellMap(const Schedule& schedule);
 
-  // Where that is computed which `cell` yields, as in Needs: for kInputGrad and
-  // kWeightGrad the cell of that kind, or the kBackward that does both.
+  // Returns the place of the cell that computes `cell`. For kInputGrad and
+  // kWeightGrad this may be a kBackward, which computes both.
   const Place& Find(const Cell& cell) const;
-  // Records a cell within range; returns where the same is already computed, or
-  // a place not found.
+  // Records a cell whose indices are in range. Returns the existing place if
+  // the result is already computed, else a place with found() == false.
   Place Add(const Cell& cell, Place place);
 
  private:

@@ -10,7 +10,7 @@
 namespace partita::core {
 namespace {
 
-// Numbers above these are typing errors, and would only cost memory.
+// Larger numbers are typing errors and would waste memory.
 constexpr int kMaxStage = 1023;
 constexpr int kMaxMicrobatch = 4095;
 
@@ -21,7 +21,7 @@ std::string Trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(blank) - first + 1);
 }
 
-// A whole number from position `at` on, which moves behind it.
+// Parses a whole number at position `at` and moves `at` behind it.
 std::optional<int> ReadNumber(const std::string& text, size_t& at, int most) {
   int number = 0;
   const size_t begin = at;
@@ -69,7 +69,7 @@ struct Row {
 std::vector<Row> Split(const std::string& text) {
   std::vector<Row> rows;
   std::istringstream stream(text);
-  // Editors and spreadsheets begin a file with it.
+  // Editors and spreadsheets may begin a file with a byte order mark.
   const std::string byte_order_mark = "\xef\xbb\xbf";
   if (text.compare(0, byte_order_mark.size(), byte_order_mark) == 0)
     stream.ignore(static_cast<std::streamsize>(byte_order_mark.size()));
@@ -87,8 +87,8 @@ std::vector<Row> Split(const std::string& text) {
   return rows;
 }
 
-// Fills in what the cells imply: the numbers of stages and microbatches, and
-// who owns which stage.
+// Derives the numbers of stages and microbatches and the rank of each stage
+// from the cells.
 absl::Status Complete(Schedule& schedule, const std::string& name) {
   schedule.trains = !schedule.flushes;
   for (auto* part : {&schedule.warm_up, &schedule.cells}) {
@@ -101,7 +101,7 @@ absl::Status Complete(Schedule& schedule, const std::string& name) {
         schedule.trains |= cell.work != Work::kForward;
         int& owner = schedule.rank_of_stage[cell.stage];
         if (owner < 0) owner = static_cast<int>(rank);
-        // Backwards of a period are all of its own step.
+        // Backwards in a period belong to the period's own step.
         if (part == &schedule.cells &&
             (schedule.flushes || cell.work != Work::kForward))
           schedule.microbatches =
@@ -174,7 +174,7 @@ std::string WriteScheduleCsv(const Schedule& schedule) {
     }
     for (const Cell& cell : schedule.cells[rank])
       fields.push_back(ToString(cell));
-    // Without it the rank's row would be a blank line.
+    // Without the comma the row would be a blank line.
     if (fields.empty()) text += ",";
     for (size_t i = 0; i < fields.size(); ++i)
       text += (i == 0 ? "" : ",") + fields[i];

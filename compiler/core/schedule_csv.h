@@ -1,12 +1,12 @@
-// A pipeline schedule as a CSV file, the user's own for instance.
+// Reads and writes pipeline schedules as CSV files.
 //
-// One row per rank, in order; its cells from left to right as ToString(Cell)
-// writes them: F0.3 is the forward of stage 0 on microbatch 3, B the whole
-// backward, I the input gradient, W the weight gradient. Empty fields, blank
-// lines, spaces and lines that begin with # mean nothing; a lone comma is a
-// rank without cells. A schedule without flushes has one field | in every row:
-// before it the warm-up, after it the period, F0.3@-1 with weights of one
-// update fewer than steps done (schedule.h).
+// Each row is one rank, in order. Its cells are in the format of
+// ToString(Cell): F0.3 is the forward of stage 0 on microbatch 3; B is the
+// whole backward, I the input gradient, W the weight gradient. Empty fields,
+// blank lines, spaces and lines that begin with # are ignored. A lone comma is
+// a rank without cells. In a schedule without flushes, every row has one field
+// | between the warm-up and the period. F0.3@-1 uses weights with one update
+// fewer than the steps done (schedule.h).
 //
 //   # 1F1B on two stages, two microbatches
 //   F0.0,F0.1,    ,B0.0,B0.1
@@ -21,10 +21,11 @@
 
 namespace partita::core {
 
-// Reads `text`; `name` is the file's, for errors, which name line and field. A
-// stage belongs to the rank in whose row it first appears; the number of stages
-// and microbatches is that of the highest found; forwards alone train nothing.
-// Whether the schedule is sound, CheckSchedule says.
+// Parses `text`. Errors name the file `name`, the line and the field. A stage
+// belongs to the rank in whose row it first appears. The numbers of stages and
+// microbatches follow from the highest index found. A schedule with only
+// forwards does not train. Does not check that the schedule can run; see
+// CheckSchedule.
 absl::StatusOr<Schedule> ReadScheduleCsv(const std::string& text,
                                          const std::string& name);
 

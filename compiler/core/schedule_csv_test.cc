@@ -1,4 +1,4 @@
-// Tables read, written, and refused.
+// Tests reading, writing and refusing tables.
 #include "compiler/core/schedule_csv.h"
 
 #include <gmock/gmock.h>

@@ -8,7 +8,7 @@
 namespace partita::core {
 namespace {
 
-// A rank's cells of several kinds, each of which comes in its own order.
+// Appends cells to one rank.
 class Rank {
  public:
   explicit Rank(std::vector<Cell>& cells) : cells_(cells) {}
@@ -42,8 +42,8 @@ Schedule Empty(int ranks, int stages, int microbatches) {
   return schedule;
 }
 
-// Takes the microbatches out that a schedule of more of them has in excess:
-// what is left keeps its order, so it is still free of cycles.
+// Removes microbatches beyond `microbatches`. The rest keeps its order, so it
+// stays free of cycles.
 void KeepMicrobatches(Schedule& schedule, int microbatches) {
   schedule.microbatches = microbatches;
   for (std::vector<Cell>& cells : schedule.cells)
@@ -54,8 +54,8 @@ void KeepMicrobatches(Schedule& schedule, int microbatches) {
                 cells.end());
 }
 
-// Nobody waits for the first stage's input gradient: a pair of it and its
-// weight gradient is one cell, which needs less memory and time.
+// No rank waits for the first stage's input gradient. Fuses it with the weight
+// gradient into one cell, which needs less memory and time.
 void FuseFirstStage(Schedule& schedule) {
   std::vector<Cell> fused;
   for (const Cell& cell : schedule.cells[0]) {
@@ -71,7 +71,7 @@ void FuseFirstStage(Schedule& schedule) {
 
 int FloorDiv(int a, int b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
-// Rank s does S-s-1 forwards first; then one of each.
+// Rank s runs S-s-1 forwards first, then alternates.
 Schedule Periodic(int ranks, int microbatches) {
   Schedule schedule = Empty(ranks, ranks, microbatches);
   schedule.flushes = false;
@@ -105,15 +105,15 @@ Schedule OneForwardOneBackward(int ranks, int microbatches) {
 }
 
 Schedule Interleaved(int ranks, int chunks, int microbatches) {
-  // Whole groups; 1F1B proper has groups of any size, and one is as good.
+  // Use whole groups. 1F1B works with any group size, so use 1.
   const int group = chunks == 1 ? 1 : ranks;
   const int groups = (microbatches + group - 1) / group;
   const int total = groups * group * chunks;
   Schedule schedule = Empty(ranks, ranks * chunks, groups * group);
   for (int r = 0; r < ranks; ++r) {
     Rank rank(schedule.cells[r]);
-    // The k-th forward (backward) of the rank: groups in order, in a group one
-    // chunk after the other, the last first for backwards.
+    // Chunk of the rank's k-th forward or backward: groups in order; within a
+    // group one chunk after the other, in reverse for backwards.
     auto chunk = [&](int k) { return k / group % chunks; };
     auto microbatch = [&](int k) {
       return k / (group * chunks) * group + k % group;
@@ -142,8 +142,8 @@ Schedule ZeroBubbleH1(int ranks, int microbatches) {
     Rank rank(schedule.cells[s]);
     const int warm_up = std::min(ranks - s - 1, microbatches);
     for (int k = 0; k < warm_up; ++k) rank.F(s, k);
-    // Rank s puts s weight gradients off: it has that many fewer microbatches
-    // in flight than rank 0, and that long to wait at the end.
+    // Rank s delays s weight gradients: it has s fewer microbatches in flight
+    // than rank 0 and waits that long at the end.
     for (int k = 0; k < microbatches; ++k) {
       if (k + warm_up < microbatches) rank.F(s, k + warm_up);
       rank.I(s, k);
@@ -157,12 +157,12 @@ Schedule ZeroBubbleH1(int ranks, int microbatches) {
 }
 
 Schedule ZeroBubbleV(int ranks, int microbatches) {
-  // The phases below need this many to fill the pipeline.
+  // The phases below need this many microbatches to fill the pipeline.
   const int count = std::max(microbatches, 2 * ranks - 1);
   Schedule schedule = Empty(ranks, 2 * ranks, count);
   for (int r = 0; r < ranks; ++r) {
     const int down = r;                // the stage on the way to the last rank
-    const int up = 2 * ranks - 1 - r;  // and on the way back
+    const int up = 2 * ranks - 1 - r;  // the stage on the way back
     schedule.rank_of_stage[up] = r;
     Rank rank(schedule.cells[r]);
     int f_down = 0, f_up = 0, i_down = 0, i_up = 0;
@@ -220,8 +220,8 @@ absl::StatusOr<Schedule> Async2bw(int ranks, int microbatches) {
 
 Schedule Async(int ranks, int microbatches) {
   Schedule schedule = Periodic(ranks, microbatches);
-  // A forward comes right before the backward of the microbatch as far behind
-  // as the rank is ahead, so this many updates after the period's start.
+  // The forward runs right before the backward of the microbatch that many
+  // positions earlier, so this many updates after the period's start.
   for (auto* part : {&schedule.warm_up, &schedule.cells})
     for (std::vector<Cell>& cells : *part)
       for (Cell& cell : cells)

@@ -1,5 +1,5 @@
-// Known orders of known schedules, and what all of them promise, for many
-// numbers of ranks and microbatches.
+// Known orders of known schedules, and the common guarantees of all of them,
+// for many numbers of ranks and microbatches.
 #include "compiler/core/schedule_generators.h"
 
 #include <gmock/gmock.h>
@@ -93,14 +93,14 @@ TEST(ScheduleGeneratorsTest, OneForwardOneBackward) {
             "F0.0,F0.1,F0.2,B0.0,F0.3,B0.1,B0.2,B0.3\n"
             "F1.0,F1.1,B1.0,F1.2,B1.1,F1.3,B1.2,B1.3\n"
             "F2.0,B2.0,F2.1,B2.1,F2.2,B2.2,F2.3,B2.3\n");
-  // CASES.md E1.
+  // Case E1.
   EXPECT_THAT(PeakInFlight(OneForwardOneBackward(4, 9)),
               ElementsAre(4, 3, 2, 1));
   EXPECT_THAT(PeakInFlight(OneForwardOneBackward(4, 2)),
               ElementsAre(2, 2, 2, 1));
 }
 
-// Forwards before the first forward that a backward follows at once.
+// Counts forwards before the first forward that a backward follows directly.
 int WarmUp(const std::vector<Cell>& cells) {
   int forwards = 0;
   while (forwards < static_cast<int>(cells.size()) &&
@@ -110,7 +110,7 @@ int WarmUp(const std::vector<Cell>& cells) {
 }
 
 TEST(ScheduleGeneratorsTest, WarmUpAsInMegatron) {
-  // CASES.md E2: r's warm-up is S-r-1, interleaved 2(S-r-1) + (v-1)g, capped at
+  // Case E2: r's warm-up is S-r-1, interleaved 2(S-r-1) + (v-1)g, capped at
   // m*v; the first forward of the steady phase follows.
   for (int ranks : {2, 4, 8}) {
     for (int groups = 1; groups <= 3; ++groups) {
@@ -129,7 +129,7 @@ TEST(ScheduleGeneratorsTest, WarmUpAsInMegatron) {
 }
 
 TEST(ScheduleGeneratorsTest, InterleavedOrderAsInMegatron) {
-  // CASES.md E3: m = 8, v = 2, g = 4, +chunk forward, -chunk backward.
+  // Case E3: m = 8, v = 2, g = 4, +chunk forward, -chunk backward.
   const Schedule schedule = Interleaved(4, 2, 8);
   for (int r = 0; r < 4; ++r) {
     std::string forwards, backwards;
@@ -155,11 +155,11 @@ TEST(ScheduleGeneratorsTest, InterleavedOrderAsInMegatron) {
 }
 
 TEST(ScheduleGeneratorsTest, ZeroBubbleH1) {
-  // CASES.md E5: rank 0's backward is whole, rank 1's is split.
+  // Case E5: rank 0's backward is whole, rank 1's is split.
   EXPECT_EQ(WriteScheduleCsv(ZeroBubbleH1(2, 3)),
             "F0.0,F0.1,B0.0,F0.2,B0.1,B0.2\n"
             "F1.0,I1.0,F1.1,I1.1,W1.0,F1.2,I1.2,W1.1,W1.2\n");
-  // No more in flight than the first stage of 1F1B has.
+  // No more in flight than on the first stage of 1F1B.
   for (int ranks = 1; ranks <= 8; ++ranks)
     for (int m : {1, 4, 16})
       EXPECT_THAT(PeakInFlight(ZeroBubbleH1(ranks, m)), Each(Le(ranks)));
@@ -173,7 +173,7 @@ TEST(ScheduleGeneratorsTest, ZeroBubbleV) {
             "W3.2,B0.1,F3.3,I3.3,W3.3,B0.2,B0.3\n"
             "F1.0,F2.0,F1.1,F2.1,I2.0,W2.0,F1.2,I1.0,W1.0,F2.2,I2.1,W2.1,F1.3,"
             "I1.1,W1.1,F2.3,I2.2,W2.2,I1.2,I2.3,I1.3,W1.2,W2.3,W1.3\n");
-  // As much in flight, half a stage each, as 1F1B's first rank: 2S halves.
+  // The peak equals that of 1F1B's first rank: 2S half stages.
   for (int ranks = 1; ranks <= 8; ++ranks) {
     const Schedule many = ZeroBubbleV(ranks, 32);
     const std::vector<int> peak = PeakInFlight(many);
@@ -201,7 +201,7 @@ TEST(ScheduleGeneratorsTest, Async) {
             "F0.0@-2,F0.1@-1,|,F0.2,B0.0@-2\n"
             "F1.0@-1,|,F1.1,B1.0@-1\n"
             "|,F2.0,B2.0\n");
-  // As many versions as microbatches in flight, where each makes an update.
+  // One version per microbatch in flight, since each makes an update.
   EXPECT_THAT(PeakInFlight(Async(4, 1)), ElementsAre(4, 3, 2, 1));
   EXPECT_THAT(PeakVersions(Async(4, 1)), ElementsAre(4, 3, 2, 1));
   EXPECT_THAT(PeakVersions(OneForwardOneBackward(4, 1)), Each(1));

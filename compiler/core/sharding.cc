@@ -1,4 +1,4 @@
-// Shapes and text of shardings.
+// Local shapes and text of shardings.
 #include "compiler/core/sharding.h"
 
 #include <algorithm>

@@ -68,7 +68,7 @@ TEST(ShardingTest, LocalShapesArePaddedBlocks) {
   EXPECT_THAT(LocalShape({7, 2, 5}, even), ElementsAre(4, 1, 5));
   EXPECT_TRUE(IsUneven({8, 18, 5}, even));
   EXPECT_THAT(LocalShape({49}, Dims({{{kA}, 28}})), ElementsAre(28));
-  // Division that loses no row but gives blocks of another length is uneven.
+  // No row is missing, but the blocks differ from the even share.
   EXPECT_TRUE(IsUneven({12}, Dims({{{kC}, 6}})));
 }
 
@@ -80,7 +80,7 @@ TEST(ShardingTest, CanonicalBlocksAreZero) {
   EXPECT_EQ(sharding.dims[2].block, 0);
 }
 
-// Shards are disjoint, in order, and cover all rows, whatever the block.
+// Shards are disjoint, ordered, and cover all rows, for any block.
 TEST(ShardingTest, OwnedRowsCoverTheDimension) {
   const std::vector<std::vector<AxisRef>> lists = {
       {}, {kA}, {kC, kA}, {kB, kC}, {{1, 2, 2}, kA}};

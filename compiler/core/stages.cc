@@ -1,4 +1,4 @@
-// Dynamic programming over prefixes: best[s][j] is the best of cutting the
+// Dynamic programming over prefixes: best[s][j] is the best cost of cutting the
 // first j pieces into s stages.
 #include "compiler/core/stages.h"
 
@@ -21,24 +21,24 @@ double MemoryOf(const StageLimits& limits, int stage, double weights,
   return weights + in_flight * saved;
 }
 
-// A stage under way: pieces are put in front of it, one by one.
+// A stage under construction: pieces are prepended one by one.
 struct Open {
   int stage = 0;
   int first = 0;  // its first piece
   double time = 0;
   double memory = 0;
-  double sent = 0;  // by the stage before
+  double sent = 0;  // by the previous stage
 };
 
-// What a cut is worth. `stage_cost` is a stage's part, infinite if it may not
-// be; once infinite, it stays so as the stage grows. The whole's is their
-// maximum, or their sum.
+// The cost of a cut: the maximum or the sum of `stage_cost`. The cost is
+// infinite for stages that are not allowed, and stays infinite as the stage
+// grows.
 struct Objective {
   std::function<double(const Open&)> stage_cost;
   bool sum = false;
 };
 
-// The first pieces of the stages, or nothing if every cut is infinite.
+// Returns the first piece of each stage; nullopt if every cut is infinite.
 std::optional<std::vector<int>> Cut(const std::vector<Piece>& pieces,
                                     const StageLimits& limits,
                                     const Objective& objective) {
@@ -62,7 +62,7 @@ std::optional<std::vector<int>> Cut(const std::vector<Piece>& pieces,
         open.sent = i == 0 ? 0 : pieces[i - 1].output;
         const double cost = objective.stage_cost(open);
         if (cost == kInfinity) break;
-        // A maximum only grows with the stage: no better cut lies further.
+        // A maximum only grows with the stage, so stop here.
         if (!objective.sum && cost >= best[s][j]) break;
         const double before = best[s - 1][i];
         const double whole =
@@ -88,7 +88,7 @@ StageCut Describe(const std::vector<Piece>& pieces, const StageLimits& limits,
     const int end =
         s + 1 < limits.stages ? first[s + 1] : static_cast<int>(pieces.size());
     double time = 0, weights = 0, saved = 0;
-    // Backwards, as Cut adds up: the same bits are compared again.
+    // Add backwards, as Cut does, so that comparisons see the same bits.
     for (int i = end - 1; i >= first[s]; --i) {
       time += pieces[i].time;
       weights += pieces[i].weights;
@@ -134,7 +134,7 @@ absl::Status TooLarge(const std::vector<Piece>& pieces,
   return absl::ResourceExhaustedError(
       "stages: expected a cut into " + std::to_string(limits.stages) +
       " with at most " + Bytes(limits.memory) +
-      " bytes each, found that the thriftiest takes " + Bytes(*largest) +
+      " bytes each, found that the smallest cut takes " + Bytes(*largest) +
       " bytes on stage " + std::to_string(largest - cut.memory.begin()) +
       "; take more stages, a schedule with fewer microbatches in flight, "
       "recomputation, or shard the weights");
@@ -152,8 +152,8 @@ absl::StatusOr<StageCut> BalanceStages(const std::vector<Piece>& pieces,
   if (!fast.has_value()) return TooLarge(pieces, limits);
   const std::vector<double> times = Describe(pieces, limits, *fast).time;
   const double slowest = *std::max_element(times.begin(), times.end());
-  // Squares of times tell even cuts from others that send as much: in all less
-  // than one byte.
+  // Squared times break ties between cuts that send the same bytes. Together
+  // they stay below one byte.
   const double byte = 2.0 * limits.stages * std::max(slowest * slowest, 1e-300);
   const Objective leanest{
       [&](const Open& open) {

@@ -1,4 +1,4 @@
-// Where to cut a model into pipeline stages.
+// Divides a model into pipeline stages.
 #ifndef PARTITA_COMPILER_CORE_STAGES_H_
 #define PARTITA_COMPILER_CORE_STAGES_H_
 
@@ -9,35 +9,36 @@
 
 namespace partita::core {
 
-// What is not cut: an operation or a layer. Nothing is negative.
+// An indivisible part of the model: an operation or a layer. No field is
+// negative.
 struct Piece {
-  double time = 0;     // of forward and backward of one microbatch
-  double weights = 0;  // bytes kept throughout: parameters, optimizer state ...
-  double saved = 0;    // bytes kept for each microbatch in flight
-  double output = 0;   // bytes that would be sent if a cut came after it
+  double time = 0;     // forward and backward of one microbatch
+  double weights = 0;  // bytes held throughout: parameters, optimizer state ...
+  double saved = 0;    // bytes held per microbatch in flight
+  double output = 0;   // bytes sent if the next piece is in another stage
 };
 
 struct StageLimits {
   int stages = 1;
-  // Microbatches in flight per stage, PeakInFlight's; empty: 1 everywhere.
+  // Microbatches in flight per stage, see PeakInFlight; empty: 1 each.
   std::vector<int> in_flight;
-  // Bytes that a stage's weights and saved values may take. Where a rank runs
-  // several stages, the caller says how much of it each may have.
+  // Upper bound in bytes for the weights and saved values of a stage. If a rank
+  // runs several stages, the caller divides the rank's memory among them.
   double memory = std::numeric_limits<double>::infinity();
 };
 
 struct StageCut {
-  std::vector<int> first;      // [stages] the first piece of each
+  std::vector<int> first;      // [stages] the first piece of each stage
   std::vector<double> time;    // [stages]
   std::vector<double> memory;  // [stages]
-  double sent = 0;             // output of all that a cut comes after
+  double sent = 0;             // total output bytes at all cuts
 };
 
-// Cuts the pieces, which are in the order of computation, into stages of at
-// least one piece, so that the slowest stage is as fast as can be and, of all
-// such cuts, the least is sent, and then stages are as even as can be. Exact,
-// in time about pieces^2. Refuses what no cut fits into, and says how much
-// memory the thriftiest would take.
+// Cuts the pieces, given in execution order, into stages of at least one piece.
+// Minimises the time of the slowest stage, then the bytes sent, then the
+// imbalance between stages. The result is optimal; the run time is about
+// pieces^2. Returns an error if no cut fits the memory limit, with the smallest
+// memory that any cut needs.
 absl::StatusOr<StageCut> BalanceStages(const std::vector<Piece>& pieces,
                                        const StageLimits& limits);
 

@@ -1,4 +1,4 @@
-// Known cuts, and random models against all their cuts.
+// Known cuts, and random models compared with all their cuts.
 #include "compiler/core/stages.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ StageLimits Limits(int stages, double memory = 1e300) {
 }
 
 TEST(StagesTest, UnevenLayers) {
-  // A small embedding, four layers, a loss of two layers' weight.
+  // A small embedding, four layers, and a loss as costly as two layers.
   const absl::StatusOr<StageCut> cut =
       BalanceStages(OfTimes({1, 4, 4, 4, 4, 8}), Limits(3));
   ASSERT_TRUE(cut.ok()) << cut.status();
@@ -73,11 +73,12 @@ TEST(StagesTest, Refusals) {
             "devices, or let each have fewer stages");
   std::vector<Piece> pieces = OfTimes({1, 1, 1});
   pieces[2].weights = 3;
-  EXPECT_EQ(std::string(BalanceStages(pieces, Limits(2, 2)).status().message()),
-            "stages: expected a cut into 2 with at most 2 bytes each, found "
-            "that the thriftiest takes 3 bytes on stage 1; take more stages, a "
-            "schedule with fewer microbatches in flight, recomputation, or "
-            "shard the weights");
+  EXPECT_EQ(
+      std::string(BalanceStages(pieces, Limits(2, 2)).status().message()),
+      "stages: expected a cut into 2 with at most 2 bytes each, found "
+      "that the smallest cut takes 3 bytes on stage 1; take more stages, a "
+      "schedule with fewer microbatches in flight, recomputation, or "
+      "shard the weights");
   StageLimits limits = Limits(2);
   limits.in_flight = {1};
   EXPECT_EQ(BalanceStages(OfTimes({1, 1}), limits).status().message(),

@@ -1,4 +1,4 @@
-// For tests: graphs from einsum-like text, shardings as text.
+// Test fixture: graphs from einsum-like text, shardings as text.
 #ifndef PARTITA_COMPILER_CORE_TEST_GRAPH_H_
 #define PARTITA_COMPILER_CORE_TEST_GRAPH_H_
 
@@ -28,8 +28,9 @@ class GraphTest : public ::testing::Test {
     return value;
   }
 
-  // "a b, , c?": axes by dimension; a trailing ? leaves a dimension open,
-  // "a:1:2" is the part a:(1)2. All have the priority.
+  // Text "a b, , c?" lists the axes of each dimension; a trailing ? leaves the
+  // dimension open, "a:1:2" is the part a:(1)2. All axes have the given
+  // priority.
   void Annotate(int value, const std::string& text, int priority = 0) {
     std::stringstream dims(text + ",");
     std::string dim;
@@ -43,7 +44,7 @@ class GraphTest : public ::testing::Test {
     }
   }
 
-  // As one entry of a plan does.
+  // Appends an axis, as an entry of a plan does.
   void Append(int value, int dim, const std::string& axis, int priority) {
     AxisRef ref = Ref(axis);
     ref.priority = priority;
@@ -61,8 +62,8 @@ class GraphTest : public ::testing::Test {
     return ref;
   }
 
-  // rule "i k, k j -> i j": a dimension of several factors is "(i j)", of none
-  // "1". Sizes come from the values, of merged factors from `sizes`.
+  // Rule "i k, k j -> i j": a dimension of several factors is "(i j)", of none
+  // "1". Sizes come from the values; sizes of merged factors from `sizes`.
   int AddOp(const std::string& rule, std::vector<int> operands,
             std::vector<int> results, std::map<char, int64_t> sizes = {},
             std::map<char, FactorKind> kinds = {}) {
@@ -85,7 +86,7 @@ class GraphTest : public ::testing::Test {
     return static_cast<int>(graph_.ops.size()) - 1;
   }
 
-  // An elementwise operation on values of one shape.
+  // Adds an elementwise operation on values of one shape.
   int AddElementwise(std::vector<int> operands, int result) {
     std::string dims, rule;
     for (size_t d = 0; d < graph_.values[result].shape.size(); ++d)
@@ -101,7 +102,7 @@ class GraphTest : public ::testing::Test {
     for (int p = 0; p <= priority; ++p) Propagate(graph_, p, shardings_);
   }
 
-  // Without marks of openness.
+  // Formats a sharding without marks of open dimensions.
   std::string Text(Sharding sharding) const {
     for (DimSharding& dim : sharding.dims) dim.open = false;
     return ToString(graph_.mesh, sharding);

@@ -1,4 +1,4 @@
-// How an operation of a graph is computed, as text and counts.
+// Test fixture: the resolved sharding of an operation, as text and counts.
 #ifndef PARTITA_COMPILER_CORE_TEST_RESOLVE_H_
 #define PARTITA_COMPILER_CORE_TEST_RESOLVE_H_
 
@@ -16,7 +16,7 @@ class ResolveTest : public GraphTest {
  protected:
   OpSharding Resolved(int op) { return Resolve(graph_, op, shardings_); }
 
-  // "operands -> results".
+  // Formats as "operands -> results".
   std::string Shown(int op) {
     const OpSharding resolved = Resolved(op);
     std::string text;
@@ -35,8 +35,8 @@ class ResolveTest : public GraphTest {
     return reasons;
   }
 
-  // Collectives by kind that bring its operands to where it computes, and its
-  // results to where they lie.
+  // Counts, by kind, the collectives that reshard the operation's operands
+  // before it and its results after it.
   using Counts = std::map<std::string, int>;
   Counts Moves(int op) {
     Counts moves;
@@ -62,7 +62,7 @@ class ResolveTest : public GraphTest {
     shardings_[value].dims[dim].SetPriority(priority);
   }
 
-  // x[B, L, E] -> normalized -> up -> gelu -> down -> + x.
+  // The layer x[B, L, E] -> norm -> up -> gelu -> down -> + x.
   struct Layer {
     int x, norm, up, h, gelu, down, y, sum;
     int up_op, down_op, sum_op;

@@ -12,7 +12,7 @@
 
 namespace partita::core {
 
-// "x=2 y=8".
+// Parses "x=2 y=8".
 inline Mesh MeshOf(const std::string& text) {
   Mesh mesh;
   std::istringstream stream(text);
@@ -24,7 +24,7 @@ inline Mesh MeshOf(const std::string& text) {
   return mesh;
 }
 
-// "x", "y:(1)4".
+// Parses "x" or "y:(1)4".
 inline AxisRef RefOf(const Mesh& mesh, const std::string& text) {
   const size_t colon = text.find(':');
   const int axis = mesh.Find(text.substr(0, colon));
@@ -34,7 +34,8 @@ inline AxisRef RefOf(const Mesh& mesh, const std::string& text) {
           std::stoll(text.substr(close + 1))};
 }
 
-// One word per dimension: "-" whole, "x,y:(1)4|28"; "+x" is unreduced.
+// Parses one word per dimension: "-" is whole, "x,y:(1)4|28" is divided; "+x"
+// is unreduced.
 inline Sharding ShardingOf(const Mesh& mesh, const std::string& text) {
   Sharding sharding;
   std::istringstream stream(text);

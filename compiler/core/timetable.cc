@@ -22,11 +22,11 @@ double Duration(const Costs& costs, const Cell& cell) {
   return 0;
 }
 
-// Gives every cell its times: as early as its rank and its needs allow.
+// Starts every cell as early as its rank and its needs allow.
 void RunClock(const Schedule& run, const Costs& costs, Timetable& table) {
   const CellMap map(run);
   table.ranks.resize(run.ranks());
-  // Starts the rank's next cell if all it needs has been computed.
+  // Starts the rank's next cell if all its needs are computed.
   auto start_next = [&](int rank) {
     std::vector<TimedCell>& done = table.ranks[rank];
     if (done.size() == run.cells[rank].size()) return false;
@@ -65,8 +65,8 @@ void CountInFlight(bool trains, Timetable& table) {
     for (const TimedCell& timed : cells) {
       std::vector<InFlightChange>& changes = table.in_flight[timed.cell.stage];
       const int count = changes.empty() ? 0 : changes.back().count;
-      // What a forward saves is there when it is done, and until the weight
-      // gradient is.
+      // Saved activations live from the end of the forward to the end of the
+      // weight gradient.
       if (timed.cell.work == Work::kForward)
         changes.push_back({timed.end, count + 1});
       else if (timed.cell.work != Work::kInputGrad)
@@ -86,8 +86,8 @@ double Busy(const Costs& costs, const std::vector<Cell>& cells) {
 Timetable MakeTimetable(const Schedule& schedule, const Costs& costs) {
   Timetable table;
   table.rank_of_stage = schedule.rank_of_stage;
-  // Of a run without flushes the steps from `settled` on are measured, as many
-  // as there are ranks, before forwards run out.
+  // Without flushes, measure `ranks` steps from step `settled` on, before
+  // forwards run out.
   const int ranks = schedule.ranks();
   const int settled = 2 * ranks;
   const int steps = settled + ranks + StepsAhead(schedule) + 1;

@@ -1,4 +1,4 @@
-// A schedule under a virtual clock: when each cell runs, where the bubbles are.
+// Runs a schedule under a virtual clock: cell times and bubbles.
 #ifndef PARTITA_COMPILER_CORE_TIMETABLE_H_
 #define PARTITA_COMPILER_CORE_TIMETABLE_H_
 
@@ -9,8 +9,8 @@
 
 namespace partita::core {
 
-// Times are in any one unit. A kBackward is one cell, so it may cost less than
-// its halves apart.
+// Times in any one unit. A kBackward is one cell and may cost less than the sum
+// of its halves.
 struct StageCost {
   double forward = 1;
   double backward = 2;
@@ -20,8 +20,8 @@ struct StageCost {
 
 struct Costs {
   std::vector<StageCost> stages;  // [stages]; empty: the default everywhere
-  // From the end of a cell to when its value is on another rank. Transfers do
-  // not keep ranks or each other waiting.
+  // Time from the end of a cell until its value is on another rank. Transfers
+  // block neither ranks nor other transfers.
   double transfer = 0;
 };
 
@@ -32,29 +32,29 @@ struct TimedCell {
 };
 
 struct TimedTransfer {
-  Cell value;  // as in Needs
+  Cell value;  // named as in Needs
   int from = 0, to = 0;
   double start = 0;
   double end = 0;
 };
 
-// From `time` on, `count` microbatches are in flight (PeakInFlight's measure).
+// `count` microbatches are in flight from `time` on, as PeakInFlight counts.
 struct InFlightChange {
   double time = 0;
   int count = 0;
 };
 
-// Of one step; of a schedule that does not flush: of a run from its start, long
-// enough to show the steady state.
+// Times of one step. Without flushes: of a run from its start, long enough to
+// show the steady state.
 struct Timetable {
   std::vector<int> rank_of_stage;
-  int microbatches = 0;  // of all that is shown
+  int microbatches = 0;  // total in this table
   std::vector<std::vector<TimedCell>> ranks;
   std::vector<TimedTransfer> transfers;
-  double end = 0;   // of all that is shown
-  double step = 0;  // the length of a step; in the steady state
-  // The part of a step in which the rank computes nothing, and the same of all
-  // ranks together: 0 .. 1.
+  double end = 0;   // end of the last cell
+  double step = 0;  // length of a step, in the steady state
+  // Fraction of a step, 0 .. 1, in which the rank is idle; and the mean over
+  // all ranks.
   std::vector<double> rank_bubble;
   double bubble = 0;
   std::vector<std::vector<InFlightChange>> in_flight;  // [stage], by time
@@ -63,13 +63,13 @@ struct Timetable {
 // The schedule must pass CheckSchedule.
 Timetable MakeTimetable(const Schedule& schedule, const Costs& costs = {});
 
-// For a terminal: a row for each stage under its rank, columns are time, a cell
-// is its letter, its microbatch if there is room, and dashes to its end; a dot
-// is a bubble. Long tables continue below, in bands of at most `width` columns
-// (60 or more). Ends in a line for each rank.
+// Draws a table for a terminal: one row per stage, columns are time. A cell is
+// its letter, its microbatch if it fits, and dashes to its end; a dot is a
+// bubble. Long tables are split into bands of at most `width` columns (60 or
+// more). Ends with one line per rank.
 std::string DrawText(const Timetable& timetable, int width = 100);
 
-// The same as a self-contained SVG document, with transfers.
+// Draws the same as a self-contained SVG document, with transfers.
 std::string DrawSvg(const Timetable& timetable);
 
 }  // namespace partita::core

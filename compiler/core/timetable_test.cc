@@ -1,4 +1,4 @@
-// Bubbles against the formulas and published figures; drawings.
+// Compares bubbles with formulas and published figures; checks drawings.
 #include "compiler/core/timetable.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ TEST(TimetableTest, GPipeAndOneForwardOneBackward) {
         EXPECT_DOUBLE_EQ(table.step, 3 * (m + ranks - 1));
         EXPECT_NEAR(table.bubble, bubble, 1e-12);
         for (double rank : table.rank_bubble) EXPECT_NEAR(rank, bubble, 1e-12);
-        // CASES.md E1, which counts the update as one more.
+        // Case E1 counts the update as one more.
         EXPECT_DOUBLE_EQ(
             MakeTimetable(schedule, Same(ranks, {1, 1, 1, 1})).step + 1,
             2 * (ranks + m - 1) + 1);
@@ -46,7 +46,7 @@ TEST(TimetableTest, InterleavedDividesTheBubble) {
     for (int v : {2, 3, 4}) {
       for (int groups = 1; groups <= 4; ++groups) {
         const int m = groups * ranks;
-        // A rank's chunks together cost what its one stage costs otherwise.
+        // A rank's chunks together cost as much as its single stage otherwise.
         const Timetable table = MakeTimetable(
             Interleaved(ranks, v, m),
             Same(v * ranks, {1.0 / v, 2.0 / v, 1.0 / v, 1.0 / v}));
@@ -229,7 +229,7 @@ TEST(TimetableTest, LongTextsContinueBelow) {
   }
 }
 
-// Every element is closed in order; returns how many there are of `name`.
+// Checks that every element is closed in order; counts elements `name`.
 int CountElements(const std::string& svg, const std::string& name) {
   std::vector<std::string> open;
   int count = 0;

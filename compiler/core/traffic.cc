@@ -1,5 +1,5 @@
-// Counts rows, then bytes. Rows of uneven blocks only fall from device to
-// device: full ones, a short one, empty ones.
+// Counts rows, then bytes. With uneven blocks, rows per device never increase:
+// full blocks, one short block, then empty ones.
 #include "compiler/core/traffic.h"
 
 #include <algorithm>
@@ -7,12 +7,13 @@
 namespace partita::core {
 namespace {
 
-// Rows of block number `index` of `size` rows.
+// Returns the rows in block number `index`.
 int64_t RowsOf(int64_t index, int64_t block, int64_t size) {
   return std::clamp<int64_t>(size - index * block, 0, block);
 }
 
-// Elements, in units of one row of both dimensions, of the busiest device.
+// Returns the elements moved by the busiest device, in units of one row of both
+// dimensions.
 int64_t MovedAllToAll(const CollectiveWork& work) {
   int64_t most = 0;
   const auto look = [&](int64_t device) {
@@ -23,7 +24,7 @@ int64_t MovedAllToAll(const CollectiveWork& work) {
     most = std::max({most, (work.rows - divided) * gathered,
                      divided * (work.other_output_rows - gathered)});
   };
-  // Between these the counts do not change.
+  // The counts are constant between these devices.
   look(0);
   for (const int64_t end :
        {work.rows / std::max<int64_t>(work.output_rows, 1),
@@ -33,7 +34,7 @@ int64_t MovedAllToAll(const CollectiveWork& work) {
   return most;
 }
 
-// Rows of the busiest device.
+// Returns the rows moved by the busiest device.
 int64_t MovedExchange(const CollectiveWork& work) {
   const auto begin_of = [&](int64_t device) {
     return std::clamp<int64_t>(device * work.step + work.offset, 0, work.size);
@@ -42,7 +43,7 @@ int64_t MovedExchange(const CollectiveWork& work) {
     return std::clamp<int64_t>(
         device * work.step + work.offset + work.output_rows, 0, work.size);
   };
-  // A window that reaches into rows from `begin` to `end` is of one of these.
+  // First and last device whose window may reach rows `begin` to `end`.
   const auto first_into = [&](int64_t begin) {
     return work.step == 0
                ? 0

@@ -1,5 +1,5 @@
-// How many bytes a collective moves: the one place where the compiler counts
-// them. tests/conformance holds the runtime's count to it.
+// Counts the bytes that a collective moves. The compiler counts them only here;
+// tests/conformance checks that the runtime's count agrees.
 #ifndef PARTITA_COMPILER_CORE_TRAFFIC_H_
 #define PARTITA_COMPILER_CORE_TRAFFIC_H_
 
@@ -9,27 +9,28 @@
 
 namespace partita::core {
 
-// What the count of one collective depends on.
+// Parameters of the count, for one collective.
 struct CollectiveWork {
   CollectiveKind kind = CollectiveKind::kAllReduce;
-  int64_t group = 1;        // devices that take part together
-  int64_t input_bytes = 0;  // of one device's input, padding included
-  // Rows of `dim` in the local input and output: of kReduceScatter, kAllToAll
+  int64_t group = 1;        // number of participating devices
+  int64_t input_bytes = 0;  // input bytes per device, padding included
+  // Rows of `dim` in the local input and output, for kReduceScatter, kAllToAll
   // and kExchange.
   int64_t rows = 0, output_rows = 0;
-  // Rows of the gathered dimension, of kAllToAll.
+  // Rows of the gathered dimension, for kAllToAll.
   int64_t other_rows = 0, other_output_rows = 0;
-  // Of kExchange: device i, who owns rows [i * rows, (i + 1) * rows) of `size`,
-  // takes rows [i * step + offset, ... + output_rows).
+  // For kExchange: device i owns rows [i * rows, (i + 1) * rows) of `size` and
+  // receives rows [i * step + offset, ... + output_rows).
   int64_t size = 0, step = 0, offset = 0;
 };
 
-// Bytes that the busiest device sends or receives, whichever is more, with the
-// algorithm that moves least: all-reduce 2(n-1)/n of the tensor; all-gather and
-// reduce-scatter n-1 shards; all-to-all and exchange what others own; permute
-// the whole; broadcast n-1 copies. Rows beyond a dimension's end are not sent,
-// except by all-gather and reduce-scatter, of which the first device has none.
-// A group of one moves nothing.
+// Returns the larger of bytes sent and bytes received by the busiest device,
+// with the algorithm that moves the fewest bytes. All-reduce: 2(n-1)/n of the
+// tensor. All-gather and reduce-scatter: n-1 shards. All-to-all and exchange:
+// the rows that other devices own. Permute: the whole. Broadcast: n-1 copies.
+// Rows beyond a dimension's end are not sent, except by all-gather and
+// reduce-scatter, where the first device has full blocks only. A group of one
+// moves nothing.
 int64_t BytesMoved(const CollectiveWork& work);
 
 }  // namespace partita::core

@@ -1,4 +1,4 @@
-// Bytes of collectives, against counts made element by element.
+// Compares bytes of collectives with counts made element by element.
 #include "compiler/core/traffic.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ TEST(TrafficTest, OfAReduceScatterTheFirstDeviceHasMost) {
   EXPECT_EQ(BytesMoved(Scatter(4, 100, 25)), 300);
   // 7 rows over 2: the second device sends 4.
   EXPECT_EQ(BytesMoved(Scatter(2, 7, 4)), 16);
-  // 2 rows over 4: the first receives its row from the three others.
+  // 2 rows over 4: the first device receives its row from three others.
   EXPECT_EQ(BytesMoved(Scatter(4, 2, 1)), 12);
 }
 

@@ -12,8 +12,8 @@ namespace {
 
 using Kind = Action::Kind;
 
-// The value that `cell` makes for another rank: its name, and whose it is.
-// Stage -1: none.
+// Returns the value that `cell` computes for another rank, and that rank. Stage
+// -1: none.
 Action SendOf(const Schedule& schedule, const Cell& cell) {
   Action send{Kind::kSend, {cell.work, -1, cell.microbatch}, -1};
   int reader = -1;
@@ -29,7 +29,7 @@ Action SendOf(const Schedule& schedule, const Cell& cell) {
   return send;
 }
 
-// What a rank receives from each other, in the order of sending.
+// Values that a rank receives from each other rank, in sending order.
 using Channels = std::map<std::pair<int, int>, std::deque<Cell>>;
 
 Channels SendsOf(const Schedule& schedule,
@@ -45,8 +45,8 @@ Channels SendsOf(const Schedule& schedule,
   return channels;
 }
 
-// The receives before `cell`. With `in_order`, those that were sent before what
-// it needs come with it, and out of `channels`.
+// Appends the receives before `cell`. With `in_order`, also receives values
+// that were sent before its needs, and removes them from `channels`.
 void AppendReceives(const Schedule& schedule, const Cell& cell, bool in_order,
                     Channels& channels,
                     std::set<std::tuple<int, int, int>>& has,

@@ -10,19 +10,21 @@
 
 namespace partita::core {
 
-// What a rank does next. Sends do not block; a receive does, until its value
-// has come; between two ranks values arrive in the order they were sent.
+// One action of a rank. Sends do not block. A receive blocks until its value
+// has arrived. Values between two ranks arrive in the order in which they were
+// sent.
 struct Action {
   enum class Kind { kCompute, kSend, kReceive };
   Kind kind = Kind::kCompute;
-  // Computed here; or what travels, named as in Needs by what it yields on its
-  // producer: kForward an activation, kInputGrad a gradient. Version 0.
+  // The computed cell, or the transferred value, named by its result on the
+  // producer as in Needs: kForward an activation, kInputGrad a gradient. Its
+  // version is 0.
   Cell cell;
-  int peer = -1;  // rank sent to or received from
+  int peer = -1;  // other rank of a transfer
 };
 bool operator==(const Action& a, const Action& b);
 
-// Per rank, as the schedule's own lists: warm_up empty where it flushes.
+// Actions per rank; warm_up is empty if the schedule flushes.
 struct TransferProgram {
   std::vector<std::vector<Action>> warm_up;
   std::vector<std::vector<Action>> actions;
@@ -31,19 +33,21 @@ struct TransferProgram {
 // "F0.3", "send F0.3 to rank 1", "receive F0.3 from rank 1".
 std::string ToString(const Action& action);
 
-// Sends stand right after what makes the value. Receives stand before what
-// needs it: right before, unless the same rank sent something earlier that is
-// needed later, which is then received first; so the order is the same on both
-// sides and no rank can wait forever. The schedule must pass CheckSchedule. One
-// that does not flush must need values in the order in which they are made
-// (those of Async and Async2bw do), which CheckTransfers finds out.
+// Places each send right after the cell that computes the value. Places each
+// receive right before the cell that needs it. If the same rank sent another
+// value earlier that is needed later, that value is received first. So both
+// sides have the same order, and no rank waits forever. The schedule must pass
+// CheckSchedule. A schedule without flushes must need values in the order in
+// which they are computed, as Async and Async2bw do; CheckTransfers detects
+// violations.
 TransferProgram PlaceTransfers(const Schedule& schedule);
 
-// Refuses a program unless it computes the schedule's cells in their order;
-// every value needed on another rank is sent once after it is made and received
-// once before it is needed, and no other; any two ranks send and receive in the
-// same order; and no receive waits forever. The error names rank and cell.
-// Actions count from 1, as cells do in CheckSchedule.
+// Returns an error unless the program computes the schedule's cells in order,
+// each value needed on another rank is sent once after it is computed and
+// received once before it is needed, no other value is transferred, any two
+// ranks send and receive in the same order, and no receive waits forever. The
+// error names rank and action. Actions count from 1, as cells do in
+// CheckSchedule.
 absl::Status CheckTransfers(const Schedule& schedule,
                             const TransferProgram& program);
 

@@ -1,5 +1,6 @@
-// Where sends and receives stand; random mutations of a program refused and
-// random legal reorderings accepted, as an independent criterion says.
+// Tests the places of sends and receives. Random mutations of a program must be
+// refused and random legal reorderings accepted, as decided by an independent
+// criterion.
 #include "compiler/core/transfers.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +30,7 @@ std::vector<std::string> Texts(const std::vector<Action>& actions) {
 }
 
 TEST(TransfersTest, SendAfterProducerAndReceiveBeforeConsumer) {
-  // CASES.md E5.
+  // Case E5.
   const TransferProgram program = PlaceTransfers(ZeroBubbleH1(2, 2));
   EXPECT_TRUE(program.warm_up.empty());
   EXPECT_THAT(Texts(program.actions[0]),
@@ -62,7 +63,7 @@ TEST(TransfersTest, NothingTravelsWithinARank) {
 }
 
 TEST(TransfersTest, ReceivesComeInTheOrderOfSends) {
-  // Rank 0 needs F1.1, which is sent second, first.
+  // Rank 0 first needs F1.1, which is sent second.
   const absl::StatusOr<Schedule> schedule = ReadScheduleCsv(
       "F0.0,F0.1,F2.1,F2.0,B2.1,B2.0,B0.0,B0.1\n"
       "F1.0,F1.1,F3.1,B3.1,F3.0,B3.0,B1.0,B1.1\n",
@@ -132,17 +133,18 @@ TEST(TransfersTest, Refusals) {
             }),
             "transfers: rank 1, action 1 (receive F0.1 from rank 0): expected "
             "the order in which the values are sent, here F0.0");
-  EXPECT_EQ(error([](auto& p) {
-              // The first gradient, before the second activation goes.
-              std::rotate(p.actions[0].begin() + 2, p.actions[0].begin() + 4,
-                          p.actions[0].begin() + 5);
-            }),
-            "transfers: rank 0, action 3 (receive I1.0 from rank 1): expected "
-            "a value that comes, found that rank 1 waits at action 3 (receive "
-            "F0.1 from rank 0) before it sends it");
+  EXPECT_EQ(
+      error([](auto& p) {
+        // Send the first gradient before the second activation.
+        std::rotate(p.actions[0].begin() + 2, p.actions[0].begin() + 4,
+                    p.actions[0].begin() + 5);
+      }),
+      "transfers: rank 0, action 3 (receive I1.0 from rank 1): expected "
+      "the value to be sent, found that rank 1 waits at action 3 (receive "
+      "F0.1 from rank 0) before it sends it");
 }
 
-// --- The independent criterion: positions by name, and a search for cycles. --
+// --- Independent criterion: positions by name, and a search for cycles. ---
 
 using Actions = std::vector<std::vector<Action>>;
 
@@ -163,7 +165,7 @@ bool HasCycle(const std::vector<std::vector<int>>& after) {
   return done < after.size();
 }
 
-// The n-th send from one rank to another goes to its n-th receive.
+// The n-th send between two ranks matches the n-th receive.
 bool ChannelsAreSound(const Actions& actions) {
   std::vector<std::vector<int>> after;
   std::map<std::pair<int, int>, std::vector<std::pair<std::string, int>>> sent,
@@ -262,7 +264,7 @@ class TransferMutationTest : public testing::Test {
     }
   }
 
-  // A transfer moved, repeated, lost, exchanged with another, or another's.
+  // Moves, repeats, drops or swaps a transfer, or gives it to another rank.
   void Mutate(const Schedule& schedule, Actions& program) {
     std::vector<Action>& actions = program[Below(program.size())];
     std::vector<int> transfers;
@@ -314,7 +316,7 @@ TEST_F(TransferMutationTest, EveryBrokenProgramIsRefusedWithRankAndCell) {
     EXPECT_THAT(message, ContainsRegex("rank [0-9]+.*[FBIW][0-9]+\\.[0-9]+"));
     for (const char* kind :
          {"a receive of", "after the cell that makes", "each once",
-          "no such action", "values are sent", "a value that comes"})
+          "no such action", "values are sent", "the value to be sent"})
       if (message.find(kind) != std::string::npos) ++kinds[kind];
   }
   EXPECT_EQ(kinds.size(), 6u) << "every check has refused something";

@@ -1,5 +1,6 @@
-// Follows the file's tensors by the marks that the importer puts on their
-// locations, through all passes to the values that are divided.
+// Writes shardings back to an ONNX file. The importer marks the location of
+// each tensor; the marks survive all passes and lead from the file's tensors to
+// the divided values.
 #include "compiler/driver/annotate.h"
 
 #include <filesystem>
@@ -79,7 +80,7 @@ class Annotation {
     return mlir::failed(checkOutput()) ? failure() : checkFolder();
   }
 
-  // The one file of the model must not be lost to a mistake.
+  // The output must not overwrite the model.
   LogicalResult checkOutput() {
     std::error_code unknown;
     if (!std::filesystem::equivalent(options_.model, options_.output, unknown))
@@ -115,7 +116,8 @@ class Annotation {
   LogicalResult importFile() {
     ImportOptions import = options_.import;
     import.mark_tensors = true;
-    // A plan says it all, unless a configuration was asked for beside it.
+    // A plan replaces the model's own annotations, unless a configuration was
+    // requested as well.
     if (options_.plan && import.onnx_configuration.empty())
       import.onnx_configuration = "none";
     module_ = importModel(options_.model, import, context_);
@@ -128,7 +130,7 @@ class Annotation {
                       "in the model";
   }
 
-  // Of each tensor, before passes.
+  // Records the type of each tensor before any pass runs.
   void noteTypes() {
     FuncOp main = mainOf();
     main.walk([&](mlir::Operation* op) {
@@ -159,7 +161,7 @@ class Annotation {
     return std::move(*found);
   }
 
-  // Parameters may have been viewed in another shape.
+  // An argument may be a view of the file's tensor in another shape.
   void collectArguments() {
     FuncOp main = mainOf();
     for (unsigned i = 0; i < main.getNumArguments(); ++i) {
@@ -186,8 +188,8 @@ class Annotation {
     }
   }
 
-  // Several operations may have taken an operation's place: the last of the
-  // tensor's type is the tensor.
+  // Passes may replace one operation by several. The last one with the tensor's
+  // type is the tensor.
   void collectValues() {
     mainOf().walk([&](mlir::Operation* op) {
       for (const onnx::Mark& mark : onnx::marksOf(op->getLoc())) {
@@ -271,8 +273,8 @@ void printAnnotation(const llvm::json::Value& value,
       annotated, tensors);
   if (silent > 0)
     stream << silent
-           << " shardings are left out: ONNX has no words for partial sums, "
-              "and shards of it are runs of rows\n";
+           << " shardings are left out: ONNX cannot express partial sums, or "
+              "shards that are not contiguous rows\n";
 }
 
 }  // namespace partita::driver

@@ -17,18 +17,18 @@ namespace partita::driver {
 struct AnnotateOptions {
   std::string model;  // path of the .onnx file
   ImportOptions import;
-  // How to divide it; none: as its own annotations say.
+  // The division to write. Without a plan, the model's own annotations apply.
   std::optional<plan::Plan> plan;
-  std::string configuration = "partita";  // name of the one that is written
+  std::string configuration = "partita";  // name of the configuration to write
   std::string output;                     // path of the .onnx file to write
 };
 
-// Divides the model as compiling would, layers not outlined, and writes the
-// file again with a configuration of that name: on each node the shardings of
-// those of its tensors that the divided model still has. What became part of
-// larger operations, and shards that are not runs of rows, are left out and
-// counted. Fails after diagnostics; nothing is written then, and `fault`, where
-// given, says whose fault it is.
+// Divides the model as compiling would, but without outlining layers. Then
+// writes the file again with the configuration `options.configuration`, which
+// gives the shardings of each node's tensors. Tensors that became part of
+// larger operations, and shards that are not contiguous rows, are left out and
+// counted. Fails after diagnostics and then writes nothing; `fault`, if given,
+// says whose fault it is.
 mlir::FailureOr<llvm::json::Value> annotateModel(const AnnotateOptions& options,
                                                  mlir::MLIRContext* context,
                                                  Fault* fault = nullptr);

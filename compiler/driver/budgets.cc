@@ -1,4 +1,4 @@
-// Budgets of a plan against what a divided model sends.
+// Compares the budgets of a plan with the bytes that a divided model sends.
 #include "compiler/driver/budgets.h"
 
 #include "compiler/driver/plan_trials.h"

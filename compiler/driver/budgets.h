@@ -1,4 +1,4 @@
-// What a plan allows a divided model to send.
+// Checks the bytes that a divided model sends against the plan's budgets.
 #ifndef PARTITA_COMPILER_DRIVER_BUDGETS_H_
 #define PARTITA_COMPILER_DRIVER_BUDGETS_H_
 
@@ -9,11 +9,12 @@
 
 namespace partita::driver {
 
-// Whether each of the partitioned `programs`, one for each rank of a pipeline,
-// sends at most what the plan's budgets allow; else, of the first that does
-// not, a diagnostic per budget that names the collectives, why they are there
-// and which part of the plan each is gone without. `simplified` is the module
-// before it was divided, for training where `train` is given.
+// Checks that each of the partitioned `programs`, one per pipeline rank, sends
+// at most the bytes that the plan's budgets allow. Fails at the first program
+// that does not, with one diagnostic per exceeded budget: it names the
+// collectives, their reasons, and the part of the plan without which each would
+// be gone. `simplified` is the module before division. `train` is null for
+// inference.
 mlir::LogicalResult checkBudgets(llvm::ArrayRef<mlir::ModuleOp> programs,
                                  mlir::ModuleOp simplified,
                                  const plan::Plan& plan,

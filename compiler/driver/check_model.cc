@@ -1,4 +1,4 @@
-// Functions, calls and types, checked before the first phase.
+// Checks functions, calls and types before the first phase.
 #include "compiler/driver/check_model.h"
 
 #include "llvm/ADT/DenseMap.h"

@@ -1,5 +1,5 @@
-// Candidates in the order of what they compute again; a binary search among
-// them.
+// Orders the candidates by how much they recompute and finds the first that
+// fits by binary search.
 #include "compiler/driver/choose_recomputation.h"
 
 #include <map>
@@ -20,7 +20,7 @@ using mlir::FailureOr;
 using plan::Recompute;
 using plan::RecomputePolicy;
 
-// A name as the pattern of itself.
+// Escapes a name to the glob pattern that matches only this name.
 std::string patternOf(const std::string& name) {
   std::string pattern;
   for (char c : name) {
@@ -38,14 +38,15 @@ class Choice {
         fault_(fault),
         rules_(recomputeRules(options.plan ? &*options.plan : nullptr,
                               options.train)) {
-    // Rules for some layers leave others to other rules.
+    // Layers are chosen one by one only for budget rules that apply everywhere.
     for (const Recompute& rule : rules_)
       if (rule.policy == RecomputePolicy::kBudget && rule.at.empty())
         layers_ = layersOf(module);
   }
 
   FailureOr<RecomputeChoice> run(int64_t limit) {
-    // Of none, selective, so many layers in full, everything.
+    // Candidates: none, selective, the first N layers in full, everything in
+    // full.
     const size_t last = 2 + (layers_.empty() ? 0 : layers_.size() - 1);
     size_t fits = last;
     for (size_t candidate : {size_t{0}, size_t{1}, last}) {
@@ -110,7 +111,7 @@ class Choice {
     options.dump_dir.clear();
     options.train.recompute = rulesOf(candidate);
     if (options.plan) options.plan->recompute = options.train.recompute;
-    // Only what is chosen shall be warned of.
+    // Only the chosen candidate may emit warnings.
     mlir::ScopedDiagnosticHandler quiet(
         module_.getContext(), [](mlir::Diagnostic& diagnostic) {
           return mlir::success(diagnostic.getSeverity() !=

@@ -1,5 +1,5 @@
 // Each step between two milestones is a list of phases from model_phases.cc and
-// pipeline.cc, or one of the few that are no list of passes.
+// pipeline.cc, or one of the few phases that are not lists of passes.
 #include "compiler/driver/compilation.h"
 
 #include <chrono>
@@ -26,7 +26,7 @@ using mlir::LogicalResult;
 using mlir::success;
 
 constexpr llvm::StringRef kCuda = "cuda:";
-// Compilations that take less print nothing.
+// Shorter compilations print no progress.
 constexpr double kSlowSeconds = 2;
 
 double now() {
@@ -175,7 +175,7 @@ LogicalResult Compilation::generateCode() {
                : onGpu() ? kernels::describePtx(module(), {.chip = chip()})
                          : kernels::describeObject(module());
       })))
-    return blameUs(module(), "code", fault_);
+    return reportBug(module(), "code", fault_);
   if (!has_code || onGpu() || code_.empty()) return success();
   return phase("link", [&]() -> LogicalResult {
     FailureOr<std::string> linked = kernels::linkSharedObject(

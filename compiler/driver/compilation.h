@@ -1,7 +1,7 @@
-// A model on its way from import to a program: the compiler's phases in their
-// one order. Compiling, explaining, verifying, annotating, inspecting, choosing
-// recomputation, balancing stages and pricing a plan run this list, each as far
-// as it needs.
+// Runs the compiler's phases on a model, in their one order, from import to
+// program. Compiling, explaining, verifying, annotating, inspecting, choosing
+// recomputation, balancing stages and pricing a plan all run this list, each up
+// to the milestone that it needs.
 #ifndef PARTITA_COMPILER_DRIVER_COMPILATION_H_
 #define PARTITA_COMPILER_DRIVER_COMPILATION_H_
 
@@ -20,9 +20,8 @@
 
 namespace partita::driver {
 
-// Where a model stands between phases. Dumps (--dump-dir) have finer steps. A
-// step to a milestone that only training or dividing needs does nothing without
-// it.
+// States of a model between phases. Dumps (--dump-dir) are finer. A step that
+// only training or dividing needs does nothing without it.
 enum class Milestone {
   kImported,
   kLossAttached,
@@ -31,49 +30,50 @@ enum class Milestone {
   kStaged,       // dimensions have names, operations pipeline stages
   kStep,         // gradients and updates: a whole step
   kDivided,      // each tensor's sharding is decided
-  kCut,          // one module a pipeline rank
+  kCut,          // one module per pipeline rank
   kPartitioned,  // on local shapes
   kLowered,      // exec: library calls, collectives, kernels
   kMerged,       // one module for all ranks
-  kCoded,        // launches know how they run; machine code where asked for
+  kCoded,        // launches have their sizes; machine code if requested
   kPlanned,      // order and memory of all work
 };
 
-// Options of a model that is divided to be judged, not to be run: silent, and
-// nothing is written. `train` may be null.
+// Options to divide a model and judge the result: prints no progress, writes
+// nothing. `train` may be null.
 CompileOptions optionsToJudge(const plan::Plan& plan,
                               const TrainOptions* train);
 
 class Compilation {
  public:
-  // `module` stands at `at`, or is taken as if it did, and is lowered in place;
-  // it must outlive this. With `machine_code` false launches are described and
-  // no code is generated, and what passes leave is not verified: it is a trial.
+  // `module` is at milestone `at`, or is treated as if it were. It is lowered
+  // in place and must outlive this. Without `machine_code` this is a trial:
+  // launches are described, but no code is generated, and the output of passes
+  // is not verified.
   Compilation(mlir::ModuleOp module, const CompileOptions& options,
               Milestone at = Milestone::kImported, bool machine_code = true);
-  // Owns it, as trials do their copy of a model.
+  // Owns its module, as trials own their copy of a model.
   Compilation(mlir::OwningOpRef<mlir::ModuleOp> module,
               const CompileOptions& options,
               Milestone at = Milestone::kImported, bool machine_code = true);
 
-  // Runs what is missing. After a failure, diagnostics have been emitted and
-  // fault() says whose fault it is.
+  // Runs the phases up to `milestone` that have not run yet. After a failure,
+  // diagnostics have been emitted and fault() says whose fault it is.
   mlir::LogicalResult runTo(Milestone milestone);
-  // The same; `fault` becomes kOurs where a phase has a bug.
+  // The same; sets `fault` to kOurs if a phase has a bug.
   mlir::LogicalResult runTo(Milestone milestone, Fault& fault);
 
-  // The modules as they stand: one, or one for each rank of a pipeline between
-  // kCut and kMerged.
+  // The current modules: one, or one per pipeline rank between kCut and
+  // kMerged.
   llvm::ArrayRef<mlir::ModuleOp> programs() const { return programs_; }
   mlir::ModuleOp module() const { return programs_.front(); }
 
-  // Keeps `module`, which is compiled, as long as this.
+  // Keeps `module`, which is being compiled, alive as long as this.
   void own(mlir::OwningOpRef<mlir::ModuleOp> module) {
     owned_.push_back(std::move(module));
   }
-  // Counts what it numbers and reports behind what `before` did.
+  // Continues the report, the start time and the dump numbers of `before`.
   void continueAfter(const Compilation& before);
-  // Runs and times `body` as a phase, then dumps what it left.
+  // Runs and times `body` as a phase, then dumps the IR.
   mlir::LogicalResult phase(const std::string& name,
                             llvm::function_ref<mlir::LogicalResult()> body);
   mlir::LogicalResult dump(const std::string& name);
@@ -91,19 +91,19 @@ class Compilation {
   // "sm_90"; empty: a CPU.
   std::string chip() const;
   const std::string& machineCode() const { return code_; }
-  // Whether depth is divided.
+  // True if the plan divides depth.
   bool isPipeline() const;
-  // What users call the inputs and outputs of a pipeline.
+  // The users' names of the inputs and outputs of a pipeline.
   const PortNames& ports() const { return ports_; }
-  // Found when shardings were decided (kDivided).
+  // Paddings found at kDivided; empty unless listPaddings() was called.
   const std::vector<partition::Padding>& paddings() const { return paddings_; }
-  // Dividing keeps them; off unless asked for.
+  // Makes kDivided list paddings.
   void listPaddings() { lists_paddings_ = true; }
-  // Stages are of equal work whatever the plan's limit of memory says.
+  // Cuts stages by work even if the plan has a memory limit.
   void cutByTime() { cuts_by_time_ = true; }
-  // Simplifying leaves each layer in @main.
+  // Leaves all layers in @main when simplifying.
   void keepLayersInline() { outlines_layers_ = false; }
-  // What stages that the plan does not list are balanced by.
+  // Sets the times that balance stages which the plan does not list.
   void setStageTimes(pipeline::StageTimes times) { times_ = std::move(times); }
 
  private:
@@ -119,13 +119,13 @@ class Compilation {
   mlir::LogicalResult dump(mlir::ModuleOp program, const std::string& path);
 
   std::vector<mlir::OwningOpRef<mlir::ModuleOp>> owned_;
-  // Of a pipeline: each rank's module, then all of them as one.
+  // Pipelines only: the module of each rank, then all of them merged.
   Programs ranks_;
   mlir::OwningOpRef<mlir::ModuleOp> merged_;
   std::vector<mlir::ModuleOp> programs_;
   const CompileOptions options_;
   std::optional<plan::Plan> plan_;
-  TrainOptions train_;  // with what the plan says of it
+  TrainOptions train_;  // with the plan's options for training
   Milestone at_;
   const bool machine_code_;
   bool cuts_by_time_ = false, lists_paddings_ = false, outlines_layers_ = true;

@@ -1,5 +1,6 @@
-// From an imported model to an artifact on disk: the phases of compilation.h,
-// the choices that depend on what a program takes, and writing.
+// Compiles an imported model to an artifact on disk: runs the phases of
+// compilation.h, makes the choices that depend on memory, and writes the
+// artifact.
 #include "compiler/driver/compile.h"
 
 #include <chrono>
@@ -41,7 +42,7 @@ double now() {
       .count();
 }
 
-// Exporters that fold constants take the names of weights with them.
+// Exporters that fold constants lose the names of the folded weights.
 void remarkOnConstants(mlir::ModuleOp module) {
   FuncOp main = module.lookupSymbol<FuncOp>("main");
   int64_t constants = 0;
@@ -71,11 +72,11 @@ LogicalResult checkOffload(const Compilation& compilation) {
          << (field == plan->fields.end()
                  ? ""
                  : plan::Where(*plan, field->second) + ": ")
-         << "offload: keeps what an optimizer keeps on the host, and this "
-            "program has none; compile with --train, or leave offload out";
+         << "offload: keeps optimizer states on the host, but this program has "
+            "none; compile with --train, or leave offload out";
 }
 
-// What a device may take, where the plan or the options say it.
+// The memory limit per device, if the plan or the options give one.
 std::optional<MemoryLimit> limitOf(const Compilation& compilation) {
   const plan::Plan* plan = compilation.plan();
   if (plan && plan->fields.count("memory") > 0)
@@ -88,8 +89,8 @@ std::optional<MemoryLimit> limitOf(const Compilation& compilation) {
   return std::nullopt;
 }
 
-// Replaces `recompute: budget`, where `options` ask for it, by the rules that
-// the limit of memory allows.
+// Replaces `recompute: budget` in `options` by the rules that fit the memory
+// limit.
 LogicalResult fitRecomputation(Compilation& simplified,
                                CompileOptions& options) {
   plan::Plan* plan = options.plan ? &*options.plan : nullptr;
@@ -99,8 +100,8 @@ LogicalResult fitRecomputation(Compilation& simplified,
   mlir::ModuleOp module = simplified.module();
   if (!limit)
     return mlir::emitError(mlir::UnknownLoc::get(module.getContext()))
-           << "recompute: budget: expected beside it how much memory a "
-              "device has, as in memory: 4 GB; found none";
+           << "recompute: budget: expected a memory limit beside it, as in "
+              "memory: 4 GB; found none";
   return simplified.phase("recomputation", [&]() -> LogicalResult {
     Fault fault = Fault::kUser;
     auto choice = chooseRecomputation(module, options, limit->bytes, fault);
@@ -113,8 +114,8 @@ LogicalResult fitRecomputation(Compilation& simplified,
   });
 }
 
-// To kPlanned, held to the plan's budgets on the way. `simplified` is the same
-// model before, null where the plan has no budgets.
+// Runs to kPlanned and checks the plan's budgets on the way. `simplified` is
+// the same model before division; null if the plan has no budgets.
 LogicalResult plan(Compilation& compilation, mlir::ModuleOp simplified,
                    Fault& fault) {
   if (mlir::failed(compilation.runTo(Milestone::kPartitioned, fault)))
@@ -174,9 +175,9 @@ FailureOr<std::unique_ptr<Compilation>> compileProgram(Compilation& simplified,
   if (mlir::failed(fitRecomputation(simplified, options))) return failure();
   mlir::ModuleOp module = simplified.module();
   const plan::Plan* plan = simplified.plan();
-  // Stages that a limit has a say in are cut by time all the same, since what
-  // they take is known exactly then; only where that is too much are they cut
-  // by a guess of what they take.
+  // With a memory limit, stages are first cut by time, because their memory is
+  // then known exactly. If that exceeds the limit, they are cut by estimated
+  // memory.
   const bool by_time =
       plan && plan->memory && plan->stages.empty() && simplified.isPipeline();
   const pipeline::StageTimes times = stageTimes(module, options);
@@ -189,8 +190,8 @@ FailureOr<std::unique_ptr<Compilation>> compileProgram(Compilation& simplified,
         from, options, Milestone::kSimplified, machine_code);
     made->continueAfter(simplified);
     if (cut_by_time) made->cutByTime();
-    // Where memory cuts, counted work is as good, and its cuts are known to
-    // fit.
+    // When stages are cut by memory, counted work balances them as well, and
+    // its cuts are known to fit.
     if (cut_by_time || !by_time) made->setStageTimes(times);
     if (mlir::failed(driver::plan(
             *made, plan && !plan->budgets.empty() ? whole : nullptr, fault)))
@@ -208,12 +209,12 @@ FailureOr<std::unique_ptr<Compilation>> compileProgram(Compilation& simplified,
         << "stages of equal work take " << base::FormatBytes(bytes)
         << " on a device, more than " << limit->where << ": "
         << base::FormatBytes(limit->bytes)
-        << "; they are cut by what they take, to "
+        << "; stages are cut by memory instead, to "
         << base::FormatBytes((*smaller)->report().memoryTable().total());
     (*smaller)->own(std::move(copy));
     made = std::move(smaller);
   }
-  // The device that takes most decides.
+  // The device with the highest peak decides.
   if (limit && mlir::failed(checkMemory((*made)->module(),
                                         (*made)->report().memoryTable(), *limit,
                                         simplified.plan(), simplified.train())))

@@ -14,29 +14,29 @@
 
 namespace partita::driver {
 
-// What is wrong with the processor or the target of `options`: their names are
-// unknown; or an empty text.
+// Returns an error if `options` name an unknown processor or target; else an
+// empty text.
 std::string checkMachine(const CompileOptions& options);
 
-// Makes the folder for dumps. Returns what is wrong with `options` (the
-// processor is unknown, the folder cannot be made, the plan asks for
-// microbatches of what is not trained, a schedule excludes an option), or an
-// empty text.
+// Creates the folder for dumps. Returns an error if `options` are wrong, else
+// an empty text: the processor is unknown, the folder cannot be created, the
+// plan has microbatches but nothing is trained, or a schedule excludes an
+// option.
 std::string prepareOptions(const CompileOptions& options);
 
-// The program of a simplified model (at kSimplified, whose module is lowered in
-// place), at kPlanned: recomputation and stages are chosen as the limit of
-// memory asks, budgets are checked, and a program over the limit is refused.
-// Emits diagnostics where it fails.
+// Compiles a model from kSimplified to kPlanned, in place. Chooses
+// recomputation and stages by the memory limit, checks budgets, and refuses a
+// program over the limit. Emits diagnostics on failure.
 mlir::FailureOr<std::unique_ptr<Compilation>> compileProgram(
     Compilation& simplified, bool machine_code, Fault& fault);
 
-// What is written of a compilation at kPlanned; without code where it has none.
+// The artifact of a compilation at kPlanned; without code if none was
+// generated.
 mlir::FailureOr<program::ArtifactParts> artifactOf(Compilation& compilation);
 
-// Compiles `module` (which is consumed: it is lowered in place) and writes the
-// artifact to options.output. Emits diagnostics where it fails; nothing is
-// written then, and `fault`, where given, says whose fault it is.
+// Compiles `module`, which is lowered in place, and writes the artifact to
+// options.output. Emits diagnostics on failure and then writes nothing;
+// `fault`, if given, says whose fault it is.
 mlir::FailureOr<CompileReport> compileToFile(mlir::ModuleOp module,
                                              const CompileOptions& options,
                                              Fault* fault = nullptr);

@@ -1,4 +1,4 @@
-// What a user says of a compilation.
+// Options of a compilation.
 #ifndef PARTITA_COMPILER_DRIVER_COMPILE_OPTIONS_H_
 #define PARTITA_COMPILER_DRIVER_COMPILE_OPTIONS_H_
 
@@ -19,13 +19,12 @@ struct CompileOptions {
   std::string cpu = "host";        // an LLVM CPU name, or host
   bool embed_weights = false;      // copy weights into the artifact
   bool overlap = true;             // collectives run beside other work
-  bool progress = true;            // print where slow compilations are
+  bool progress = true;            // print the progress of slow compilations
   std::string dump_dir;            // numbered IR after each phase; empty: none
   std::optional<plan::Plan> plan;  // how to divide; none: one device
   TrainOptions train;              // without an optimizer: inference
-  plan::Precision precision =
-      plan::Precision::kF32;      // where the plan does not say one
-  std::optional<int64_t> memory;  // bytes per device, the same
+  plan::Precision precision = plan::Precision::kF32;  // if the plan has none
+  std::optional<int64_t> memory;  // bytes per device, if the plan has none
 };
 
 }  // namespace partita::driver

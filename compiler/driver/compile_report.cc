@@ -1,4 +1,4 @@
-// Counts over the IR before and after it is a program, and their JSON.
+// Counts operations of the model and of the program; writes the counts as JSON.
 #include "compiler/driver/compile_report.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What compiling a model did, counted.
+// Statistics of one compilation.
 #ifndef PARTITA_COMPILER_DRIVER_COMPILE_REPORT_H_
 #define PARTITA_COMPILER_DRIVER_COMPILE_REPORT_H_
 
@@ -12,7 +12,7 @@
 
 namespace partita::driver {
 
-// What compiling did; sizes in bytes, times in seconds.
+// Sizes are in bytes, times in seconds.
 struct CompileReport {
   std::string model;
   int64_t parameters = 0, parameter_elements = 0;
@@ -21,21 +21,21 @@ struct CompileReport {
   int64_t kernels = 0, launches = 0, gemms = 0, convolutions = 0,
           layer_kinds = 0, layer_calls = 0, devices = 1, collectives = 0;
   int64_t arena_bytes = 0, derived_bytes = 0, artifact_bytes = 0;
-  // Of a device; of a pipeline by rank.
+  // One table, or one per rank of a pipeline.
   std::vector<memory::MemoryTable> memory_tables;
   std::string recomputation;  // what `recompute: budget` chose
   std::vector<std::pair<std::string, double>> phase_seconds;
   double seconds = 0;
 
-  // What the model is, as imported: `model`, `operations`, `parameters`.
+  // Counts the imported model: `model`, `operations`, `parameters`.
   void countModel(mlir::ModuleOp module);
-  // What a program of exec is: its kernels, calls, collectives.
+  // Counts an exec program: its kernels, calls, collectives.
   void countProgram(mlir::ModuleOp module);
-  // Of the entries of a program whose memory is planned the largest arena and
-  // the largest derived values.
+  // Sets the largest arena and the largest derived values among the entries of
+  // a program whose memory is planned.
   void measureEntries(mlir::ModuleOp module);
 
-  // Of the device that takes most; there must be one.
+  // The table of the device with the most memory. Requires at least one table.
   const memory::MemoryTable& memoryTable() const;
   llvm::json::Value toJson() const;
 };

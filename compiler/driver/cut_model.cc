@@ -1,4 +1,4 @@
-// What the plan says of depth, and what the model is called by its users.
+// Cuts a model by the plan's schedule, and names its inputs and outputs.
 #include "compiler/driver/cut_model.h"
 
 #include <iterator>
@@ -73,7 +73,7 @@ FailureOr<Programs> cutModel(mlir::ModuleOp module, const plan::Plan& plan,
     }
   const bool in_order = hasForwardsInOrder(*schedule);
   auto cut = [&] {
-    // Of another order the user hears below, in words of the table.
+    // For another order, the error below explains it in terms of the table.
     mlir::ScopedDiagnosticHandler quiet(
         module.getContext(),
         [&](mlir::Diagnostic&) { return mlir::success(!in_order); });
@@ -84,7 +84,7 @@ FailureOr<Programs> cutModel(mlir::ModuleOp module, const plan::Plan& plan,
         *schedule);
   }();
   if (mlir::failed(cut)) {
-    if (in_order) return blameUs(module, "cut", fault);
+    if (in_order) return reportBug(module, "cut", fault);
     return mlir::emitError(mlir::UnknownLoc::get(module.getContext()))
            << "schedule: expected each stage's forwards in the order of the "
               "microbatches, since this model passes something from one to the "

@@ -1,5 +1,4 @@
-// Between whole tensors and the programs of devices: one module becomes one for
-// each rank of a pipeline.
+// Cuts one module of whole tensors into one module per pipeline rank.
 #ifndef PARTITA_COMPILER_DRIVER_CUT_MODEL_H_
 #define PARTITA_COMPILER_DRIVER_CUT_MODEL_H_
 
@@ -14,19 +13,19 @@
 
 namespace partita::driver {
 
-// One module for each rank of a pipeline, first rank first.
+// One module per pipeline rank, first rank first.
 using Programs = std::vector<mlir::OwningOpRef<mlir::ModuleOp>>;
 
 struct PortNames {
   std::vector<std::string> inputs, outputs;
 };
 
-// What users call the inputs and outputs of @main, in order. Those without a
-// name get one, since ranks would count from zero each.
+// The users' names of the inputs and outputs of @main, in order. Unnamed ones
+// get a number here, because each rank would count its own from zero.
 PortNames namePorts(mlir::ModuleOp module);
 
-// The ranks of a pipeline's model, whose tensors have shardings and whose ports
-// have names. Fails after diagnostics.
+// Cuts a model into its pipeline ranks. Its tensors must have shardings and its
+// inputs and outputs names. Fails after diagnostics.
 mlir::FailureOr<Programs> cutModel(mlir::ModuleOp module,
                                    const plan::Plan& plan,
                                    const TrainOptions* train, Fault& fault);

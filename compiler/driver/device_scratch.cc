@@ -1,6 +1,6 @@
-// As runtime/cuda reserves it: a workspace of the library's; sums in f32 where
-// the library does not finish a product itself; a weight that is laid out as
-// the library wants it.
+// Computes scratch as runtime/cuda reserves it: a workspace of the library, f32
+// sums if the library does not finish a product itself, and a copy of a
+// convolution's weight in the library's layout.
 #include "compiler/driver/device_scratch.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ int64_t scratchOf(exec::GemmOp gemm) {
 }
 
 int64_t scratchOf(exec::ConvOp conv) {
-  // Of the three tensors the one that is a weight.
+  // The weight is the result of a weight gradient, an operand otherwise.
   auto weight = typeOf(conv.getDirection() == exec::ConvDirection::kWeightGrad
                            ? conv.getResult()
                            : conv.getWeight());
@@ -54,7 +54,7 @@ int64_t scratchOf(exec::ConvOp conv) {
          program::kConvolutionWorkspaceBytes;
 }
 
-// Of one entry, as runtime/executor makes them.
+// Transfer slots of one entry, as runtime/executor creates them.
 class Slots {
  public:
   explicit Slots(mlir::SymbolTable& symbols) : symbols_(symbols) {}

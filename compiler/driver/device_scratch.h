@@ -1,5 +1,5 @@
-// Memory of a GPU beside what a program's own tables say: what operations have
-// while they run, what is on its way to others or to the next step.
+// GPU memory beyond a program's own memory table: scratch of running
+// operations, tensors in transfer, and the inputs of the next step.
 #ifndef PARTITA_COMPILER_DRIVER_DEVICE_SCRATCH_H_
 #define PARTITA_COMPILER_DRIVER_DEVICE_SCRATCH_H_
 
@@ -10,17 +10,16 @@
 
 namespace partita::driver {
 
-// In bytes, of a module of the exec dialect whose code was generated: the most
-// that any launch or library operation takes, as they share it. Without what
-// the libraries themselves hold, NCCL's buffers among it.
+// Scratch bytes of a module of the exec dialect whose code was generated: the
+// maximum over all launches and library operations, which share it. Excludes
+// the memory of the libraries themselves, such as NCCL's buffers.
 int64_t deviceScratch(mlir::ModuleOp module);
 
-// In bytes, of each entry: the slots to which it copies what it sends to
-// others.
+// Bytes per entry of the slots that hold sent tensors until they are received.
 std::vector<int64_t> transferSlots(mlir::ModuleOp module);
 
-// In bytes, of each entry of a training step, else zero: the data of the next
-// step, which is uploaded while this one runs.
+// Bytes per entry of the next step's inputs, which are uploaded while this step
+// runs. Zero unless the module is a training step.
 std::vector<int64_t> nextInputs(mlir::ModuleOp module);
 
 }  // namespace partita::driver

@@ -1,4 +1,4 @@
-// What operations of one kind each take on a GPU while they run, by hand.
+// Scratch of single operations on a GPU, compared with sizes computed by hand.
 #include "compiler/driver/device_scratch.h"
 
 #include <string>
@@ -74,8 +74,8 @@ TEST_F(DeviceScratchTest, ConvolutionsTakeTheWeightWhereItIsLaidOutAnew) {
             128 * kMiB + 256);
 }
 
-// Of each of two receivers two slots, as large as what they are for: a call
-// that sends twice, and a third that is larger; to another one, one alone.
+// Each receiver has two slots, used in turn and as large as their largest
+// tensor. Peer 1 receives three tensors, peer 2 receives one.
 TEST_F(DeviceScratchTest, WhatIsSentTakesSlots) {
   auto module = mlir::parseSourceString<mlir::ModuleOp>(
       R"(func.func private @pass(%x: tensor<8x8xf32>) {
@@ -102,7 +102,7 @@ TEST_F(DeviceScratchTest, WhatIsSentTakesSlots) {
             (std::vector<int64_t>{512 + 256 + 256, 0, 256}));
 }
 
-// Data only, and only where something is updated.
+// Only data inputs count, and only if the step updates a stored tensor.
 TEST_F(DeviceScratchTest, TheNextStepsDataIsThereToo) {
   context_.allowUnregisteredDialects();
   const auto bytes = [&](const std::string& result) {

@@ -1,4 +1,4 @@
-// Tables of collectives and paddings.
+// Lists collectives and paddings as JSON and prints them as tables.
 #include "compiler/driver/explain.h"
 
 #include <map>
@@ -22,8 +22,8 @@ using mlir::FailureOr;
 using partition::CollectiveUse;
 using partition::Padding;
 
-// Whoever divides the padded dimension: of an entry the division of its name,
-// else the one that has its axes.
+// The part of the plan that divides the padded dimension. Within an entry, the
+// division of this name is preferred to another one over the same axes.
 std::string causeOf(const Padding& padding, const plan::Plan& plan) {
   const auto uses = [&](llvm::ArrayRef<core::AxisRef> axes) {
     return padding.axes.find(core::ToString(plan.mesh, axes)) !=
@@ -83,10 +83,10 @@ llvm::json::Object toJson(const Padding& padding, const plan::Plan& plan,
 }
 
 // Collectives of one kind, over the same axes, for one reason.
-using Alike = std::vector<const llvm::json::Object*>;
+using CollectiveGroup = std::vector<const llvm::json::Object*>;
 
-std::vector<Alike> groupByReason(const llvm::json::Array& rows) {
-  std::vector<Alike> groups;
+std::vector<CollectiveGroup> groupByReason(const llvm::json::Array& rows) {
+  std::vector<CollectiveGroup> groups;
   std::map<std::string, size_t> known;
   for (const llvm::json::Value& value : rows) {
     const llvm::json::Object& row = *value.getAsObject();
@@ -100,7 +100,7 @@ std::vector<Alike> groupByReason(const llvm::json::Array& rows) {
   return groups;
 }
 
-void printCollectives(const Alike& rows, llvm::raw_ostream& stream) {
+void printCollectives(const CollectiveGroup& rows, llvm::raw_ostream& stream) {
   const llvm::json::Object& first = *rows.front();
   int64_t bytes = 0, times = 0;
   bool same_size = true;
@@ -152,12 +152,12 @@ void printPadding(const llvm::json::Object& row, llvm::raw_ostream& stream) {
   stream << "\n";
 }
 
-// The collectives that are started, those alike once.
+// Collectives that run beside other work. Equal ones are one row.
 FailureOr<llvm::json::Array> overlapsUnder(mlir::ModuleOp module,
                                            const plan::Plan& plan,
                                            const TrainOptions* train,
                                            Fault& fault) {
-  // What there is to warn of has been said.
+  // Dividing the model has already printed its warnings.
   mlir::ScopedDiagnosticHandler quiet(
       module.getContext(), [](mlir::Diagnostic& diagnostic) {
         return mlir::success(diagnostic.getSeverity() !=
@@ -227,7 +227,8 @@ void printExplanation(const llvm::json::Value& explanation,
       *facts.getString("mesh"), *facts.getInteger("devices"),
       base::FormatBytes(*facts.getInteger("bytes")),
       base::FormatBytes(*facts.getInteger("padded_bytes")));
-  for (const Alike& rows : groupByReason(*facts.getArray("collectives")))
+  for (const CollectiveGroup& rows :
+       groupByReason(*facts.getArray("collectives")))
     printCollectives(rows, stream);
   for (const llvm::json::Value& row : *facts.getArray("overlapped"))
     printOverlap(*row.getAsObject(), stream);

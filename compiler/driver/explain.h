@@ -1,4 +1,4 @@
-// Why a divided model communicates and pads, and what would change that.
+// Explains why a divided model communicates and pads, and what would change it.
 #ifndef PARTITA_COMPILER_DRIVER_EXPLAIN_H_
 #define PARTITA_COMPILER_DRIVER_EXPLAIN_H_
 
@@ -11,21 +11,23 @@
 
 namespace partita::driver {
 
-// Divides a copy of the imported `module` as `plan` says, a step of training
-// where `train` is given, and lists
-// - "collectives": kind, axes, where, bytes, how often, why;
-// - "paddings": dimensions whose sizes do not divide, from how many rows to how
-//   many on each device, the bytes of rows beyond the end on the device that
-//   has most, the annotation behind it ("why"), and sizes that "fits";
-// each with the smallest part of the plan "without" which it is not there: the
-// last override or entry (tried, each, on a copy), empty where none alone is.
-// Fails after diagnostics where the model cannot be divided; `fault`, where
-// given, says whose fault it is.
+// Divides a copy of the imported `module` by `plan`, as a training step if
+// `train` is given, and lists
+// - "collectives": kind, axes, place, bytes, count, reason;
+// - "overlapped": collectives that run beside other work;
+// - "paddings": dimensions that do not divide evenly: rows in total and per
+//   device, bytes of the rows beyond the end on the device with the most, the
+//   annotation that causes the padding ("why"), and sizes that need none
+//   ("fits").
+// Collectives and paddings name the smallest part of the plan "without" which
+// they are gone: the last such override or entry, each tried on a copy; empty
+// if no single part suffices. Fails after diagnostics if the model cannot be
+// divided; `fault`, if given, says whose fault it is.
 mlir::FailureOr<llvm::json::Value> explainPlan(mlir::ModuleOp module,
                                                const plan::Plan& plan,
                                                const TrainOptions* train,
                                                Fault* fault = nullptr);
-// For people: what has the same reason is one entry.
+// Prints a table for people. Rows with the same reason are one entry.
 void printExplanation(const llvm::json::Value& explanation,
                       llvm::raw_ostream& stream);
 

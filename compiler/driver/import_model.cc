@@ -1,4 +1,4 @@
-// Chooses the frontend by what the path is.
+// Chooses the frontend by the kind of the path.
 #include "compiler/driver/import_model.h"
 
 #include <algorithm>
@@ -15,7 +15,8 @@
 namespace partita::driver {
 namespace {
 
-// An option that means nothing for this kind of model would be a wish ignored.
+// Refuses an option that has no meaning for this kind of model, instead of
+// ignoring it.
 bool refuse(bool given, const char* option, const char* kind,
             mlir::MLIRContext* context) {
   if (given)
@@ -58,7 +59,8 @@ mlir::OwningOpRef<mlir::ModuleOp> importByConfig(const std::string& model,
                    : huggingface::importFamily(model, hf, context);
 }
 
-// Mostly a batch, which is odd, and a sequence; all differ.
+// Gives every open dimension another small size. The first is usually a batch,
+// and odd; the second a sequence.
 void addSmallDims(const std::string& model,
                   std::map<std::string, int64_t>& dims) {
   int64_t next = 3;
@@ -68,8 +70,8 @@ void addSmallDims(const std::string& model,
   }
 }
 
-// A size that a model cannot have shows far from where it was given: whether
-// all sizes are given, and with others the model can be read.
+// True if all sizes are given and the model can be read with other sizes. A
+// size that the model does not support shows as an error far from --dim.
 bool readsWithSmallDims(const std::string& model, onnx::ImportOptions options,
                         mlir::MLIRContext* context) {
   std::map<std::string, int64_t> small;
@@ -111,7 +113,8 @@ mlir::OwningOpRef<mlir::ModuleOp> importFile(const std::string& model,
       return nullptr;
     onnx::ImportOptions onnx_options;
     onnx_options.dims = options.dims;
-    // Inputs that share a dimension must agree: given shapes come all together.
+    // Shapes must be given for all inputs, since inputs that share a dimension
+    // must agree.
     if (options.small_dims && options.input_shapes.empty())
       addSmallDims(model, onnx_options.dims);
     onnx_options.input_shapes = options.input_shapes;
@@ -146,7 +149,7 @@ mlir::OwningOpRef<mlir::ModuleOp> importAny(const std::string& model,
       name.ends_with(".mlir")) {
     mlir::emitError(mlir::UnknownLoc::get(context))
         << "expected a model, found no file or folder '" << model
-        << "': name one, or a family, whose name says all (coatnet-0)";
+        << "': name one, or a model family (coatnet-0)";
     return nullptr;
   }
   return importByConfig(model, /*is_folder=*/false, options, context);

@@ -1,4 +1,4 @@
-// Opens whatever a user calls a model.
+// Opens a model of any supported kind.
 #ifndef PARTITA_COMPILER_DRIVER_IMPORT_MODEL_H_
 #define PARTITA_COMPILER_DRIVER_IMPORT_MODEL_H_
 
@@ -19,48 +19,47 @@ struct ImportOptions {
       dims;  // sizes of symbolic dimensions: batch=8, seq=128
   std::map<std::string, std::vector<int64_t>>
       input_shapes;  // ONNX only: whole shapes by input name
-  // Sizes that are not given are small: a few rows, each dimension another
-  // number. Otherwise, and with input_shapes, they are an error (ONNX) or the
-  // family's default.
+  // Sizes that are not given are small: a few rows, and a different number for
+  // each dimension. If this is off, or input_shapes are given, a missing size
+  // is an error (ONNX) or the family's default.
   bool small_dims = false;
-  // ONNX only: which device configuration to read; "none", or empty: the only
-  // one there is.
+  // ONNX only: the device configuration to read, or "none". Empty: the only one
+  // in the file.
   std::string onnx_configuration;
-  // ONNX only: locations say which tensor of the file an operation gives; see
-  // frontends/onnx/marks.h.
+  // ONNX only: record in locations which tensor of the file an operation
+  // computes; see frontends/onnx/marks.h.
   bool mark_tensors = false;
-  uint64_t seed = 0;  // of weights that no file holds
-  // Hugging Face and families only: which optional inputs the model takes;
-  // absent: its default.
+  uint64_t seed = 0;  // of weights that are in no file
+  // Hugging Face and families only: the optional inputs that the model takes.
+  // Absent: its default.
   std::optional<std::vector<std::string>> optional_inputs;
-  // A folder of safetensors with the weights to take instead of the model's
-  // own, by name: a checkpoint of a training run. Empty: none.
+  // Folder of safetensors whose weights replace the model's own, by name, e.g.
+  // a checkpoint of a training run. Empty: none.
   std::string weights;
-  // Hugging Face and families only, as the others say it themselves: batch
-  // norms are to take the statistics of the batch, and what is dropped out is.
+  // Hugging Face and families only: batch norms use batch statistics, and
+  // dropout is active. Models in other formats say this themselves.
   bool training = false;
-  // When training, in place of all probabilities of dropout that the model's
-  // config has.
+  // When training, replaces all dropout probabilities in the model's config.
   std::optional<double> dropout;
 };
 
-// `model` is an .onnx file, a Hugging Face folder, an .mlir file, or the name
-// of a family (coatnet-3). Null after diagnostics where it cannot be read.
+// Opens `model`: an .onnx file, a Hugging Face folder, an .mlir file, or the
+// name of a family (coatnet-3). Null after diagnostics if it cannot be read.
 mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string& model,
                                               const ImportOptions& options,
                                               mlir::MLIRContext* context);
 
-// "batch=8,seq=128" into a map; false and a message in `error` where an entry
-// is not name=positive integer, or its name is there already.
+// Parses "batch=8,seq=128" into a map. Returns false and sets `error` if an
+// entry is not name=positive integer, or its name is already in the map.
 bool parseDims(const std::string& text, std::map<std::string, int64_t>& dims,
                std::string& error);
 
-// "x=1,8" into `shapes`, as parseDims; "x=" is a scalar.
+// Parses "x=1,8" into `shapes`, like parseDims; "x=" is a scalar.
 bool parseInputShape(const std::string& text,
                      std::map<std::string, std::vector<int64_t>>& shapes,
                      std::string& error);
 
-// "a,b" as its names; "none" is none.
+// Splits "a,b" into names; "none" gives no names.
 std::vector<std::string> parseNames(const std::string& text);
 
 }  // namespace partita::driver

@@ -1,4 +1,5 @@
-// From each table back to the input, through what only moves numbers.
+// Follows indices from each table and loss back to an input, through operations
+// that only move elements.
 #include "compiler/driver/index_limits.h"
 
 #include <algorithm>
@@ -37,7 +38,8 @@ class Limits {
           })
           .Case([&](nn::CrossEntropyOp loss) {
             const int64_t classes = typeOf(loss.getLogits()).getShape().back();
-            // Else it marks positions that do not count.
+            // An ignore index of at least `classes` is a legal target above the
+            // limit.
             if (static_cast<int64_t>(loss.getIgnoreIndex()) < classes)
               follow(loss.getTargets(), classes);
           });
@@ -83,7 +85,7 @@ class Limits {
         mlir::Builder(module_.getContext()).getI64IntegerAttr(limit));
   }
 
-  // Whose elements an operation's are, all of which it has.
+  // Adds the operands whose elements are exactly the elements of the result.
   static void addSources(mlir::Operation* op, SmallVector<Value>& left) {
     llvm::TypeSwitch<mlir::Operation*>(op)
         .Case<nn::ReshapeOp, nn::TransposeOp, nn::BroadcastOp,

@@ -1,4 +1,4 @@
-// How large an input's numbers may be that rows are looked up by.
+// Upper bounds for index inputs (token ids, labels).
 #ifndef PARTITA_COMPILER_DRIVER_INDEX_LIMITS_H_
 #define PARTITA_COMPILER_DRIVER_INDEX_LIMITS_H_
 
@@ -6,9 +6,10 @@
 
 namespace partita::driver {
 
-// Marks inputs of @main of which every element is an index as it is, into the
-// rows of a table (`nn.gather`) or the classes of a loss, with how many there
-// are (emit::kLimitAttr): tokens, labels. The least, where there are several.
+// Marks each input of @main whose elements are used, unchanged, as indices of
+// rows of a table (`nn.gather`) or of classes of a loss. The mark
+// (emit::kLimitAttr) is the number of rows or classes; the smallest, if there
+// are several uses.
 void markIndexLimits(mlir::ModuleOp module);
 
 }  // namespace partita::driver

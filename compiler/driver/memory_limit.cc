@@ -1,4 +1,4 @@
-// Words for a memory table.
+// Checks a memory table against a limit, and converts it.
 #include "compiler/driver/memory_limit.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -29,7 +29,7 @@ int64_t devicesOfBatch(const plan::Plan* plan) {
   return devices * of_stages;
 }
 
-// Whether every layer is computed again already.
+// True if the rules already recompute every layer.
 bool isAllRecomputed(const plan::Plan* plan, const TrainOptions& train) {
   const std::vector<plan::Recompute>& rules =
       plan != nullptr && !plan->recompute.empty() ? plan->recompute
@@ -39,8 +39,9 @@ bool isAllRecomputed(const plan::Plan* plan, const TrainOptions& train) {
           rules.back().policy == plan::RecomputePolicy::kBudget);
 }
 
-// All of a step's activations are of one microbatch, or, in a pipeline, of as
-// many as its schedule has in flight.
+// Advice to use more microbatches. A step keeps the activations of one
+// microbatch, or, in a pipeline, of the microbatches that its schedule has in
+// flight.
 std::string adviceOnMicrobatches(const MemoryTable& table,
                                  const plan::Plan* plan) {
   const int64_t microbatches = plan != nullptr ? plan->microbatches : 1;
@@ -54,7 +55,7 @@ std::string adviceOnMicrobatches(const MemoryTable& table,
   return more + ", with schedule: 1f1b, which has fewer in flight";
 }
 
-// What helps, by how much of the whole it helps with.
+// Advice on saving memory, with the bytes that each item affects.
 std::vector<std::string> adviceOn(const MemoryTable& table,
                                   const plan::Plan* plan,
                                   const TrainOptions* train) {

@@ -1,4 +1,4 @@
-// A program's memory per device: compared with the plan's limit, and in the
+// A program's memory per device: checked against the plan's limit, and in the
 // forms that programs and people read.
 #ifndef PARTITA_COMPILER_DRIVER_MEMORY_LIMIT_H_
 #define PARTITA_COMPILER_DRIVER_MEMORY_LIMIT_H_
@@ -16,28 +16,28 @@
 
 namespace partita::driver {
 
-// Bytes that a device may take, and who says so.
+// A memory limit per device, and where it was given.
 struct MemoryLimit {
   int64_t bytes;
   std::string where;  // "plan.yaml:3:9: memory"
 };
 
-// Refuses a program that takes more, saying what takes the most and what would
-// take less; `plan` may be null, and `train` where it does not train.
+// Refuses a program over the limit. Reports its largest parts and ways to need
+// less. `plan` may be null; `train` is null for inference.
 mlir::LogicalResult checkMemory(mlir::ModuleOp module,
                                 const memory::MemoryTable& table,
                                 const MemoryLimit& limit,
                                 const plan::Plan* plan,
                                 const TrainOptions* train);
 
-// Whether what the optimizer keeps lies on the host; `plan` may be null.
+// True if optimizer states are kept on the host; `plan` may be null.
 bool statesOnHost(const plan::Plan* plan);
 
-// As the program of an artifact has it.
+// The table in the artifact's format.
 program::MemoryTableT toProgram(const memory::MemoryTable& table);
-// By class, and "total", "gaps", "most_gradients" and "host".
+// One entry per class, and "total", "gaps", "most_gradients" and "host".
 llvm::json::Object toJson(const memory::MemoryTable& table);
-// "parameters 1 GB, optimizer states 2 GB, ...", those there are.
+// "parameters 1 GB, optimizer states 2 GB, ...", without empty classes.
 std::string toText(const memory::MemoryTable& table);
 
 }  // namespace partita::driver

@@ -1,4 +1,4 @@
-// The program's memory table is the compiler's, row by row.
+// The artifact's memory table equals the compiler's, row by row.
 #include "compiler/driver/memory_limit.h"
 
 #include <memory>
@@ -36,7 +36,7 @@ TEST(MemoryLimitTest, ProgramsHaveEveryRow) {
   EXPECT_EQ(row.gaps(), table.gaps);
   EXPECT_EQ(row.most_gradients(), 3);
   EXPECT_EQ(row.host(), 5);
-  // No class is forgotten.
+  // The total includes every class.
   EXPECT_EQ(program::TotalOf(row), table.total());
 }
 

@@ -17,7 +17,7 @@
 namespace partita::driver {
 namespace {
 
-// The plan's corrections as the option of the pass that names dimensions.
+// The plan's corrections, as the option of the pass that names dimensions.
 std::string namesOption(const plan::Plan& plan) {
   std::string text;
   for (const plan::Name& name : plan.names)
@@ -26,8 +26,8 @@ std::string namesOption(const plan::Plan& plan) {
   return text;
 }
 
-// Of a training step; empty where depth is not divided, or, as cutting tells,
-// wrongly.
+// The schedule of a training step. Empty if depth is not divided, or if the
+// schedule is wrong, which cutting reports.
 core::Schedule scheduleOf(const plan::Plan& plan) {
   if (plan::DepthAxes(plan).empty()) return {};
   auto schedule = plan::ScheduleOf(plan, /*trains=*/true);
@@ -38,8 +38,9 @@ core::Schedule scheduleOf(const plan::Plan& plan) {
 
 std::vector<Phase> attachLoss(const TrainOptions* train) {
   if (!train) return {};
-  // Before layers are found: what a step returns besides the loss must leave
-  // them. As the model was imported, every stored tensor is an argument.
+  // Before layers are found, because layers must return everything that a step
+  // returns besides the loss. In the model as imported, every stored tensor is
+  // an argument.
   return {{"loss", [train = *train](mlir::OpPassManager& pm) {
              autodiff::AttachLossPassOptions options;
              options.loss = train.loss;
@@ -52,7 +53,7 @@ std::vector<Phase> attachLoss(const TrainOptions* train) {
 }
 
 Phase simplifyModel(bool training, bool outline_layers) {
-  // Composites first: every later pass knows them better than their parts.
+  // Composites first: later passes handle them better than their parts.
   simplify::SimplifyOptions options;
   options.training = training;
   options.outline_layers = outline_layers;
@@ -66,8 +67,8 @@ std::vector<Phase> reducePrecision(plan::Precision precision,
   if (precision == plan::Precision::kF32) return {};
   autodiff::ReducePrecisionPassOptions options;
   options.type = plan::NameOf(plan::PrecisionNames(), precision);
-  // Composites are known, which say themselves what they compute in f32;
-  // gradients are not there yet: they follow.
+  // By now there are composites, which decide themselves what they compute in
+  // f32. Gradients come later and follow the precision of the model.
   const bool scaled = train && precision == plan::Precision::kF16;
   autodiff::ScaleLossPassOptions scaling;
   if (scaled) scaling.initial = train->loss_scale;
@@ -81,7 +82,7 @@ std::vector<Phase> reducePrecision(plan::Precision precision,
 
 Phase trainModel(const TrainOptions& train) {
   return {"differentiate", [train](mlir::OpPassManager& pm) {
-            // Where names of parameters still say which layer is which.
+            // While parameter names still tell the layers apart.
             pm.addPass(recompute::createMarkRecomputationPass(
                 train.recompute, train.recompute_origin));
             autodiff::DifferentiatePassOptions gradients;
@@ -104,9 +105,10 @@ Phase trainModel(const TrainOptions& train) {
             optimizer.onebit_warmup = train.onebit_warmup;
             optimizer.keep_gradients = train.keep_gradients;
             pm.addPass(autodiff::createAppendOptimizerPass(optimizer));
-            // The functions that have a forward and a backward one now.
+            // Removes functions that were replaced by a forward and a backward
+            // one.
             pm.addPass(mlir::createSymbolDCEPass());
-            // What layers return that nobody reads.
+            // Removes results of layers that nobody reads.
             pm.addPass(simplify::createRemoveDeadArgumentsPass());
             pm.addPass(mlir::createCanonicalizerPass());
             pm.addPass(mlir::createCSEPass());
@@ -115,13 +117,12 @@ Phase trainModel(const TrainOptions& train) {
 
 std::vector<Phase> exposeFactors() {
   return {
-      // Users' rules are executed before anything relies on them.
+      // Checks users' rules by executing them, before anything relies on them.
       {"rules",
        [](mlir::OpPassManager& pm) {
          pm.addPass(sharding::createVerifyRulesPass());
        }},
-      // Merged dimensions come apart, while slices and reshapes can move
-      // freely.
+      // Splits merged dimensions while slices and reshapes can move freely.
       {"expose",
        [](mlir::OpPassManager& pm) {
          pm.addPass(sharding::createExposeFactorsPass());
@@ -141,7 +142,7 @@ std::vector<Phase> assignStages(const plan::Plan& plan,
                       options.names = namesOption(plan);
                       pm.addPass(sharding::createNameDimensionsPass(options));
                     }});
-  // All that follows is traced at the size of a microbatch.
+  // All later passes see the size of a microbatch.
   if (train && train->microbatches > 1)
     phases.push_back({"split-batch", [train = *train](mlir::OpPassManager& pm) {
                         sharding::SplitBatchPassOptions options;
@@ -149,8 +150,8 @@ std::vector<Phase> assignStages(const plan::Plan& plan,
                         pm.addPass(sharding::createSplitBatchPass(options));
                       }});
   if (plan::DepthAxes(plan).empty()) return phases;
-  // Before gradients, which are computed where what they are gradients of is.
-  // What is wrong with the schedule, cutting tells.
+  // Before gradients, which are computed on the stages of the values they
+  // belong to. Cutting reports errors in the schedule.
   if (auto schedule = plan::ScheduleOf(plan, train != nullptr); schedule.ok())
     phases.push_back(
         {"stages", [plan, memory, times,
@@ -164,15 +165,15 @@ std::vector<Phase> assignStages(const plan::Plan& plan,
 std::vector<Phase> completeStep(const plan::Plan* plan,
                                 const TrainOptions* train) {
   if (!train) return {};
-  // Gradients of what is exposed need no exposing of their own. Names are found
-  // in the model alone, and spread to what its gradients add.
+  // Gradients of exposed dimensions need no exposing of their own. Names are
+  // found in the model alone and spread to the operations that gradients add.
   std::vector<Phase> phases = {trainModel(*train)};
   if (!plan) return phases;
   const core::Schedule schedule = scheduleOf(*plan);
-  // Behind the optimizer: updates belong to steps, too.
+  // After the optimizer, since updates belong to steps, too.
   if (!schedule.flushes) {
     auto weights = pipeline::delayedWeights(schedule);
-    // What no such step does, cutting refuses.
+    // Cutting refuses schedules that cannot be run without a flush.
     if (weights.ok())
       phases.push_back(
           {"delay-stages",
@@ -202,7 +203,7 @@ std::vector<Phase> completeStep(const plan::Plan* plan,
 }
 
 Phase shardModel(const plan::Plan& plan) {
-  // From here to partitioning only passes that keep names and shardings.
+  // From here to partitioning, all passes must keep names and shardings.
   return {"shard", [plan](mlir::OpPassManager& pm) {
             pm.addPass(sharding::createApplyPlanPass(plan));
           }};
@@ -212,10 +213,10 @@ Phase partitionModel(const plan::Plan& plan) {
   const bool hold = plan.gather && plan.gather->hold == plan::Hold::kStep;
   return {"partition", [hold](mlir::OpPassManager& pm) {
             pm.addPass(partition::createPartitionPass());
-            // Before equal operations of layers are joined: none of them then
-            // needs two arguments for one parameter.
+            // Before equal operations of layers are joined, so that none of
+            // them needs two arguments for one parameter.
             if (hold) pm.addPass(partition::createHoldGathersPass());
-            // Masks and reshards that are equal become one.
+            // Merges equal masks and reshards.
             pm.addPass(mlir::createCanonicalizerPass());
             pm.addPass(mlir::createCSEPass());
           }};

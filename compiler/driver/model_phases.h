@@ -1,5 +1,5 @@
-// The first half of the compiler's table of contents: what happens to a model
-// before it is cut into kernels.
+// The first half of the compiler's table of contents: phases on a model before
+// it is lowered to kernels.
 #ifndef PARTITA_COMPILER_DRIVER_MODEL_PHASES_H_
 #define PARTITA_COMPILER_DRIVER_MODEL_PHASES_H_
 
@@ -14,50 +14,49 @@
 
 namespace partita::driver {
 
-// A phase of the compiler that passes make up; each ends with verified IR,
-// dumped under its number with --dump-dir.
+// A phase of the compiler, made of passes. The IR after it is verified, and
+// dumped under the phase's number with --dump-dir.
 struct Phase {
   std::string name;
   std::function<void(mlir::OpPassManager&)> build;
 };
 
-// A step's output becomes a loss; nothing where `train` is null.
+// Turns an output of the model into a loss. No phases if `train` is null.
 std::vector<Phase> attachLoss(const TrainOptions* train);
 
-// nn to nn: what concerns the model alone. Repeated layers become functions,
-// unless what follows shall see each of them.
+// Simplifies the model, from nn to nn. Outlines repeated layers to functions,
+// unless later phases need to see each of them.
 Phase simplifyModel(bool training, bool outline_layers = true);
 
-// f32 to what parameters and activations are stored as; nothing for f32. With
-// `train` the loss is scaled where that is f16.
+// Stores parameters and activations in `precision`. No phases for f32. With
+// `train` and f16, also scales the loss.
 std::vector<Phase> reducePrecision(plan::Precision precision,
                                    const TrainOptions* train = nullptr);
 
-// Factors of merged dimensions become dimensions that can be divided.
+// Splits merged dimensions into factors that can be divided.
 std::vector<Phase> exposeFactors();
 
-// Names dimensions, at the size of a microbatch with `train`, which may be
-// null. Where the plan divides depth, each operation gets its stage: within
-// `memory`, and balanced by `times` where the plan does not list stages.
+// Names dimensions; with `train`, which may be null, at the size of a
+// microbatch. If the plan divides depth, assigns each operation a stage: within
+// `memory`, and balanced by `times` if the plan does not list the stages.
 std::vector<Phase> assignStages(const plan::Plan& plan,
                                 const TrainOptions* train,
                                 const pipeline::StageMemory& memory = {},
                                 const pipeline::StageTimes& times = {});
 
-// A loss to a whole training step.
+// Turns a loss into a whole training step.
 Phase trainModel(const TrainOptions& train);
 
-// The same of a model with stages; `plan` is null for one device. Nothing where
+// The same for a model with stages. `plan` is null for one device. No phases if
 // `train` is null.
 std::vector<Phase> completeStep(const plan::Plan* plan,
                                 const TrainOptions* train);
 
-// How each tensor lies on the devices, as the plan says. cut_model.h comes
-// next.
+// Decides the sharding of each tensor by the plan. cut_model.h follows.
 Phase shardModel(const plan::Plan& plan);
 
-// To what one device computes, on tensors of its own shapes; the plan says
-// whether what is gathered is kept.
+// Turns the module into the program of one device, on local shapes. The plan
+// says whether gathered parameters are kept for the step.
 Phase partitionModel(const plan::Plan& plan);
 
 }  // namespace partita::driver

@@ -1,4 +1,4 @@
-// A plan of the model's mesh, without entries.
+// Makes a plan with the model's mesh and without entries.
 #include "compiler/driver/model_plan.h"
 
 #include "compiler/sharding/convert.h"
@@ -8,7 +8,7 @@
 namespace partita::driver {
 namespace {
 
-// Local types stand in @main then.
+// True if @main has local types already.
 bool isPartitioned(mlir::ModuleOp module) {
   auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
   if (!main) return false;

@@ -1,4 +1,4 @@
-// The plan that a model brings with it.
+// The plan that comes with a model.
 #ifndef PARTITA_COMPILER_DRIVER_MODEL_PLAN_H_
 #define PARTITA_COMPILER_DRIVER_MODEL_PLAN_H_
 
@@ -10,9 +10,10 @@
 
 namespace partita::driver {
 
-// A module with a mesh (annotations of an ONNX model, say) is divided over it
-// where the user gives no plan: its own annotations, and nothing else. None
-// where it has no mesh. `model` is where it was read from, for the remark.
+// If the user gives no plan, a module with a mesh (e.g. from annotations of an
+// ONNX model) is divided over it by its own annotations alone. None if the
+// module has no mesh or is already partitioned. `model` is its path, for the
+// remark.
 std::optional<plan::Plan> planOfModel(mlir::ModuleOp module,
                                       const std::string& model = "");
 

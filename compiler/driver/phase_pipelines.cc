@@ -1,4 +1,4 @@
-// The lists of pipeline.cc, from a phase on.
+// Runs the lists of pipeline.cc from a given phase on.
 #include "compiler/driver/phase_pipelines.h"
 
 #include <string>
@@ -21,9 +21,10 @@ struct FromOptions : mlir::PassPipelineOptions<FromOptions> {
                         llvm::cl::init(false)};
   Option<bool> gpu{*this, "gpu", llvm::cl::desc("Kernels run on a GPU"),
                    llvm::cl::init(false)};
-  Option<int64_t> prefetch{*this, "prefetch",
-                           llvm::cl::desc("Layers gathered ahead (ZeRO-3)"),
-                           llvm::cl::init(0)};
+  Option<int64_t> prefetch{
+      *this, "prefetch",
+      llvm::cl::desc("Gather parameters this many layers ahead"),
+      llvm::cl::init(0)};
 };
 
 void build(mlir::OpPassManager& pm, const FromOptions& options) {
@@ -48,8 +49,7 @@ void build(mlir::OpPassManager& pm, const FromOptions& options) {
 
 void registerPhasePipelines() {
   mlir::PassPipelineRegistration<FromOptions>(
-      "partita-from", "Compile on from a phase, as --dump-dir numbers them",
-      build);
+      "partita-from", "Run this phase and all later ones", build);
 }
 
 }  // namespace partita::driver

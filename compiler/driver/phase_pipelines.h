@@ -1,14 +1,15 @@
-// The phases of compilation behind dividing, as a pipeline of partita-opt: what
-// --dump-dir wrote goes on from any of them.
+// The compiler's phases after dividing, as a pipeline of partita-opt. It
+// resumes compilation from any file that --dump-dir wrote after them.
 #ifndef PARTITA_COMPILER_DRIVER_PHASE_PIPELINES_H_
 #define PARTITA_COMPILER_DRIVER_PHASE_PIPELINES_H_
 
 namespace partita::driver {
 
-// --partita-from="phase=memory": that phase and all behind it, in the order of
-// pipeline.cc, of a module as the phase before left it. `training` and `gpu`
-// say what it is compiled for, `prefetch` how many layers ahead parameters are
-// gathered. Machine code is not generated.
+// Registers --partita-from="phase=memory". It runs that phase and all later
+// ones, in the order of pipeline.cc, on a module as the previous phase left it.
+// `training` and `gpu` say what the module is compiled for; `prefetch` is the
+// number of layers that parameters are gathered ahead. Generates no machine
+// code.
 void registerPhasePipelines();
 
 }  // namespace partita::driver

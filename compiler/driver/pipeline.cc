@@ -13,22 +13,23 @@ namespace partita::driver {
 
 std::vector<Phase> lowerToExec(const LowerOptions& options) {
   return {
-      // Before work moves to load time: what devices' coordinates determine
-      // moves with it, and collectives must be known not to.
+      // Before work moves to load time. Work that depends only on a device's
+      // coordinates moves too; collectives must be recognized so that they
+      // stay.
       {"collectives",
        [](mlir::OpPassManager& pm) {
          pm.addPass(partition::createMergeCollectivesPass());
          pm.addPass(mlir::createCanonicalizerPass());
          pm.addPass(kernels::createLowerCollectivesPass());
        }},
-      // Functions that had to be apart while dimensions were named and divided
-      // (each parameter's update, layers that an entry of the plan acted on)
-      // and are equal now.
+      // Merges functions that had to differ while dimensions were named and
+      // divided, and are equal now: updates of parameters, and layers that an
+      // entry of the plan acted on.
       {"merge-functions",
        [](mlir::OpPassManager& pm) {
          pm.addPass(mlir::func::createDuplicateFunctionEliminationPass());
        }},
-      // Before layouts and library calls, which then find operands as they are
+      // Before layouts and library calls, which then see operands as they are
       // at each run.
       {"load-time",
        [options](mlir::OpPassManager& pm) {
@@ -36,8 +37,8 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
          load_time.training = options.training;
          simplify::buildLoadTimePipeline(pm, load_time);
        }},
-      // Layouts while convolutions and transposes are still nn operations that
-      // can be moved about.
+      // Chooses layouts while convolutions and transposes are still nn
+      // operations that can be moved.
       {"layouts",
        [](mlir::OpPassManager& pm) {
          pm.addPass(kernels::createExpandGradientsPass());
@@ -45,12 +46,12 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
          pm.addPass(mlir::createCanonicalizerPass());
          pm.addPass(mlir::createCSEPass());
        }},
-      // Library calls before fusion: fusion fills the space between them.
+      // Library calls before fusion, which fills the space between them.
       {"library-calls",
        [](mlir::OpPassManager& pm) {
          pm.addPass(kernels::createSelectLibraryCallsPass());
        }},
-      // Reductions are cut while what they read may still become part of them.
+      // Splits reductions while their operands can still be fused into them.
       {"kernels",
        [options](mlir::OpPassManager& pm) {
          if (options.gpu) pm.addPass(kernels::createSplitReductionsPass());
@@ -74,8 +75,8 @@ std::vector<Phase> planResources(const OrderOptions& options) {
   return {
       // The order of each device's operations is final from here on.
       orderWork(options),
-      // After code generation, which may still change what a launch needs;
-      // offsets are the last thing decided.
+      // After code generation, which may still change what a launch needs.
+      // Offsets are decided last.
       {"memory",
        [](mlir::OpPassManager& pm) {
          pm.addPass(memory::createPlanMemoryPass());
@@ -83,13 +84,13 @@ std::vector<Phase> planResources(const OrderOptions& options) {
       // One operation for each of the program's instructions.
       {"instructions",
        [](mlir::OpPassManager& pm) {
-         // While bodies of kernels still say all that launches compute.
+         // While bodies of kernels still contain all the work of launches.
          pm.addPass(kernels::createCountWorkPass());
-         // Parts write where the launch was to write.
+         // The parts write to the memory planned for the whole launch.
          pm.addPass(kernels::createSplitLaunchesPass());
-         // Places say which launches touch each other's memory.
+         // Memory places tell which launches touch the same memory.
          pm.addPass(memory::createJoinLaunchesPass());
-         // Last: it reads what all others have written.
+         // Last: it reads the places that all others have written.
          pm.addPass(memory::createCopyReturnedPass());
        }},
   };

@@ -1,5 +1,5 @@
-// The second half of the compiler's table of contents: from the program of one
-// device to what is written. model_phases.h has the first.
+// The second half of the compiler's table of contents: phases on the program of
+// one device, up to emission. model_phases.h has the first half.
 #ifndef PARTITA_COMPILER_DRIVER_PIPELINE_H_
 #define PARTITA_COMPILER_DRIVER_PIPELINE_H_
 
@@ -12,20 +12,20 @@ namespace partita::driver {
 
 struct LowerOptions {
   bool training = false;
-  bool gpu = false;  // what runs the kernels
+  bool gpu = false;  // kernels run on a GPU
 };
-// nn on local shapes to exec: everything else before code generation.
+// Lowers nn on local shapes to exec: all phases before code generation.
 std::vector<Phase> lowerToExec(const LowerOptions& options);
 
 struct OrderOptions {
   bool overlap = true;   // collectives may run beside other work
-  int64_t prefetch = 0;  // calls by which parameters are gathered ahead
+  int64_t prefetch = 0;  // calls that parameters are gathered ahead
 };
-// Decides the order of what each device does: the first of the below.
+// Decides the order of each device's work: the first phase of planResources.
 Phase orderWork(const OrderOptions& options);
-// exec to planned exec: everything between code generation and emission.
+// Plans exec: all phases between code generation and emission.
 std::vector<Phase> planResources(const OrderOptions& options);
-// As the plan, which may be null, says.
+// The options that the plan gives; `plan` may be null.
 OrderOptions orderOf(const plan::Plan* plan, bool overlap = true);
 
 }  // namespace partita::driver

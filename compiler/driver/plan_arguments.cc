@@ -1,4 +1,4 @@
-// Options into a plan; what they say is checked by compiler/plan.
+// Turns options into a plan, which compiler/plan checks.
 #include "compiler/driver/plan_arguments.h"
 
 #include "compiler/plan/names.h"

@@ -1,4 +1,4 @@
-// How a user says on the command line how to divide a model.
+// Command-line options that say how to divide a model.
 #ifndef PARTITA_COMPILER_DRIVER_PLAN_ARGUMENTS_H_
 #define PARTITA_COMPILER_DRIVER_PLAN_ARGUMENTS_H_
 
@@ -20,21 +20,21 @@ struct PlanArguments {
   std::string schedule;            // --schedule; empty: 1f1b
   std::string precision;           // --precision; empty: as the model has it
   std::string recompute;           // --recompute; empty: selective
-  std::string memory;              // --memory; empty: any
+  std::string memory;              // --memory; empty: no limit
   int64_t devices = 0;             // --devices; 0: as many as the mesh has
 
-  // The plan they describe; none where they say nothing. FailedPrecondition
-  // where a plan file is at fault, InvalidArgument where the options are by
-  // themselves. Refuses a plan file
-  // together with --mesh, --shard, --zero, --microbatches, --schedule,
-  // --precision, --recompute or --memory, --shard without --mesh, a mesh of
-  // another number of devices, and what the compiler does not act on yet.
+  // The plan that the options describe; none if they describe none.
+  // FailedPrecondition if the plan file is wrong, InvalidArgument if the
+  // options are. Refuses a plan file together with --mesh, --shard, --zero,
+  // --microbatches, --schedule, --precision, --recompute or --memory; --shard
+  // without --mesh; a mesh with another number of devices; and plans that the
+  // compiler does not support yet.
   absl::StatusOr<std::optional<plan::Plan>> Finish() const;
-  // What --precision says, also where there is no plan.
+  // The value of --precision, also if there is no plan.
   absl::StatusOr<std::optional<plan::Precision>> FindPrecision() const;
-  // The same for --recompute.
+  // The value of --recompute.
   absl::StatusOr<std::vector<plan::Recompute>> FindRecompute() const;
-  // And for --memory, in bytes.
+  // The value of --memory, in bytes.
   absl::StatusOr<std::optional<int64_t>> FindMemory() const;
 };
 

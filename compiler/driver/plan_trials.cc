@@ -1,4 +1,4 @@
-// Divides copies of the model, under the plan and under plans of one part less.
+// Divides copies of the model, by the plan and by plans that lack one part.
 #include "compiler/driver/plan_trials.h"
 
 #include "compiler/driver/compilation.h"
@@ -70,7 +70,7 @@ FailureOr<PlanTrials> PlanTrials::run(mlir::ModuleOp module,
   PlanTrials trials;
   for (auto [number, entry] : llvm::enumerate(plan.shard))
     for (auto [i, division] : llvm::enumerate(entry.dimensions)) {
-      // Without it there is no pipeline, and nothing to compare.
+      // Without D there is no pipeline, and nothing to compare.
       if (division.dimension == "D") continue;
       plan::Plan less = plan;
       auto& dimensions = less.shard[number].dimensions;
@@ -92,11 +92,11 @@ FailureOr<PlanTrials> PlanTrials::run(mlir::ModuleOp module,
 LogicalResult PlanTrials::add(mlir::ModuleOp module, std::string name,
                               const plan::Plan& less, const TrainOptions* train,
                               Fault& fault) {
-  // What a part of the plan alone leaves undone, nobody asked for. Nor is it
-  // the user's mistake that a plan makes no sense without a part: then that
-  // part is none to go without.
+  // Warnings are hidden, since nobody asked for this plan. If the plan is
+  // invalid without the part, this is not the user's mistake: the part cannot
+  // be left out.
   std::string errors;
-  Fault own = Fault::kUser;
+  Fault trial_fault = Fault::kUser;
   FailureOr<PlanCosts> costs = failure();
   {
     mlir::ScopedDiagnosticHandler quiet(
@@ -105,11 +105,11 @@ LogicalResult PlanTrials::add(mlir::ModuleOp module, std::string name,
             errors += (errors.empty() ? "" : "; ") + diagnostic.str();
           return success();
         });
-    costs = costsUnder(module, less, train, own);
+    costs = costsUnder(module, less, train, trial_fault);
   }
-  if (mlir::failed(costs) && own == Fault::kUser) return success();
+  if (mlir::failed(costs) && trial_fault == Fault::kUser) return success();
   if (mlir::failed(costs)) {
-    fault = own;
+    fault = trial_fault;
     return module.emitError("without ") << name << ": " << errors;
   }
   Trial trial{std::move(name), {}};

@@ -1,5 +1,5 @@
-// What a plan costs a model, and which of its parts alone each cost comes from:
-// the plan tried again without each part.
+// The costs of a plan for a model, and the part of the plan that causes each
+// cost, found by trying the plan without each part.
 #ifndef PARTITA_COMPILER_DRIVER_PLAN_TRIALS_H_
 #define PARTITA_COMPILER_DRIVER_PLAN_TRIALS_H_
 
@@ -17,19 +17,19 @@
 namespace partita::driver {
 
 struct PlanCosts {
-  // Of all ranks of a pipeline.
+  // Collectives of all pipeline ranks.
   std::vector<partition::CollectiveUse> collectives;
-  int64_t most_sent = 0;  // bytes a step, by the device that sends most
+  int64_t most_sent = 0;  // bytes per step, on the device that sends most
   std::vector<partition::Padding> paddings;
 };
 
-// Divides a copy of the simplified `module`; for training where `train` is
-// given. Fails after diagnostics, `fault` says whose fault it is.
+// Divides a copy of the simplified `module`, as a training step if `train` is
+// given. Fails after diagnostics; `fault` says whose fault it is.
 mlir::FailureOr<PlanCosts> costsUnder(mlir::ModuleOp module,
                                       const plan::Plan& plan,
                                       const TrainOptions* train, Fault& fault);
 
-// A part of a plan as its author knows it: "M: tensor (plan.yaml:4:5)".
+// A part of a plan as its author wrote it: "M: tensor (plan.yaml:4:5)".
 std::string textOf(const plan::Plan& plan, const plan::Entry& entry,
                    const plan::ShardedDimension& division);
 std::string textOf(const plan::Plan& plan, const plan::Override& override);
@@ -38,16 +38,16 @@ std::string textOf(const plan::Plan& plan, const plan::Override& override);
 // it.
 class PlanTrials {
  public:
-  // As costsUnder, once per division and override, and silent. A part without
-  // which the plan is refused is not tried.
+  // Runs costsUnder for the plan without each division and override, and prints
+  // nothing. Skips a part without which the plan is refused.
   static mlir::FailureOr<PlanTrials> run(mlir::ModuleOp module,
                                          const plan::Plan& plan,
                                          const TrainOptions* train,
                                          Fault& fault);
 
-  // The change that concerns least (an override is of one tensor, a later
-  // division gives way to earlier ones) without which the cost is not there;
-  // empty: none alone.
+  // The most specific part of the plan without which the cost is gone:
+  // overrides come before entries, later entries before earlier ones. Empty if
+  // no single part suffices.
   std::string removing(const partition::CollectiveUse& use) const;
   std::string removing(const partition::Padding& padding) const;
 

@@ -1,4 +1,4 @@
-// What options of a compilation exclude each other, before anything is
+// Finds options of a compilation that exclude each other, before anything is
 // compiled.
 #include <filesystem>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr llvm::StringRef kCuda = "cuda:";
 
-// Each of these returns what is wrong; an empty text if nothing is.
+// Each of these functions returns an error, or an empty text.
 
 std::string checkTarget(llvm::StringRef target) {
   if (target == "cpu" || (target.starts_with(kCuda) &&
@@ -36,7 +36,8 @@ std::string checkMicrobatches(const plan::Plan& plan) {
          "; compile with --train, or leave it out";
 }
 
-// What needs all gradients of a step, of all stages, before the next begins.
+// Refuses options that need all gradients of a step, from all stages, before
+// the next step begins.
 std::string checkWithoutFlush(const CompileOptions& options,
                               const core::Schedule& schedule) {
   const bool newest =
@@ -58,7 +59,7 @@ std::string checkWithoutFlush(const CompileOptions& options,
   if (options.train.pipemare_correction > 0 && !newest)
     return "--pipemare-correction: expected --schedule async, whose gradients "
            "have weights of several ages, found another schedule; leave it out";
-  // Else no stage's weights are more than one update old.
+  // With more microbatches, no stage's weights are more than one update old.
   if (options.train.pipemare > 0 &&
       (!newest || schedule.microbatches >= schedule.stages - 1))
     return "--pipemare: expected --schedule async with fewer microbatches than "

@@ -1,4 +1,4 @@
-// One pass manager for each phase.
+// Runs each phase with a pass manager of its own.
 #include "compiler/driver/run_phase.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -11,16 +11,16 @@ mlir::LogicalResult runPhase(mlir::ModuleOp module, const Phase& phase,
   manager.enableVerifier(verify);
   phase.build(manager);
   if (mlir::succeeded(manager.run(module))) return mlir::success();
-  // What names and entries say is the user's, and has been answered.
+  // These phases report errors in the user's names and entries themselves.
   if (llvm::is_contained({"loss", "rules", "differentiate", "name", "shard",
                           "split-batch", "stages"},
                          phase.name))
     return mlir::failure();
-  return blameUs(module, phase.name, fault);
+  return reportBug(module, phase.name, fault);
 }
 
-mlir::LogicalResult blameUs(mlir::ModuleOp module, const std::string& name,
-                            Fault& fault) {
+mlir::LogicalResult reportBug(mlir::ModuleOp module, const std::string& name,
+                              Fault& fault) {
   fault = Fault::kOurs;
   return mlir::emitError(mlir::UnknownLoc::get(module.getContext()))
          << "phase '" << name

@@ -1,4 +1,4 @@
-// Runs the compiler's phases, and says whose fault it is where one fails.
+// Runs the compiler's phases, and says whose fault a failure is.
 #ifndef PARTITA_COMPILER_DRIVER_RUN_PHASE_H_
 #define PARTITA_COMPILER_DRIVER_RUN_PHASE_H_
 
@@ -10,21 +10,20 @@
 
 namespace partita::driver {
 
-// Whose fault it is that a model was not compiled or judged: the user's, who
-// gave something that cannot be compiled or written, or that of a phase that
-// failed on a model it should have taken.
+// Tells whose fault a failure is: the user's, whose input cannot be compiled or
+// written, or that of a phase that failed on a model it should accept.
 enum class Fault { kUser, kOurs };
 
-// Fails after diagnostics. Sets `fault` to kOurs, and says so, unless the phase
-// is one that answers what the user says. Without `verify` what passes leave is
-// not verified, which takes a fifth of a compilation: for trials of plans, of
-// which one is compiled in the end.
+// Fails after diagnostics. Sets `fault` to kOurs and reports a bug, unless the
+// phase is one that checks the user's input. Without `verify`, the output of
+// passes is not verified, which takes a fifth of a compilation. Use that for
+// trials of plans, one of which is compiled in the end.
 mlir::LogicalResult runPhase(mlir::ModuleOp module, const Phase& phase,
                              Fault& fault, bool verify = true);
 
-// Says that the phase of this name has a bug; fails always.
-mlir::LogicalResult blameUs(mlir::ModuleOp module, const std::string& name,
-                            Fault& fault);
+// Reports that the phase of this name has a bug. Always fails.
+mlir::LogicalResult reportBug(mlir::ModuleOp module, const std::string& name,
+                              Fault& fault);
 
 }  // namespace partita::driver
 

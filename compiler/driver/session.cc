@@ -1,4 +1,4 @@
-// Diagnostics for people: users know their model, not our IR.
+// Prints diagnostics for people: users know their model, not our IR.
 #include "compiler/driver/session.h"
 
 #include <iostream>

@@ -1,4 +1,4 @@
-// What the commands of `partita` share: a context, and how diagnostics look.
+// The context, the diagnostics and the exit codes of the commands of `partita`.
 #ifndef PARTITA_COMPILER_DRIVER_SESSION_H_
 #define PARTITA_COMPILER_DRIVER_SESSION_H_
 
@@ -16,8 +16,8 @@ enum ExitCode {
   kInternalError = 70
 };
 
-// A context that knows everything of ours and prints diagnostics to standard
-// error as `error: what [at where]`.
+// A context with all of Partita's dialects, which prints diagnostics to
+// standard error as `error: what [at where]`.
 class Session {
  public:
   Session();
@@ -27,12 +27,12 @@ class Session {
   mlir::MLIRContext context_;
 };
 
-// A place as a person would name it: a file, with line and column where they
-// are known, or the name of an operation in the model. Empty if unknown.
+// Describes a location for people: a file, with line and column if they are
+// known, or the name of an operation in the model. Empty if unknown.
 std::string describe(mlir::Location location);
 
-// Writes what is left to write to standard output. Returns `code`, or
-// kUserError after a message where that fails, as on a full disk.
+// Flushes standard output. Returns `code`. If flushing fails, e.g. on a full
+// disk, prints a message and returns kUserError instead of kSuccess.
 int finishOutput(int code);
 
 }  // namespace partita::driver

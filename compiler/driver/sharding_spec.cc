@@ -1,5 +1,5 @@
-// Numbers shards row-major over the divided dimensions, in their order, and
-// asks each position of the mesh which one it holds.
+// Numbers shards row-major over the divided dimensions, in order, and finds the
+// shard that each position of the mesh holds.
 #include "compiler/driver/sharding_spec.h"
 
 #include <numeric>
@@ -9,8 +9,8 @@ namespace {
 
 int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Factors of a dimension, the first divided: one where the block is the even
-// share, else rows of the first and what is in a row.
+// Factors of a dimension, the first of which is divided. There is one factor if
+// the block is the even share, else there are two: rows, and elements per row.
 std::optional<std::vector<onnx::SimpleSharding>> factorsOf(
     int64_t size, const core::DimSharding& dim) {
   const int64_t shards = core::SizeOf(dim.axes);

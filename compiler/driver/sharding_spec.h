@@ -1,4 +1,5 @@
-// A sharding as ONNX says it: which device holds which shard.
+// Converts a sharding to ONNX's form, which says which device holds which
+// shard.
 #ifndef PARTITA_COMPILER_DRIVER_SHARDING_SPEC_H_
 #define PARTITA_COMPILER_DRIVER_SHARDING_SPEC_H_
 
@@ -11,9 +12,9 @@
 
 namespace partita::driver {
 
-// The inverse of what the importer does with a spec. Nothing where ONNX has no
-// words for it: partial sums, and blocks that are not the even share of a
-// factor of the dimension.
+// The inverse of the importer's conversion. Nothing if ONNX cannot express the
+// sharding: partial sums, and blocks that are not the even share of a factor of
+// the dimension.
 std::optional<onnx::ShardingSpec> specOf(const core::Mesh& mesh,
                                          const std::vector<int64_t>& shape,
                                          const core::Sharding& sharding);

@@ -1,4 +1,4 @@
-// Shardings as ONNX says them, read back by the importer's own functions.
+// Shardings in ONNX's form, read back by the importer's own functions.
 #include "compiler/driver/sharding_spec.h"
 
 #include <random>
@@ -61,7 +61,8 @@ TEST(ShardingSpec, NumbersOfDevicesAreTheMeshs) {
   EXPECT_THAT(spec->groups, IsEmpty());
 }
 
-// Heads stay whole: 3 x 8 over 2 are 16 and 8 rows, as a factor of 3.
+// Heads stay whole: 3 heads of 8 rows over 2 devices are 16 and 8 rows, so the
+// factor of 3 is divided.
 TEST(ShardingSpec, BlocksAreFactors) {
   const core::Mesh mesh = MakeMesh({2});
   core::Sharding sharding = Divided(mesh, {{0}});
@@ -73,7 +74,7 @@ TEST(ShardingSpec, BlocksAreFactors) {
   EXPECT_EQ(
       (spec->dims[0].factors[0].size + 1) / 2 * spec->dims[0].factors[1].size,
       16);
-  sharding.dims[0].block = 17;  // of no factor
+  sharding.dims[0].block = 17;  // fits no factor
   EXPECT_FALSE(specOf(mesh, {24}, sharding));
 }
 
@@ -84,7 +85,8 @@ TEST(ShardingSpec, HasNoWordsForPartialSums) {
   EXPECT_FALSE(specOf(mesh, {4}, sharding));
 }
 
-// Whatever divides a tensor: each device holds there what the mesh says.
+// Each device reads back the shard that the mesh gives it, whatever the
+// division.
 TEST(ShardingSpec, RandomShardingsAreReadBack) {
   std::mt19937 random(7);
   for (int round = 0; round < 300; ++round) {
@@ -102,7 +104,7 @@ TEST(ShardingSpec, RandomShardingsAreReadBack) {
     onnx::Grid grid;
     size_t culprit = 0;
     ASSERT_TRUE(onnx::findGrid(12, {placement}, grid, culprit));
-    // The grid found may join axes; what each device holds is the same.
+    // The grid may join axes, but each device must hold the same shard.
     core::Mesh found = MakeMesh(grid.sizes);
     found.device_ids = grid.device_ids;
     ASSERT_THAT(found.device_ids, IsEmpty());

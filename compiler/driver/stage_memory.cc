@@ -1,4 +1,4 @@
-// A trial of the phases between stages and shardings.
+// Measures memory in a trial of the phases between stages and shardings.
 #include "compiler/driver/stage_memory.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 mlir::FailureOr<pipeline::KeptBytes> measure(mlir::ModuleOp module, int parts,
                                              const CompileOptions& options) {
-  // What is wrong or noteworthy, the phases themselves tell.
+  // Diagnostics are hidden, since the phases themselves report them later.
   mlir::ScopedDiagnosticHandler quiet(
       module.getContext(), [](mlir::Diagnostic&) { return mlir::success(); });
   Compilation trial(mlir::OwningOpRef<mlir::ModuleOp>(module.clone()), options,
@@ -25,7 +25,7 @@ mlir::FailureOr<pipeline::KeptBytes> measure(mlir::ModuleOp module, int parts,
       options.plan->offload == plan::Offload::kOptimizer);
 }
 
-// The most that one rank runs.
+// The largest number of stages on one rank.
 int stagesPerRank(const core::Schedule& schedule) {
   std::vector<int> count(schedule.ranks());
   for (int rank : schedule.rank_of_stage) ++count[rank];
@@ -38,14 +38,14 @@ pipeline::StageMemory stageMemory(const plan::Plan& plan,
                                   const TrainOptions* train) {
   pipeline::StageMemory memory;
   auto schedule = plan::ScheduleOf(plan, train != nullptr);
-  // What is wrong with the schedule, cutting tells.
+  // Cutting reports errors in the schedule.
   if (!plan.memory || !plan.stages.empty() || !schedule.ok()) return memory;
   memory.limits.memory =
       static_cast<double>(*plan.memory) / stagesPerRank(*schedule);
   memory.limits.in_flight = core::PeakInFlight(*schedule);
   const std::vector<int> versions = core::PeakVersions(*schedule);
   memory.versions = *std::max_element(versions.begin(), versions.end());
-  // What is measured is not in its stages yet.
+  // The trial has no stages yet, so entries of stages and D are left out.
   CompileOptions options = optionsToJudge(plan, train);
   llvm::erase_if(options.plan->shard, [](const plan::Entry& entry) {
     return !entry.stages.empty();

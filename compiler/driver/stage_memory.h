@@ -1,4 +1,4 @@
-// How much of a device's memory the stages of a pipeline take, told before they
+// Memory that the stages of a pipeline take on a device, measured before they
 // are cut.
 #ifndef PARTITA_COMPILER_DRIVER_STAGE_MEMORY_H_
 #define PARTITA_COMPILER_DRIVER_STAGE_MEMORY_H_
@@ -9,11 +9,11 @@
 
 namespace partita::driver {
 
-// The `memory` of a plan that divides depth, shared by the stages of a device,
-// beside what the schedule keeps of them; without it no limit, and nothing is
-// measured. What is measured is a trial: a copy of the model with its
-// gradients, optimizer and shardings, as the phases make them that come next.
-// `train` may be null.
+// The limit is the plan's `memory`, shared by the stages of a device, and comes
+// with the activations and weights that the schedule keeps. Without a limit,
+// nothing is measured. Measuring is a trial on a copy of the model with its
+// gradients, optimizer and shardings, as the next phases make them. `train` may
+// be null.
 pipeline::StageMemory stageMemory(const plan::Plan& plan,
                                   const TrainOptions* train);
 

@@ -1,4 +1,4 @@
-// A step of one microbatch and all layers on one rank, taken apart by function.
+// Prices a step of one microbatch with all layers on one rank, by function.
 #include "compiler/driver/stage_times.h"
 
 #include <map>
@@ -16,7 +16,8 @@
 namespace partita::driver {
 namespace {
 
-// compiler/autodiff/segments.cc: what stands between calls.
+// Prefix of the functions between layer calls; see
+// compiler/autodiff/segments.cc.
 constexpr llvm::StringRef kSegment = "segment";
 
 // Devices of the target, with links that take no time.
@@ -32,7 +33,7 @@ planner::Cluster clusterOf(llvm::StringRef target, int64_t devices) {
   return *std::move(cluster);
 }
 
-// The longest name of a function in `calls` that `name` begins with.
+// The longest name in `calls` that `name` begins with.
 std::string layerOf(llvm::StringRef name,
                     const std::map<std::string, int64_t>& calls) {
   std::string best;
@@ -43,7 +44,7 @@ std::string layerOf(llvm::StringRef name,
   return best;
 }
 
-// "segment_3" as 4; "segment" as 0; -1: none.
+// "segment_3" is 4, "segment" is 0, other names are -1.
 int segmentOf(llvm::StringRef name) {
   if (!name.consume_front(kSegment)) return -1;
   for (llvm::StringRef pass :
@@ -87,7 +88,7 @@ pipeline::StageTimes stageTimes(mlir::ModuleOp module,
   for (auto call : main.getOps<mlir::func::CallOp>())
     ++calls[call.getCallee().str()];
   std::map<int, double> runs;
-  // Layers are what has a gradient: other calls are parts of runs.
+  // Only functions with a gradient are layers. Other calls are parts of runs.
   for (const simulator::OperationTotal& total : price->simulation.operations)
     if (const std::string layer = layerOf(total.function, calls);
         !layer.empty() && llvm::StringRef(total.function).contains("_backward"))

@@ -1,5 +1,5 @@
-// What the layers of a pipelined model take on the target, by the price of a
-// compiled step: stages are balanced by these seconds.
+// Seconds that the layers of a pipelined model take on the target, from the
+// price of a compiled step. They balance the stages.
 #ifndef PARTITA_COMPILER_DRIVER_STAGE_TIMES_H_
 #define PARTITA_COMPILER_DRIVER_STAGE_TIMES_H_
 
@@ -9,10 +9,11 @@
 
 namespace partita::driver {
 
-// Of a model at kSimplified, which stays as it is: the same plan without depth
-// is compiled without machine code and simulated on a device of the target,
-// links taken as free. Empty where the plan does not divide depth, lists its
-// stages, or does not compile so; nothing is reported then.
+// `module` is at kSimplified and is not changed. The same plan without depth is
+// compiled without machine code and simulated on devices of the target with
+// free links. Empty if nothing is trained, or if the plan does not divide
+// depth, lists its stages, or does not compile without depth; diagnostics are
+// hidden.
 pipeline::StageTimes stageTimes(mlir::ModuleOp module,
                                 const CompileOptions& options);
 

@@ -1,5 +1,5 @@
-// Functions and the order of globals; instructions are written by
-// function_emitter.cc, sources by sources.cc.
+// Builds the program: ports, parameters, entries and functions.
+// function_emitter.cc writes instructions, sources.cc the sources of weights.
 #include "compiler/emit/emit.h"
 
 #include "compiler/emit/function_emitter.h"
@@ -60,8 +60,9 @@ class ModuleEmitter {
   }
 
  private:
-  // The ports and parameters of an entry. Entries may share those of one name;
-  // all of them are collected before the first is added.
+  // Collects the ports and parameters of an entry. Entries share ports and
+  // parameters of the same name, so all are collected before the first entry is
+  // added.
   LogicalResult collect(FuncOp main, FuncOp init) {
     if (mlir::failed(addPorts(main)) || mlir::failed(addParameters(main)))
       return failure();
@@ -70,7 +71,7 @@ class ModuleEmitter {
 
   using Ports = std::vector<std::unique_ptr<program::PortT>>;
 
-  // As `names` are; others come last.
+  // Sorts ports in the order of `names`; other ports come last.
   static void order(Ports& ports, llvm::StringMap<int>& known,
                     const std::vector<std::string>& names) {
     const auto place = [&](const std::unique_ptr<program::PortT>& port) {
@@ -82,7 +83,7 @@ class ModuleEmitter {
     for (auto [i, port] : llvm::enumerate(ports)) known[port->name] = i;
   }
 
-  // What some devices run: their main, and their init or null.
+  // Adds the entry that some devices run: their main, and their init or null.
   LogicalResult addEntry(FuncOp main, FuncOp init) {
     auto entry = std::make_unique<program::EntryT>();
     bindPorts(main, *entry);
@@ -178,7 +179,7 @@ class ModuleEmitter {
     return success();
   }
 
-  // Main and init may both read one.
+  // Adds stored tensors. Main and init may both read one.
   LogicalResult addParameters(FuncOp function) {
     for (unsigned i = 0; i < function.getNumArguments(); ++i) {
       llvm::StringRef kind = stringAttr(function, i, nn::kKindAttr);
@@ -278,7 +279,7 @@ class ModuleEmitter {
     return success();
   }
 
-  // Numbers kernels, by the names of their code, and functions.
+  // Numbers functions, and kernels by the names of their code.
   void addFunctionNames() {
     llvm::StringMap<int> codes;
     for (FuncOp function : module_.getOps<FuncOp>()) {

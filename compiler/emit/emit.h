@@ -1,4 +1,4 @@
-// From exec operations to an artifact.
+// Turns exec operations into an artifact.
 #ifndef PARTITA_COMPILER_EMIT_EMIT_H_
 #define PARTITA_COMPILER_EMIT_EMIT_H_
 
@@ -12,16 +12,16 @@
 
 namespace partita::emit {
 
-// On an input of @main, an integer: Port.limit.
+// Integer attribute of an input of @main, written as Port.limit.
 inline constexpr char kLimitAttr[] = "program.limit";
 
 struct EmitOptions {
   std::string target = "cpu";
-  std::string cpu_features;  // what the kernels need, in LLVM's spelling
+  std::string cpu_features;  // that the kernels need, in LLVM's spelling
   std::string summary_json;  // free form, for `partita inspect` to print
-  // Estimated cycles of a core, by the name of a kernel's code: Kernel.cycles.
+  // Estimated core cycles by the name of a kernel's code, for Kernel.cycles.
   llvm::StringMap<double> kernel_cycles;
-  // By entry, or empty where nobody has counted it.
+  // Memory tables by entry; empty if there are none.
   std::vector<program::MemoryTableT> memory;
   std::string
       source_folder;  // relative weight paths in the module are relative to it
@@ -29,18 +29,18 @@ struct EmitOptions {
                                 // that is possible
   bool embed_weights = false;   // copy weights into the artifact
   bool states_on_host = false;  // optimizer states lie in the host's memory
-  // Of a module with several entries: the axes along which they lie, three
-  // numbers each (dialects/dist/numbered_axes.h), and the schedule as text.
+  // Pipelines only: the axes along which the entries are placed, three numbers
+  // each (dialects/dist/numbered_axes.h), and the schedule as text.
   std::vector<int64_t> pipeline;
   std::string schedule;
-  // Names in the order that users know; what is not named comes last.
+  // Names in the order that users know. Ports without a name here come last.
   std::vector<std::string> inputs, outputs;
 };
 
 // Builds the artifact of a module whose memory is planned and whose launches
-// know their kernels' ranges. `code` is the shared object with the kernels.
-// Emits a diagnostic where an operation has no counterpart in the program, or a
-// weight file cannot be read.
+// have their ranges. `code` is the shared object with the kernels. Emits a
+// diagnostic if an operation has no counterpart in the program, or a weight
+// file cannot be read.
 mlir::FailureOr<program::ArtifactParts> buildArtifact(
     mlir::ModuleOp module, std::string code, const EmitOptions& options);
 

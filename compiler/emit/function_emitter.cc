@@ -1,5 +1,5 @@
-// Each exec operation to its instruction; buffers from the offsets that
-// compiler/memory wrote.
+// Turns each exec operation into an instruction. Buffers come from the offsets
+// that compiler/memory wrote.
 #include "compiler/emit/function_emitter.h"
 
 #include <numeric>
@@ -74,7 +74,8 @@ class FunctionEmitter {
     if (auto constant = llvm::dyn_cast<mlir::arith::ConstantOp>(op))
       return placeConstant(constant);
     if (auto view = llvm::dyn_cast<exec::ViewOp>(op)) {
-      // By value: an insertion may move what a reference stands for.
+      // Copy the buffer, since an insertion into the map invalidates
+      // references.
       const Buffer viewed = buffers_.lookup(view.getInput());
       buffers_[view.getResult()] = viewed;
       return success();
@@ -319,7 +320,7 @@ class FunctionEmitter {
     result.weight_shape = vectorOf(typeOf(conv.getWeight()).getShape());
     result.out_shape = vectorOf(typeOf(conv.getResult()).getShape());
     result.direction = format::ToFormat(conv.getDirection());
-    // The shapes are the convolution's, whichever tensor is computed.
+    // The shapes describe the convolution, whichever tensor is computed.
     if (conv.getDirection() == exec::ConvDirection::kInputGrad)
       std::swap(result.input_shape, result.out_shape);
     if (conv.getDirection() == exec::ConvDirection::kWeightGrad)
@@ -337,7 +338,7 @@ class FunctionEmitter {
     return success();
   }
 
-  // The caller finds results in its own memory.
+  // Checks that each result is in the caller's memory.
   LogicalResult checkReturned() {
     mlir::Operation* terminator = function_.front().getTerminator();
     for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {

@@ -1,4 +1,4 @@
-// One function's instructions.
+// Emits the instructions of one function.
 #ifndef PARTITA_COMPILER_EMIT_FUNCTION_EMITTER_H_
 #define PARTITA_COMPILER_EMIT_FUNCTION_EMITTER_H_
 
@@ -16,8 +16,8 @@ program::DType dtypeOf(mlir::Type type, bool is_unsigned);
 std::unique_ptr<program::TensorTypeT> tensorType(mlir::RankedTensorType type,
                                                  bool is_unsigned);
 
-// Instructions of a function whose memory is planned; constants go to `data`.
-// Indices are by function and kernel name.
+// Emits a function whose memory is planned. Constants go to `data`. The maps
+// hold indices by function and kernel name.
 mlir::FailureOr<std::unique_ptr<program::FunctionT>> emitFunction(
     mlir::func::FuncOp function, const llvm::StringMap<int>& function_index,
     const llvm::StringMap<int>& kernel_index, program::DataSection& data);

@@ -1,4 +1,4 @@
-// Instructions of modules as the passes before leave them.
+// Instructions of modules in the form in which earlier passes leave them.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -19,7 +19,7 @@ class FunctionEmitterTest : public testing::Test {
     context_.loadDialect<mlir::func::FuncDialect, exec::ExecDialect>();
   }
 
-  // False if the module is refused; otherwise `bytes_` is its program.
+  // Returns false if the module is refused; otherwise `bytes_` is its program.
   bool Emit(const std::string& text) {
     module_ = mlir::parseSourceString<mlir::ModuleOp>(text, &context_);
     if (!module_) return false;

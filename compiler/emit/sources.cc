@@ -1,5 +1,4 @@
-// Translates nn.source attributes; checks that the files they name hold what
-// they promise.
+// Translates nn.source attributes, and checks that their files have the bytes.
 #include "compiler/emit/sources.h"
 
 #include <filesystem>
@@ -57,8 +56,8 @@ mlir::FailureOr<program::SourceUnion> fileSource(mlir::Location loc,
       fs::absolute(options.artifact_folder.empty() ? "."
                                                    : options.artifact_folder)
           .lexically_normal());
-  // Beside or below the artifact: move together. Elsewhere: stay where they
-  // are.
+  // Weights beside or below the artifact have relative paths, so that both can
+  // move together. Other weights have absolute paths.
   const bool beside = !relative.empty() && *relative.begin() != "..";
   result.path = beside ? relative.string() : absolute.string();
   result.offset = file.getOffset();

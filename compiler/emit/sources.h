@@ -1,4 +1,4 @@
-// Where parameters come from, as the artifact says it.
+// Sources of parameters, in the artifact's format.
 #ifndef PARTITA_COMPILER_EMIT_SOURCES_H_
 #define PARTITA_COMPILER_EMIT_SOURCES_H_
 

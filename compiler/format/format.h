@@ -1,6 +1,6 @@
-// The compiler's terms (dialects/terms) as values of the artifact's format
-// (runtime/program/program.fbs), and back. Total in both directions on values
-// that the program's validation lets pass.
+// Converts the compiler's terms (dialects/terms) to values of the artifact's
+// format (runtime/program/program.fbs), and back. Every value that passes the
+// program's validation can be converted.
 #ifndef PARTITA_COMPILER_FORMAT_FORMAT_H_
 #define PARTITA_COMPILER_FORMAT_FORMAT_H_
 

@@ -1,4 +1,5 @@
-// Every value of the terms and of the format has the counterpart of its name.
+// Every value of the terms and of the format has a counterpart of the same
+// name.
 #include "compiler/format/format.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Kernels of one attention, by their sizes, for tests of its code for GPUs.
+// Attention kernels described by their sizes, for tests of the GPU code.
 #ifndef PARTITA_COMPILER_KERNELS_ATTENTION_CASES_H_
 #define PARTITA_COMPILER_KERNELS_ATTENTION_CASES_H_
 
@@ -17,7 +17,7 @@ struct Case {
   // Batch, query heads, key-value heads, queries, keys, head sizes of q and v.
   int64_t b, n, g, l, s, h, hv;
   std::string attributes;
-  std::string bias;  // its shape; empty: none
+  std::string bias;  // shape of the bias; empty: no bias
   std::string element = "bf16";
   double tolerance = 2e-2;
 };

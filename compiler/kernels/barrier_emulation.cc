@@ -8,13 +8,14 @@ namespace partita::kernels {
 namespace {
 
 constexpr int64_t kElementBytes = 2, kRowBytes = 128;
-// What stands where a barrier is; and where a box has not come yet: NaNs.
+// The mark that a barrier has in memory, and the byte that fills a box until it
+// arrives: it makes NaNs.
 constexpr char kMark[] = "barrier";
-constexpr int kSpoilt = 0xff;
+constexpr int kPoison = 0xff;
 constexpr int kMostArrivals = (1 << 20) - 1;
 
 template <typename Clock>
-void learn(Clock& clock, const Clock& other) {
+void mergeClock(Clock& clock, const Clock& other) {
   for (size_t i = 0; i < clock.size(); ++i)
     clock[i] = std::max(clock[i], other[i]);
 }
@@ -23,15 +24,15 @@ int64_t bytesOf(const EmulatedMap& map) {
   return kElementBytes * map.box[0] * map.box[1] * map.box[2] * map.box[3];
 }
 
-// Byte `at` of a box that begins there, swizzled: shared memory's addresses are
-// those of the process but for a multiple of 1024.
+// Address of byte `at` of a swizzled box at `to`. Shared memory's addresses
+// equal the process's up to a multiple of 1024.
 char* placeOf(char* to, int64_t at) {
   uintptr_t address = reinterpret_cast<uintptr_t>(to) + at;
   address ^= (address >> 7 & 7) << 4;
   return reinterpret_cast<char*>(address);
 }
 
-// Null outside of the tensor.
+// Null outside the tensor.
 const char* elementOf(const EmulatedMap& map,
                       const std::array<int64_t, 4>& index) {
   const char* element = map.first;
@@ -98,8 +99,8 @@ std::string BarrierEmulation::arrive(const char* at, int thread,
   if (!barrier) return wrong;
   if (barrier->missing == 0)
     return "thread " + std::to_string(thread) +
-           " arrives at a barrier at which all have: " + describe(at);
-  learn(barrier->arrived, clockOf(thread));
+           " arrives at a barrier at which all have arrived: " + describe(at);
+  mergeClock(barrier->arrived, clockOf(thread));
   barrier->bytes += bytes;
   --barrier->missing;
   finish(*barrier);
@@ -112,7 +113,7 @@ std::string BarrierEmulation::isOver(const char* at, int thread, int parity,
   Barrier* barrier = find(at, thread, wrong);
   if (!barrier) return wrong;
   is_over = barrier->phase % 2 != parity;
-  if (is_over) learn(clockOf(thread), barrier->passed);
+  if (is_over) mergeClock(clockOf(thread), barrier->passed);
   return "";
 }
 
@@ -128,8 +129,9 @@ std::string BarrierEmulation::copy(char* to, const char* barrier, int thread,
       std::find_if(fenced_.begin(), fenced_.end(),
                    [&](int64_t fence) { return fence < found->made; });
   if (unfenced != fenced_.end())
-    return "a box where thread " + std::to_string(unfenced - fenced_.begin()) +
-           " may have written, which has not fenced";
+    return "a box over memory that thread " +
+           std::to_string(unfenced - fenced_.begin()) +
+           " may have written without a fence";
   if (reinterpret_cast<uintptr_t>(to) % kRowBytes != 0)
     return "a box whose place is no multiple of 128 bytes";
   if (map.box[3] * kElementBytes != kRowBytes)
@@ -139,9 +141,9 @@ std::string BarrierEmulation::copy(char* to, const char* barrier, int thread,
     for (size_t warp = 0; warp < kWarps; ++warp)
       if (read.range.begin < end && to < read.range.end &&
           clockOf(thread)[warp] < read.at[warp])
-        return "a box for a place that warp " + std::to_string(warp) +
+        return "a box over memory that warp " + std::to_string(warp) +
                " may still read";
-  std::memset(to, kSpoilt, static_cast<size_t>(bytesOf(map)));
+  std::memset(to, kPoison, static_cast<size_t>(bytesOf(map)));
   pending_.push_back({to, barrier, map, at});
   return "";
 }
@@ -155,7 +157,7 @@ void BarrierEmulation::fence(int thread) {
 void BarrierEmulation::meet() {
   ++meetings_;
   for (auto& [at, barrier] : barriers_) barrier.seen = true;
-  reads_.clear();  // all know it
+  reads_.clear();  // all threads know them now
 }
 
 void BarrierEmulation::read(const SharedRange& range) {

@@ -1,16 +1,18 @@
-// What sm_90's barriers in shared memory and the copies that arrive at them do,
-// in plain loops, after PTX's description of mbarrier and cp.async.bulk.tensor:
-// for tests on machines without a GPU.
+// Emulates sm_90's barriers in shared memory and the copies that arrive at
+// them, in plain loops, so that tests need no GPU. Follows PTX's description of
+// mbarrier and cp.async.bulk.tensor.
 //
-// A box spoils its place with NaNs as soon as it is asked for, and comes when
-// it is told to: who reads it before, or still reads what was there, finds out.
-// What products of a warpgroup have read, each of its warps knows of itself
-// only: who asks for a box in its place must have waited for all of them.
+// Copies of boxes are asynchronous. A request fills the destination with NaNs;
+// the data arrives when the emulation is told to complete the copy. A thread
+// that reads too early gets NaNs. Each warp tracks which reads of the others it
+// knows to be finished: a thread that requests a box must have waited for all
+// warps whose warpgroup products read the destination.
 //
-// Copies of boxes see memory by another way than threads do (PTX's asynchronous
-// proxy), so that what a thread has written there before is in order with them
-// only behind a fence of its own. Where threads write is not known: every one
-// of them must have fenced where a barrier was made, before all have met.
+// Copies access memory through PTX's asynchronous proxy, so a thread's earlier
+// writes to the destination are ordered before a copy only by a fence of that
+// thread. The emulation does not track where threads write. Instead every
+// thread must have fenced since the last meeting of all threads before the
+// barrier was made.
 #ifndef PARTITA_COMPILER_KERNELS_BARRIER_EMULATION_H_
 #define PARTITA_COMPILER_KERNELS_BARRIER_EMULATION_H_
 
@@ -24,49 +26,49 @@
 
 namespace partita::kernels {
 
-// A tensor map (tensor_map.h) of four dimensions and 16-bit elements, where
-// generated code expects one.
+// The emulated tensor map (tensor_map.h) that generated code receives: four
+// dimensions, 16-bit elements.
 struct alignas(128) EmulatedMap {
-  const char* first = nullptr;  // element
+  const char* first = nullptr;  // address of the first element
   int64_t shape[4] = {};
-  int64_t strides[3] = {};  // bytes
+  int64_t strides[3] = {};  // bytes, of the outer three dimensions
   int32_t box[4] = {};
 };
 
-// Functions return what is wrong; empty if nothing is.
+// Functions return an error message; empty on success.
 class BarrierEmulation {
  public:
-  // Of a team of so many threads.
+  // `threads` is the size of the team.
   explicit BarrierEmulation(int threads)
       : fenced_(static_cast<size_t>(threads), -1) {}
 
   std::string make(char* at, int thread, int arrivals);
   std::string end(const char* at, int thread);
-  // An arrival; before that, so many more bytes are expected.
+  // Adds `bytes` to the bytes expected in this phase, then arrives.
   std::string arrive(const char* at, int thread, int64_t bytes);
-  // Whether a wait for a phase of this parity ends.
+  // Sets `is_over` if a wait for a phase of this parity ends.
   std::string isOver(const char* at, int thread, int parity, bool& is_over);
-  // Asks for a box.
+  // Requests a copy of the box of `map` at element `at`.
   std::string copy(char* to, const char* barrier, int thread,
                    const EmulatedMap& map, const std::array<int64_t, 4>& at);
 
-  // Barriers that this thread has made, and what it has written, are seen by
-  // copies.
+  // Makes this thread's new barriers and earlier writes visible to copies.
   void fence(int thread);
-  // All threads have met: they see what others have done.
+  // All threads have met: each sees the earlier effects of the others.
   void meet();
-  // All warps have read this, each at its own time.
+  // All warps have read `range`, each at its own time.
   void read(const SharedRange& range);
-  // The box that was asked for last, of those that are to arrive here, comes;
-  // false if there is none.
+  // Completes the latest pending copy that is to arrive at this barrier.
+  // Returns false if there is none.
   bool completeLast(const char* at, std::string& wrong);
 
   bool isIdle() const { return pending_.empty(); }
-  int64_t phases() const { return phases_; }  // that have ended
+  int64_t phases() const { return phases_; }  // completed so far
   std::string describe(const char* at) const;
 
  private:
-  // How far each warp is known to be, by how often it has read.
+  // A vector clock: the number of reads of each warp that are known to be
+  // finished.
   static constexpr size_t kWarps = 4;
   using Clock = std::array<int64_t, kWarps>;
   struct Read {
@@ -75,13 +77,15 @@ class BarrierEmulation {
   };
   struct Barrier {
     int maker;
-    int64_t made;  // after so many meetings of all
+    int64_t made;  // value of meetings_ when it was made
     bool fenced = false, seen = false;
-    int arrivals;       // of a phase
-    int missing;        // of this one
-    int64_t bytes = 0;  // still expected
+    int arrivals;       // needed per phase
+    int missing;        // in the current phase
+    int64_t bytes = 0;  // expected in the current phase
     int64_t phase = 0;
-    Clock arrived = {}, passed = {};  // what those know who wait for it
+    // The clocks of all arrivals so far, and those at the end of the last
+    // phase.
+    Clock arrived = {}, passed = {};
   };
   struct Pending {
     char* to;
@@ -90,7 +94,8 @@ class BarrierEmulation {
     std::array<int64_t, 4> at;
   };
 
-  // What is at this address, for this thread; null with what is wrong.
+  // Returns the barrier at this address if `thread` may use it; else null, with
+  // the reason in `wrong`.
   Barrier* find(const char* at, int thread, std::string& wrong);
   void finish(Barrier& barrier);
   Clock& clockOf(int thread) { return clocks_[thread / 32]; }
@@ -99,8 +104,9 @@ class BarrierEmulation {
   std::vector<Pending> pending_;
   std::vector<Read> reads_;
   std::array<Clock, kWarps> clocks_ = {};
-  int64_t meetings_ = 0;         // of all
-  std::vector<int64_t> fenced_;  // by thread, after so many of them; -1: never
+  int64_t meetings_ = 0;  // of all threads, so far
+  // Per thread, the value of meetings_ at its last fence; -1: none.
+  std::vector<int64_t> fenced_;
   int64_t phases_ = 0;
 };
 

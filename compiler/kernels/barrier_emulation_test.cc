@@ -1,6 +1,7 @@
-// The emulated barriers and boxes: a box lies where PTX's description of tensor
-// maps and of the 128-byte swizzle says, and whoever does not wait, waits for
-// too much or overwrites what others read is found out.
+// Checks the emulated barriers and boxes. A box must lie where PTX's
+// description of tensor maps and of the 128-byte swizzle places it. A missing
+// wait, a wait for too much, and a box over memory that is still read must be
+// found.
 #include "compiler/kernels/barrier_emulation.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +38,7 @@ uint16_t elementAt(int head, int row, int column) {
   return static_cast<uint16_t>(1 + head * 10000 + row * 100 + column);
 }
 
-// [1, heads, rows, columns], with rows of the heads beside each other.
+// A tensor [1, heads, rows, columns]. Rows of different heads lie side by side.
 class Tensor {
  public:
   Tensor() : elements_(kTensorRows * kHeads * kTensorColumns) {
@@ -65,7 +66,7 @@ class Tensor {
 alignas(1024) char shared[4 * kBoxBytes];
 constexpr int64_t kFull = 2 * kBoxBytes, kEmpty = kFull + 8;
 
-// An element of the box that lies at this byte.
+// The element of the box at this byte.
 uint16_t sharedAt(int begin, int row, int column) {
   const int part = (column / 8) ^ (row % 8);
   uint16_t element;
@@ -88,7 +89,7 @@ TEST(BarrierEmulationTest, BoxesLieSwizzledAndEndInZeros) {
                                        kHead, kRow, kColumn, 1);
                       partita_copy_box(shared, kBoxBytes, kFull, &tensor.map(),
                                        0, kHead, 0, 0, 1);
-                      // It has been spoilt, and nothing has come.
+                      // The box is full of NaNs: nothing has arrived yet.
                       EXPECT_EQ(sharedAt(0, 0, 0), 0xffff);
                       partita_barrier_wait(shared, kFull, 0);
                     }),
@@ -105,9 +106,9 @@ TEST(BarrierEmulationTest, BoxesLieSwizzledAndEndInZeros) {
     }
 }
 
-// A warp that asks for boxes, two in turn, and one that reads them.
+// One warp requests boxes, two in turn; another reads them.
 struct Ring {
-  // `fences`: by so many threads, beginning with the one that makes barriers.
+  // Number of threads that fence; thread 0, which makes the barriers, is first.
   int fences = 64;
   bool met = true, waits_for_full = true, waits_for_empty = true,
        releases = true;
@@ -175,16 +176,16 @@ TEST(BarrierEmulationTest, WhoDoesNotWaitIsFound) {
   ring = {};
   ring.empty_parity = 0;
   EXPECT_EQ(run(ring),
-            "thread 0 waits for what never comes: phase 0, 1 of 1 arrivals and "
+            "thread 0 waits forever: phase 0, 1 of 1 arrivals and "
             "0 bytes missing");
 }
 
-TEST(BarrierEmulationTest, WhatNeverComesIsFound) {
+TEST(BarrierEmulationTest, EndlessWaitsAreFound) {
   Ring ring;
   ring.boxes = 1;
   ring.expected = kBoxBytes + 16;
   EXPECT_EQ(run(ring),
-            "thread 32 waits for what never comes: phase 0, 0 of 1 arrivals "
+            "thread 32 waits forever: phase 0, 0 of 1 arrivals "
             "and 16 bytes missing");
   ring.expected = kBoxBytes - 16;
   EXPECT_EQ(run(ring),
@@ -193,7 +194,7 @@ TEST(BarrierEmulationTest, WhatNeverComesIsFound) {
   ring = {};
   ring.releases = false;
   EXPECT_EQ(run(ring),
-            "thread 0 waits for what never comes: phase 0, 1 of 1 arrivals and "
+            "thread 0 waits forever: phase 0, 1 of 1 arrivals and "
             "0 bytes missing");
 }
 
@@ -210,25 +211,26 @@ TEST(BarrierEmulationTest, BarriersAreSeenWhenAllHaveMet) {
   Ring ring;
   ring.met = false;
   EXPECT_EQ(run(ring),
-            "a box where thread 1 may have written, which has not fenced");
+            "a box over memory that thread 1 may have written without a fence");
   ring = {};
   ring.fences = 0;
   EXPECT_EQ(run(ring), "a box for a barrier that was made without a fence");
 }
 
-// What any thread has written there would come after the box.
+// Without its fence, a thread's earlier writes could come after the box.
 TEST(BarrierEmulationTest, AllThreadsFence) {
   Ring ring;
   ring.fences = 1;
   EXPECT_EQ(run(ring),
-            "a box where thread 1 may have written, which has not fenced");
+            "a box over memory that thread 1 may have written without a fence");
   ring.fences = 63;
-  EXPECT_EQ(run(ring),
-            "a box where thread 63 may have written, which has not fenced");
+  EXPECT_EQ(
+      run(ring),
+      "a box over memory that thread 63 may have written without a fence");
 }
 
-// Fences of before all have met are of what was written before that.
-TEST(BarrierEmulationTest, FencesAreOfWhatWasWrittenBefore) {
+// A fence before a meeting covers only the writes before that meeting.
+TEST(BarrierEmulationTest, FencesCoverEarlierWrites) {
   const Tensor tensor;
   for (const bool again : {false, true}) {
     BarrierEmulation barriers(2);
@@ -239,10 +241,10 @@ TEST(BarrierEmulationTest, FencesAreOfWhatWasWrittenBefore) {
     barriers.fence(0);
     if (again) barriers.fence(1);
     barriers.meet();
-    EXPECT_EQ(
-        barriers.copy(shared, shared + kFull, 0, tensor.map(), {}),
-        again ? ""
-              : "a box where thread 1 may have written, which has not fenced");
+    EXPECT_EQ(barriers.copy(shared, shared + kFull, 0, tensor.map(), {}),
+              again ? ""
+                    : "a box over memory that thread 1 may have written "
+                      "without a fence");
   }
 }
 
@@ -279,7 +281,7 @@ TEST(BarrierEmulationTest, BoxesAreWaitedFor) {
   EXPECT_EQ(ask(true), "a barrier ends before its boxes have come");
 }
 
-// Two warps have read a place; one of them says so, and then the other.
+// Two warps have read a place. First one of them says so, then the other.
 TEST(BarrierEmulationTest, AllWarpsHaveReadWhatBoxesOverwrite) {
   const Tensor tensor;
   for (const bool both : {false, true}) {
@@ -296,8 +298,9 @@ TEST(BarrierEmulationTest, AllWarpsHaveReadWhatBoxesOverwrite) {
     ASSERT_EQ(barriers.isOver(shared + kEmpty, 0, 0, is_over), "");
     EXPECT_TRUE(is_over);
     EXPECT_EQ(barriers.copy(shared, shared + kFull, 0, tensor.map(), {}),
-              both ? "" : "a box for a place that warp 2 may still read");
-    // What nobody has read, or all know to be read.
+              both ? "" : "a box over memory that warp 2 may still read");
+    // Memory that nobody has read, or whose reads all threads know to be
+    // finished.
     EXPECT_EQ(
         barriers.copy(shared + kBoxBytes, shared + kFull, 0, tensor.map(), {}),
         "");

@@ -8,10 +8,10 @@ namespace {
 
 constexpr int64_t kKilo = 1024;
 
-// CUDA C++ Programming Guide, "Technical Specifications per Compute
-// Capability", maximum amount of shared memory per thread block: what a
-// multiprocessor has (164, 100 and 228 KB; CUDA's cuda_occupancy.h has these,
-// too) less the kilobyte of each block that is the system's.
+// Maximum shared memory per thread block, from the CUDA C++ Programming Guide,
+// "Technical Specifications per Compute Capability": the 164, 100 or 228 KB of
+// a multiprocessor (also in CUDA's cuda_occupancy.h) minus 1 KB that the system
+// reserves for each block.
 constexpr Chip kChips[] = {
     {"sm_80", 163 * kKilo}, {"sm_86", 99 * kKilo},
     {"sm_87", 163 * kKilo}, {"sm_89", 99 * kKilo},

@@ -1,4 +1,5 @@
-// GPUs that code is generated for, and what of them decides between kernels.
+// GPUs that code can be generated for, with the limits that decide between
+// kernels.
 #ifndef PARTITA_COMPILER_KERNELS_CHIPS_H_
 #define PARTITA_COMPILER_KERNELS_CHIPS_H_
 
@@ -10,15 +11,15 @@
 namespace partita::kernels {
 
 struct Chip {
-  llvm::StringLiteral name;  // as LLVM and ptxas have it
-  // Of shared memory, in bytes, the most that a block can ask for.
+  llvm::StringLiteral name;  // as LLVM and ptxas spell it
+  // Upper bound of a block's shared memory, in bytes.
   int64_t shared_bytes;
   bool warpgroups = false;  // has wgmma
 };
 
-// All of them: those that PTX 8.0 knows, from the first with bf16 on.
+// All supported chips: PTX 8.0 chips from sm_80 on, the first with bf16.
 llvm::ArrayRef<Chip> chips();
-// Null: there is none of that name.
+// Returns null if no chip has this name.
 const Chip* findChip(llvm::StringRef name);
 
 }  // namespace partita::kernels

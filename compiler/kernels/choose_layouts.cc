@@ -60,8 +60,8 @@ Perm toLast(int64_t rank) {
   return perm;
 }
 
-// A convolution or a gradient of one between transposes of those of its
-// operands and result that are not the weight.
+// Puts a convolution, or a gradient of one, between transposes of its operands
+// and result, except the weight.
 template <typename Op>
 class MakeChannelsLast : public mlir::OpRewritePattern<Op> {
   using mlir::OpRewritePattern<Op>::OpRewritePattern;
@@ -93,8 +93,8 @@ class MakeChannelsLast : public mlir::OpRewritePattern<Op> {
 
 }  // namespace
 
-// Whether `value` without `perm` costs nothing large: it is a transpose by
-// perm, a broadcast or a splat.
+// True if `value` without the transpose `perm` costs little: it is a transpose
+// by perm, a broadcast or a splat.
 bool canUntranspose(Value value, ArrayRef<int64_t> perm) {
   if (auto transpose = transposeOf(value)) return transpose.getPerm() == perm;
   mlir::DenseElementsAttr constant;
@@ -102,7 +102,8 @@ bool canUntranspose(Value value, ArrayRef<int64_t> perm) {
     return constant.isSplat();
   auto broadcast = value.getDefiningOp<nn::BroadcastOp>();
   if (!broadcast) return false;
-  // Its input is transposed only if its dimensions change their order.
+  // The input is transposed only if its dimensions change their order; then it
+  // must be small.
   return llvm::is_sorted(permuted(perm, broadcast.getDims())) ||
          typeOf(broadcast.getInput()).getNumElements() * 4 <=
              typeOf(value).getNumElements();
@@ -110,7 +111,7 @@ bool canUntranspose(Value value, ArrayRef<int64_t> perm) {
 
 namespace {
 
-// The value whose transpose by `perm` is `value`; canUntranspose holds.
+// The value whose transpose by `perm` is `value`. Requires canUntranspose.
 Value untransposed(Value value, ArrayRef<int64_t> perm,
                    PatternRewriter& rewriter) {
   if (auto transpose = transposeOf(value)) return transpose.getInput();
@@ -180,7 +181,7 @@ class SinkBelowReduce : public mlir::OpRewritePattern<nn::ReduceOp> {
     auto moved =
         nn::ReduceOp::create(rewriter, reduce.getLoc(), reduce.getKind(),
                              transpose.getInput(), dims);
-    // Remaining dimensions of the source, in the order the old result had them.
+    // Remaining dimensions of the source, in the order of the old result.
     SmallVector<int64_t> kept_sources, perm;
     for (int64_t dim = 0; dim < typeOf(reduce.getInput()).getRank(); ++dim)
       if (!llvm::is_contained(reduce.getDims(), dim))
@@ -268,8 +269,7 @@ class SinkBelowSoftmax : public mlir::OpRewritePattern<nn::SoftmaxOp> {
   LogicalResult matchAndRewrite(nn::SoftmaxOp op,
                                 PatternRewriter& rewriter) const override {
     TransposeOp transpose = transposeOf(op.getInput());
-    // Only where the axis becomes the last one: rows are what vector code
-    // walks.
+    // Only if the axis becomes the last one: vector code walks rows.
     if (!transpose || transpose.getPerm()[op.getAxis()] !=
                           typeOf(op.getInput()).getRank() - 1)
       return failure();
@@ -320,7 +320,8 @@ class SinkBelowCollective : public mlir::OpRewritePattern<exec::CollectiveOp> {
 };
 
 // Splits a reshape into groups of dimensions with equal products: (source dims,
-// result dims) per group, in order; dims of size 1 join a neighbouring group.
+// result dims) per group, in order. Dimensions of size 1 join a neighbouring
+// group.
 struct ReshapeGroup {
   SmallVector<int64_t> source, result;
 };
@@ -350,8 +351,8 @@ SmallVector<ReshapeGroup> reshapeGroups(ArrayRef<int64_t> source,
   return groups;
 }
 
-// reshape(transpose(x)) = transpose(reshape(x)) where every group of merged or
-// split dimensions lies together in x.
+// reshape(transpose(x)) = transpose(reshape(x)) if the dimensions of each
+// merged or split group are adjacent in x.
 class SinkBelowReshape : public mlir::OpRewritePattern<nn::ReshapeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(nn::ReshapeOp op,
@@ -385,9 +386,9 @@ class SinkBelowReshape : public mlir::OpRewritePattern<nn::ReshapeOp> {
   }
 };
 
-// dot_general reads its operands in any order: it takes the transpose into its
-// dimension numbers. Free dimensions keep the result's order only if they stay
-// in order; others are left to the library call's strides.
+// dot_general reads its operands in any order, so its dimension numbers absorb
+// the transpose. Free dimensions must stay in order, or the result's order
+// would change; other transposes are left to the library call's strides.
 class AbsorbIntoDotGeneral : public mlir::OpRewritePattern<nn::DotGeneralOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(nn::DotGeneralOp op,
@@ -444,9 +445,9 @@ class ChooseLayouts : public impl::ChooseLayoutsPassBase<ChooseLayouts> {
     nn::ReshapeOp::getCanonicalizationPatterns(patterns, &getContext());
     nn::BroadcastOp::getCanonicalizationPatterns(patterns, &getContext());
     const mlir::FrozenRewritePatternSet frozen(std::move(patterns));
-    // Each round moves a border by one layer at least, and none moves twice.
-    // Patterns look at one function at a time: those that did not change since
-    // have settled.
+    // Each round moves a border by at least one layer, and no border moves
+    // twice. Patterns work on one function at a time, so functions that did not
+    // change in a round are finished.
     llvm::SetVector<mlir::func::FuncOp> changed;
     for (auto function : getOperation().getOps<mlir::func::FuncOp>())
       changed.insert(function);

@@ -1,5 +1,5 @@
 // Drives code generation for one kernel: decomposes composites, emits loops for
-// each result shape, estimates the work.
+// each result shape, and estimates the work.
 #include "compiler/kernels/codegen.h"
 
 #include <functional>
@@ -35,7 +35,7 @@ namespace {
 
 using namespace mlir;
 
-// Composites without a rule of their own, in terms of operations that have one.
+// Decomposes composites without a rule of their own into operations with one.
 LogicalResult decomposeComposites(func::FuncOp kernel) {
   IRRewriter rewriter(kernel.getContext());
   Operation* attention = findAttention(kernel);
@@ -55,7 +55,8 @@ LogicalResult decomposeComposites(func::FuncOp kernel) {
           cast<nn::DecompositionOpInterface>(op).decompose(rewriter);
       if (failed(values))
         return op->emitOpError(
-            "expected a decomposition into operations with code; it has none");
+            "expected a decomposition into operations that code can be "
+            "generated for; it has none");
       rewriter.replaceOp(op, *values);
       changed = true;
     }
@@ -65,14 +66,14 @@ LogicalResult decomposeComposites(func::FuncOp kernel) {
   return success();
 }
 
-// What code is generated from: a copy of `kernel`.
+// The decomposed copy of `kernel` that code is generated from.
 FailureOr<OwningOpRef<func::FuncOp>> decomposed(func::FuncOp kernel) {
   OwningOpRef<func::FuncOp> copy = kernel.clone();
   if (failed(decomposeComposites(*copy))) return failure();
   return copy;
 }
 
-// Of a kernel as flatForm makes it. 0: any other kernel.
+// The chunk of a kernel made by flatForm; 0 for any other kernel.
 int64_t flatChunkOf(func::FuncOp kernel) {
   auto chunk = kernel->getAttrOfType<IntegerAttr>(kFlatChunkAttr);
   return chunk ? chunk.getInt() : 0;
@@ -82,8 +83,7 @@ int64_t bytesOf(RankedTensorType type) {
   return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
 }
 
-// One of the functions of a kernel, and what fills it: `emit` returns the
-// range.
+// One of the functions of a kernel. `emit` fills it and returns the range.
 struct Part {
   std::string symbol;
   int64_t team = 1;
@@ -92,8 +92,8 @@ struct Part {
   std::function<FailureOr<int64_t>(Emitter&, func::FuncOp)> emit;
 };
 
-// The function on flat memrefs: arguments, results, memory (if there is any),
-// begin, end, scratch. Those of a flat kernel may have no more elements than a
+// Makes the function on flat memrefs: arguments, results, memory (if there is
+// any), begin, end, scratch. Buffers of a flat kernel may be as small as one
 // chunk.
 func::FuncOp makeBody(func::FuncOp kernel, const Part& part, ModuleOp target) {
   const int64_t flat_chunk = flatChunkOf(kernel);
@@ -126,9 +126,9 @@ func::FuncOp makeBody(func::FuncOp kernel, const Part& part, ModuleOp target) {
   return body;
 }
 
-// A result that is tensors side by side, seen as parts that each have loops of
-// their own; none where rows are so short that deciding for each element is
-// better.
+// Splits a result that consists of tensors side by side into parts with loops
+// of their own. Empty if rows are so short that a decision per element is
+// faster.
 SmallVector<Output> partsOf(const Output& whole, int64_t native_lanes) {
   Value value = whole.value;
   while (auto reshape = value.getDefiningOp<nn::ReshapeOp>())
@@ -153,7 +153,7 @@ SmallVector<Output> partsOf(const Output& whole, int64_t native_lanes) {
   return mean < 4 * native_lanes ? SmallVector<Output>() : parts;
 }
 
-// Result values by shape, in order of first appearance.
+// Groups result values by shape, in order of first appearance.
 std::vector<SmallVector<Output>> groupOutputs(func::FuncOp kernel,
                                               func::FuncOp body) {
   std::vector<SmallVector<Output>> groups;
@@ -213,8 +213,8 @@ FailureOr<int64_t> emitGroups(Emitter& emitter, func::FuncOp body,
   return range;
 }
 
-// Threads that compute an item of the range. Loops over elements are for teams,
-// and so are products on tensor cores; the rest is written for one thread.
+// Threads that compute an item of the range. Loops over elements and products
+// on tensor cores are for teams; all other kernels are written for one thread.
 int64_t teamOf(func::FuncOp kernel, const CodegenOptions& options) {
   if (nn::AttentionOp op = findAttention(kernel))
     return options.tensor_cores && fitsMma(kernel, op) ? kBlock : 1;
@@ -222,8 +222,8 @@ int64_t teamOf(func::FuncOp kernel, const CodegenOptions& options) {
 }
 
 // Elements that a thread loads at a time. A thread of a warp takes 16 bytes:
-// eight elements where almost all that the kernel reads and writes is 16-bit,
-// in rows that fill the warp, and four elsewhere.
+// eight elements if almost all that the kernel reads and writes is 16-bit, in
+// rows that fill the warp; else four.
 int64_t lanesOf(func::FuncOp kernel, const CodegenOptions& options,
                 int64_t team) {
   const int64_t lanes = options.vector_bytes / 4;
@@ -247,12 +247,13 @@ SmallVector<Output> outputsOf(func::FuncOp kernel, func::FuncOp body) {
   return outputs;
 }
 
-// Emits whatever kind of kernel it is, if it is one part. Returns the range.
+// Emits a kernel of one part, of any kind. Returns the range.
 FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
                               func::FuncOp body,
                               const CodegenOptions& options) {
   std::vector<SmallVector<Output>> groups = groupOutputs(kernel, body);
-  // What several results share is computed once.
+  // Only a single result is split: several results may share values, which are
+  // then computed once.
   if (kernel.getNumResults() == 1 && !groups.empty()) {
     const SmallVector<Output> parts =
         partsOf(groups[0][0], emitter.nativeLanes());
@@ -282,7 +283,7 @@ FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
   return emitGroups(emitter, body, groups, flatChunkOf(kernel));
 }
 
-// Bytes of arguments and results that neither are among `values` nor lead to
+// Bytes of arguments and results that are neither among `values` nor inputs of
 // them.
 int64_t untouchedBytes(func::FuncOp kernel, SmallVector<Value> values) {
   llvm::SmallPtrSet<Value, 16> touched;
@@ -304,8 +305,8 @@ int64_t untouchedBytes(func::FuncOp kernel, SmallVector<Value> values) {
   return bytes;
 }
 
-// Those of attention's gradient on tensor cores; the last one has the kernel's
-// name.
+// The parts of attention's gradient on tensor cores. The last one has the
+// kernel's name.
 SmallVector<Part> partsOfGrad(func::FuncOp kernel, nn::AttentionGradOp op) {
   SmallVector<Output> wanted;
   for (Value result : kernel.getBody().front().getTerminator()->getOperands())
@@ -365,7 +366,7 @@ FailureOr<KernelCode> generatePart(func::FuncOp kernel, const Part& part,
   code.range = *range;
   code.scratch_bytes = emitter.scratchBytes();
   code.maps = emitter.maps();
-  // The scratch argument gets its true size.
+  // Gives the scratch argument its final size.
   unsigned last = body.getNumArguments() - 1;
   auto type = MemRefType::get({std::max<int64_t>(code.scratch_bytes, 1)},
                               IntegerType::get(kernel.getContext(), 8));
@@ -384,7 +385,7 @@ FailureOr<KernelCode> generatePart(func::FuncOp kernel, const Part& part,
 FailureOr<SmallVector<PartWork>> partWorkOf(func::FuncOp kernel,
                                             const CodegenOptions& options) {
   SmallVector<PartWork> works;
-  // No other kernel is several functions.
+  // All other kernels are a single function.
   if (!findAttentionGrad(kernel)) return works;
   FailureOr<OwningOpRef<func::FuncOp>> copy = decomposed(kernel);
   if (failed(copy)) return failure();

@@ -1,15 +1,17 @@
-// From one kernel function to code for the CPU.
+// Generates code for one kernel function.
 //
 // A kernel function is a private func.func on tensors. Its code has the C
 // interface
 //   void NAME(void *const *buffers, int64_t begin, int64_t end, void *scratch)
-// where `buffers` are the arguments, the results and then the kernel's tensor
-// maps (KernelCode::maps), dense, row-major, aligned to 64 bytes and not
-// overlapping (i1: a byte per element); [begin, end) is a part of [0, range),
-// so that parts may run on several threads; and `scratch` is a thread's own
-// memory of `scratch_bytes`, aligned to 64 bytes, to 1024 where it is a team's.
-// On GPUs some kernels are several such functions, which run one after the
-// other (KernelCode::before) with nothing in between.
+// `buffers` holds the arguments, the results and then the kernel's tensor maps
+// (KernelCode::maps). Arguments and results are dense, row-major, aligned to 64
+// bytes and do not overlap; i1 takes a byte per element. [begin, end) is a part
+// of [0, range), so that several threads can run parts of the range. `scratch`
+// is the thread's own memory of `scratch_bytes`, aligned to 64 bytes; a team's
+// scratch is aligned to 1024.
+//
+// On GPUs some kernels consist of several such functions, which run one after
+// the other (KernelCode::before) with no other work in between.
 #ifndef PARTITA_COMPILER_KERNELS_CODEGEN_H_
 #define PARTITA_COMPILER_KERNELS_CODEGEN_H_
 
@@ -25,67 +27,70 @@
 
 namespace partita::kernels {
 
-// Threads of a GPU's warp, which is a team; of a block, four teams or one.
+// Threads of a GPU's warp, which is a team, and of a block, which is four teams
+// or one.
 inline constexpr int64_t kWarp = 32;
 inline constexpr int64_t kBlock = 128;
 
-// What one of a kernel's functions does of what the kernel's body says.
+// The share of a kernel's work that one of its functions does.
 struct PartWork {
-  // Products of each pair of a query and a key, in the head's size of keys and
-  // of values.
+  // Matrix products per pair of a query and a key: over the head size of keys,
+  // and over the head size of values.
   int64_t of_keys = 0, of_values = 0;
-  int64_t untouched_bytes = 0;  // of arguments and results
+  // Bytes of arguments and results that the function does not access.
+  int64_t untouched_bytes = 0;
 };
 
 struct KernelCode {
   std::string symbol;
-  int64_t range = 0;  // 0 if there is nothing to compute
-  int64_t grain = 1;  // the smallest part of the range worth a thread (about 20
-                      // microseconds of work)
-  double cycles = 0;  // of one core, for one of the range, roughly
+  int64_t range = 0;  // items; 0 if there is nothing to compute
+  int64_t grain = 1;  // smallest part of the range worth a thread: about 20
+                      // microseconds of work
+  double cycles = 0;  // estimate for one item on one core
   int64_t scratch_bytes = 0;  // per thread, or per team
   int64_t team = 1;           // threads that compute an item together
-  // Kernels that run first, in this order, each when the one before has ended,
-  // on the same buffers; and bytes of memory that these and this one have, as
-  // one more buffer behind the results. Such kernels have no maps.
+  // Functions that run before this one on the same buffers, in this order; each
+  // starts when the one before has ended. They have no maps. All of them share
+  // one more buffer of `memory_bytes` behind the results.
   std::vector<KernelCode> before;
   int64_t memory_bytes = 0;
   std::vector<TensorMap> maps;
-  std::optional<PartWork> work;  // absent: what its body says
+  std::optional<PartWork> work;  // absent: all of the body's work
 };
 
-// What code is generated for.
+// The properties of a target that code generation depends on.
 struct CodegenOptions {
-  int64_t vector_bytes = 64;  // of a vector register
-  // More than 1: each item of the range is computed by so many threads
-  // together, where the kind of kernel allows it (emit_team.h).
+  int64_t vector_bytes = 64;  // size of a vector register
+  // Threads that compute an item of the range together, for the kinds of
+  // kernels that allow it (emit_team.h). 1: no teams.
   int64_t team = 1;
-  // With teams of kWarp: products of 16-bit matrices by warps, and teams of
-  // kBlock for what is made of them (emit_fragments.h).
+  // With teams of kWarp: warps multiply matrices of bf16, f16 and f32 on tensor
+  // cores, and kernels built from such products get teams of kBlock
+  // (emit_fragments.h).
   bool tensor_cores = false;
-  // With tensor_cores: products by warpgroups, too (emit_warpgroup.h).
+  // With tensor_cores: warpgroups multiply, too (emit_warpgroup.h).
   bool warpgroups = false;
-  // With warpgroups: shared memory that a block may have, in bytes. Kernels
-  // that would need more are made for warps.
+  // With warpgroups: upper bound of a block's shared memory, in bytes. Kernels
+  // that need more are generated for warps.
   int64_t shared_bytes = 0;
 };
-// Those of the machine that runs the compiler.
+// Options for the machine that runs the compiler.
 CodegenOptions hostCodegenOptions();
 
 // Appends to `target` a function on memrefs that computes `kernel`, under its
-// name. `kernel` stays as it is. Emits a diagnostic where it fails.
+// name. Does not change `kernel`. Emits a diagnostic on failure.
 mlir::FailureOr<KernelCode> generateKernel(
     mlir::func::FuncOp kernel, mlir::ModuleOp target,
     const CodegenOptions& options = hostCodegenOptions());
 
-// What each of the functions that generateKernel makes does, in their order;
-// none where there is one, which does what the kernel's body says. `kernel`
-// stays as it is. Emits a diagnostic where it fails, as generateKernel does.
+// Returns the work of each function that generateKernel makes, in their order;
+// empty if a single function does all of the body's work. Does not change
+// `kernel`. Emits a diagnostic on failure, as generateKernel does.
 mlir::FailureOr<llvm::SmallVector<PartWork>> partWorkOf(
     mlir::func::FuncOp kernel, const CodegenOptions& options);
 
-// Registers the dialects that generated code consists of. A pass that generates
-// kernels depends on them.
+// Registers the dialects of generated code. Passes that generate kernels depend
+// on them.
 void registerCodegenDialects(mlir::DialectRegistry& registry);
 
 }  // namespace partita::kernels

@@ -1,5 +1,6 @@
-// The gradient of attention against the interpreter: tiles that sizes fill and
-// do not, each mask, each type, and what has no tiles.
+// Compares the gradient of attention with the interpreter: sizes that fill
+// tiles and sizes that do not, each mask, each type, and gradients without
+// tiles.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,10 +18,10 @@ struct Case {
   // Batch, query heads, key-value heads, queries, keys, head sizes of q and v.
   int64_t b, n, g, l, s, h, hv;
   std::string attributes;
-  std::string bias;  // its shape; empty: none
+  std::string bias;  // shape of the bias; empty: no bias
   std::string element = "f32";
   double tolerance = 3e-5;
-  std::string results = "012";  // those that are wanted
+  std::string results = "012";  // results that are computed
 };
 
 void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
@@ -85,7 +86,7 @@ const Case kCases[] = {
     {"bf16_bias", 2, 2, 2, 20, 20, 32, 32, "", "1x2x20x20", "bf16", 2e-2,
      "0123"},
     {"f64", 1, 2, 2, 20, 21, 12, 12, "causal_offset = 1", "", "f64", 1e-12},
-    // Decomposed.
+    // Gradients that are decomposed.
     {"softcap", 1, 2, 2, 9, 12, 8, 8, "softcap = 2.0", ""},
     {"bias_of_all_heads", 2, 2, 2, 9, 12, 8, 8, "", "1x1x9x12", "f32", 3e-5,
      "0123"},
@@ -95,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(Codegen, AttentionGrad, testing::ValuesIn(kCases),
                            return info.param.name;
                          });
 
-// As GPUs run it, in several parts, by emulated warps.
+// Emulated warps compute the gradient in several parts, like a GPU.
 class MmaAttentionGrad : public testing::TestWithParam<Case> {};
 
 TEST_P(MmaAttentionGrad, EqualsTheInterpreter) {
@@ -146,10 +147,10 @@ INSTANTIATE_TEST_SUITE_P(Codegen, MmaAttentionGrad,
                            return info.param.name;
                          });
 
-// What the parts of a gradient compute and leave alone, of which a launch says
-// the sum.
+// The work of each part of a gradient, and the bytes that it does not access. A
+// launch has the sums.
 TEST(MmaAttentionGradWork, EachPartSaysItsOwn) {
-  // Bytes of q, k and v, of which the gradients have as many; of the bias.
+  // Bytes of q, k, v, the result and the bias. Their gradients have as many.
   const int64_t q = 2 * 2 * 2 * 48 * 32, k = 2 * 2 * 2 * 40 * 32,
                 v = 2 * 2 * 2 * 40 * 16, y = 2 * 2 * 2 * 48 * 16,
                 bias = 2 * 2 * 48 * 40;
@@ -175,8 +176,8 @@ TEST(MmaAttentionGradWork, EachPartSaysItsOwn) {
               ElementsAre(ElementsAre(1, 0, v + k), ElementsAre(2, 1, y)));
 }
 
-// Composites in the kernel are decomposed before its parts are told: stored
-// statistics make a normalisation elementwise, which goes with tensor cores.
+// Composites are decomposed before the parts are determined. With stored
+// statistics a normalisation becomes elementwise, which tensor cores allow.
 TEST(MmaAttentionGradWork, IsThatOfWhatIsGenerated) {
   const std::string text = R"(
     func.func @k(%x: tensor<1x2x48x32xbf16>, %s: tensor<2xbf16>,
@@ -210,22 +211,22 @@ TEST(MmaAttentionGradWork, IsThatOfWhatIsGenerated) {
   }
 }
 
-// The bias's gradient is without loops over tiles; ptxas stores and loads two
-// registers at most where it can have more warps at a time for it.
+// The bias's gradient has no loops over tiles. There ptxas spills up to two
+// registers to fit more warps at a time.
 constexpr int kMostSpilled = 16;
 
 struct GradSize {
   std::string element;
   int64_t head;
   // Registers per thread and kernel: the count of ptxas 13.0 plus a margin of
-  // at most 8. With 168 three blocks fit on a multiprocessor, with 128 four.
+  // at most 8. With 168, three blocks fit on a multiprocessor; with 128, four.
   std::map<std::string, int> most_registers;
 };
 void PrintTo(const GradSize& size, std::ostream* out) {
   *out << size.element << "_" << size.head;
 }
-// No result depends on an order that hardware chooses, parts follow each other,
-// and registers and shared memory suffice.
+// No result may depend on an order that hardware chooses, parts must follow
+// each other, and registers and shared memory must suffice.
 class MmaAttentionGradCode : public testing::TestWithParam<GradSize> {};
 
 TEST_P(MmaAttentionGradCode, FitsIntoRegistersAndSharedMemory) {

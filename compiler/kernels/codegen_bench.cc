@@ -111,7 +111,7 @@ Bench attention(int64_t b, int64_t n, int64_t l, int64_t h, bool causal) {
           4.0 * b * n * l * l * h * (causal ? 0.5 : 1), "GFLOP/s"};
 }
 
-// What trains counts five products, the forward pass two.
+// The gradient takes five products, the forward pass two.
 Bench attentionGrad(int64_t b, int64_t n, int64_t l, int64_t h, bool causal) {
   Bench bench = attention(b, n, l, h, causal);
   const std::string type = "tensor<" + std::to_string(b) + "x" +
@@ -139,7 +139,8 @@ Bench matrixVector(int64_t k, int64_t n, bool transposed) {
           4.0 * k * n, "GB/s"};
 }
 
-// The gradient of an embedding, of ten different rows; bytes that must move.
+// The gradient of an embedding with ten different rows. Counts the bytes that
+// must move.
 Bench scatter(int64_t rows, int64_t columns, int64_t updates) {
   const char* text =
       R"(func.func @k(%i: tensor<Nx1xi32>, %u: tensor<NxCxf32>) -> tensor<RxCxf32> {

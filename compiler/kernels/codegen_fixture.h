@@ -16,8 +16,8 @@
 
 namespace partita::kernels {
 
-// Bytes of a tensor or of scratch, aligned to 1024, with a guard behind them
-// that tells whether something wrote there.
+// Bytes of a tensor or of scratch, aligned to 1024. A guard behind them detects
+// writes past the end.
 class AlignedBytes {
  public:
   explicit AlignedBytes(size_t size);
@@ -36,10 +36,10 @@ class AlignedBytes {
 // The function @k of a module, compiled and loaded.
 class CompiledKernel {
  public:
-  // Null, with diagnostics on stderr, where something fails. With `flat` the
-  // code is that of the group of the module's functions (flat_kernels.h) which
-  // it must be in. `change` may change what has been generated. `object` may
-  // name less than this machine's processor.
+  // Returns null, with diagnostics on stderr, on failure. With `flat`, the code
+  // is that of the flat group (flat_kernels.h) which must contain @k. `change`
+  // may modify the generated module. `object` may name an older processor than
+  // this machine's.
   static std::unique_ptr<CompiledKernel> fromText(
       const std::string& text,
       const CodegenOptions& options = hostCodegenOptions(), bool flat = false,
@@ -51,23 +51,23 @@ class CompiledKernel {
   double compileSeconds() const { return compile_seconds_; }
   mlir::func::FuncOp function() { return function_; }
 
-  // Floats of a normal distribution (times `scale`), integers from 0 to 9,
-  // truth values.
+  // Floats are normally distributed, times `scale`; integers are from 0 to 9;
+  // booleans are random.
   std::vector<nn::Tensor> randomArguments(std::mt19937& generator,
                                           double scale = 1);
-  // A buffer for each argument, filled, and one for each result.
+  // One filled buffer per argument, then one buffer per result.
   std::vector<AlignedBytes> makeBuffers(
       const std::vector<nn::Tensor>& arguments);
-  // A team's threads run in turns, item by item. Where the kernel has several
-  // parts, all of each runs.
+  // Runs a team's threads in turns, item by item. If the kernel has several
+  // parts, runs the whole range of each.
   void run(std::vector<AlignedBytes>& buffers, int64_t begin, int64_t end);
-  // Results, after running the range in parts that end at these fractions of
-  // it.
+  // Returns the results after running the range in parts that end at these
+  // fractions of it.
   std::vector<nn::Tensor> results(const std::vector<nn::Tensor>& arguments,
                                   const std::vector<double>& parts);
 
-  // What differs from the interpreter on random arguments, run in one part and
-  // in three; empty if nothing does.
+  // Describes the difference from the interpreter on random arguments, run in
+  // one part and in three; empty if there is none.
   std::string difference(double absolute, double relative, double scale = 1);
 
  private:
@@ -89,11 +89,11 @@ class CompiledKernel {
   Entry entry_ = nullptr;
 };
 
-// The PTX of function @k for a GPU, and how it is launched; empty, with
-// diagnostics on stderr, where something fails.
+// Returns the PTX of function @k for a GPU and how it is launched. Empty, with
+// diagnostics on stderr, on failure.
 std::string ptxOf(const std::string& text, const std::string& chip,
                   PtxKernel& launch);
-// The same of a kernel that may have several parts.
+// The same for a kernel that may have several parts.
 std::string ptxOf(const std::string& text, const std::string& chip,
                   llvm::SmallVectorImpl<PtxKernel>& launches);
 

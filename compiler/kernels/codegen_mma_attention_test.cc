@@ -1,5 +1,5 @@
-// Attention on tensor cores, run by emulated warps, against the interpreter;
-// and what ptxas makes of it: no spills, and so many registers.
+// Compares attention on tensor cores, run by emulated warps, with the
+// interpreter. Checks the registers and spills that ptxas reports.
 #include <gtest/gtest.h>
 
 #include "compiler/kernels/attention_cases.h"
@@ -45,8 +45,8 @@ const Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(Codegen, MmaAttention, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
-// Heads in the middle of a packed matrix, copied without passing registers;
-// scaled queries, which have to; what follows from the result.
+// Heads in the middle of a packed matrix are copied without passing registers.
+// Scaled queries pass registers. Operations on the result follow.
 TEST(MmaAttentionTest, ReadsMatricesAndFollowsUp) {
   const std::string text = R"(
 func.func @k(%x: tensor<2x45x192xbf16>, %s: tensor<bf16>, %r: tensor<2x45x64xbf16>) -> tensor<2x45x64xbf16> {
@@ -77,7 +77,8 @@ func.func @k(%x: tensor<2x45x192xbf16>, %s: tensor<bf16>, %r: tensor<2x45x64xbf1
   EXPECT_NE(ptx.find("st.shared.v4"), std::string::npos);
 }
 
-// Other sizes, other types and what is reduced beside it have no fragments.
+// One thread computes an item for other sizes and types, and if the kernel has
+// another reduction.
 TEST(MmaAttentionTest, OthersHaveOneThread) {
   for (const Case& test : {Case{"", 1, 1, 1, 20, 20, 24, 16, "", ""},
                            Case{"", 1, 1, 1, 20, 20, 16, 144, "", ""},
@@ -111,7 +112,7 @@ TEST_P(MmaAttentionCode, FitsIntoRegistersAndSharedMemory) {
   test.attributes = "causal_offset = 0";
   test.element = size.element;
   std::vector<std::string> chips = {"sm_80", "sm_90"};
-  // Where no warpgroups multiply.
+  // sm_90a too, if warpgroups do not take this size.
   if (size.element == "f32" || size.head < 64) chips.push_back("sm_90a");
   for (const std::string& chip : chips) {
     const std::string ptx = ptxOf(textOf(test), chip, launch);
@@ -132,8 +133,8 @@ TEST_P(MmaAttentionCode, FitsIntoRegistersAndSharedMemory) {
   }
   if (!hasPtxas()) GTEST_SKIP() << kWithoutPtxas;
 }
-// Of f32, large queries and what is left of them behind 11 bits are more than
-// the registers there are.
+// For f32, large queries need more registers than there are: each element is
+// held as 11 bits and the remainder.
 const Size kSizes[] = {
     {"bf16", 32, 128, 200}, {"bf16", 64, 128, 255},
     {"f16", 64, 128, 255},  {"bf16", 128, 64, 168},

@@ -1,4 +1,4 @@
-// Every operation of arith and math on every type it takes, against the
+// Compares every operation of arith and math, on every type it takes, with the
 // interpreter.
 #include <gtest/gtest.h>
 
@@ -100,7 +100,7 @@ std::vector<Case> allCases() {
   return cases;
 }
 
-// Exactly, also on processors that have no instruction for it.
+// Results are exact, also on processors without an instruction for it.
 TEST(Rounding, ToBf16EqualsTheInterpreter) {
   const std::string text = R"(func.func @k(%a: tensor<3x77xf32>,
       %b: tensor<3x77xf64>, %c: tensor<3x77xbf16>, %i: tensor<3x77xi32>)

@@ -1,5 +1,5 @@
-// Kernels of random chains of operations against the interpreter: what no table
-// of cases thinks of.
+// Compares kernels of random chains of operations with the interpreter, to find
+// cases that no table lists.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -20,7 +20,7 @@ class KernelWriter {
   std::string write(int operations) {
     newArgument(randomShape());
     for (int i = 0; i < operations; ++i) addOperation();
-    // The last value, and sometimes one on the way.
+    // Returns the last value, and sometimes an earlier one.
     std::vector<Value> results = {values_.back()};
     if (pick(3) == 0) results.push_back(values_[pick(values_.size())]);
     std::string names, types;
@@ -86,7 +86,7 @@ class KernelWriter {
     values_.push_back(value);
   }
 
-  // A value that the next operation starts from: mostly the last.
+  // The operand of the next operation: mostly the last value.
   Value current() {
     return pick(5) == 0 ? values_[pick(values_.size())] : values_.back();
   }

@@ -1,5 +1,5 @@
-// Scatters as CPUs and GPUs divide them, against the interpreter: bit for bit,
-// since each element's updates keep their order.
+// Compares scatters, divided as on CPUs and on GPUs, with the interpreter. They
+// are equal bit for bit, since each element's updates keep their order.
 #include <gtest/gtest.h>
 
 #include "compiler/kernels/codegen_fixture.h"
@@ -15,7 +15,7 @@ struct Case {
   std::string t, i, u;
   std::string attributes;
   int64_t most;  // indices are from -2 to this
-  // What a team's range is.
+  // The expected range for teams.
   int64_t range;
 };
 
@@ -31,7 +31,7 @@ std::string textOf(const Case& test) {
 
 class Scatter : public testing::TestWithParam<Case> {
  protected:
-  // What is not, bit for bit, as the interpreter has it.
+  // Describes the difference from the interpreter, bit for bit.
   static std::string difference(CompiledKernel& kernel) {
     std::mt19937 generator(5);
     std::vector<nn::Tensor> arguments = kernel.randomArguments(generator);

@@ -1,5 +1,5 @@
-// Kernels of every kind against the interpreter, with odd sizes, run whole and
-// in parts.
+// Compares kernels of every kind with the interpreter, at odd sizes, run whole
+// and in parts.
 #include <gtest/gtest.h>
 
 #include "compiler/kernels/codegen_fixture.h"
@@ -29,7 +29,7 @@ TEST_P(Codegen, EqualsTheInterpreter) {
             "");
 }
 
-// As a GPU runs it: a warp for each item of the range.
+// A warp computes each item of the range, like on a GPU.
 TEST_P(Codegen, EqualsTheInterpreterInTeams) {
   CodegenOptions options;
   options.vector_bytes = 16;
@@ -215,7 +215,7 @@ const Case kReductions[] = {
   {"any_all", R"(func.func @k(%a: tensor<6x5xi1>) -> (tensor<6xi1>, tensor<5xi1>) {
      %r = nn.reduce max %a dims = [1] : tensor<6x5xi1> -> tensor<6xi1>
      %s = nn.reduce min %a dims = [0] : tensor<6x5xi1> -> tensor<5xi1> return %r, %s : tensor<6xi1>, tensor<5xi1> })"},
-  // 16 bytes of each are eight elements where rows fill a warp of such.
+  // 16 bytes of each operand are eight elements if rows fill a warp with them.
   {"wide_map_bf16", R"(func.func @k(%a: tensor<4x512xbf16>, %b: tensor<512xbf16>) -> tensor<4x512xbf16> {
      %c = nn.broadcast %b dims = [1] : tensor<512xbf16> -> tensor<4x512xbf16>
      %r = arith.mulf %a, %c : tensor<4x512xbf16> return %r : tensor<4x512xbf16> })", 1e-2},

@@ -1,6 +1,6 @@
-// Attention multiplied by warpgroups, run by emulated ones, against the
-// interpreter; what its emulation finds; and what ptxas makes of it: no spills,
-// and so many registers.
+// Compares attention by warpgroups, which are emulated, with the interpreter.
+// Checks that the emulation finds errors, that ptxas spills nothing, and how
+// many registers it uses.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -16,8 +16,8 @@
 namespace partita::kernels {
 namespace {
 
-// Queries of one band and of two; keys in one tile, in
-// whole tiles, and in more than two, so that each buffer is filled again.
+// Queries of one band and of two; keys in one tile, in whole tiles, and in more
+// than two, so that each buffer is filled again.
 class WarpgroupAttention : public testing::TestWithParam<Case> {};
 
 TEST_P(WarpgroupAttention, EqualsTheInterpreter) {
@@ -58,10 +58,10 @@ INSTANTIATE_TEST_SUITE_P(Codegen, WarpgroupAttention,
                          testing::ValuesIn(kGroupCases),
                          [](const auto& info) { return info.param.name; });
 
-// Where keys and values lie decides how they come.
+// The layout of keys and values in memory decides how they are copied.
 struct Place {
   std::string name;
-  std::string keys;   // text that makes %k of %x and %s
+  std::string keys;   // text that makes %k from %x and %s
   std::string types;  // of %x
   bool boxes, copies;
   std::string shape;
@@ -126,7 +126,7 @@ const Place kPlaces[] = {
      true,
      "2x1x75",
      {1, 128, {2, 1, 75, 64}, {150 * 128, 128, 256}, {}}},
-    // Rows in groups, with others between them.
+    // Rows in groups, with other rows between them.
     {"groups_of_rows",
      R"(  %a = nn.slice %x starts = [0, 0, 0, 0, 0] strides = [1, 1, 1, 1, 1] : tensor<2x3x4x24x64xbf16> -> tensor<2x3x4x20x64xbf16>
   %k = nn.reshape %a : tensor<2x3x4x20x64xbf16> -> tensor<2x3x80x64xbf16>
@@ -153,21 +153,21 @@ INSTANTIATE_TEST_SUITE_P(Codegen, WarpgroupAttentionPlaces,
                          testing::ValuesIn(kPlaces),
                          [](const auto& info) { return info.param.name; });
 
-// The same code with something wrong in how it waits, which its emulation
-// finds.
+// The same code with an error in its waits or fences, which the emulation must
+// find.
 constexpr int kAlone = 1 << 20;
 struct Damage {
   std::string name;
   std::string function;  // calls of which are changed
-  int which = -1;        // the first (0) or the second (1) of each two; all
-  // By how much the constant or the parity that they are given is changed; 0:
-  // there is no call; kAlone: one thread alone calls.
+  int which = -1;  // 0: the first of each two calls; 1: the second; -1: all
+  // Change of the constant or parity in the call. 0: the call is removed.
+  // kAlone: only one thread calls.
   int change = 0;
-  std::string message;  // what it dies of; empty: it may differ
+  std::string message;  // when it dies; empty: results may differ
 };
 void PrintTo(const Damage& damage, std::ostream* out) { *out << damage.name; }
 
-// By thread 0.
+// Restricts the call to thread 0.
 void callByOne(mlir::OpBuilder& builder, mlir::func::CallOp call) {
   const mlir::Location loc = call.getLoc();
   mlir::Value thread = mlir::func::CallOp::create(builder, loc, kBlockThread,
@@ -217,7 +217,7 @@ void apply(const Damage& damage, mlir::ModuleOp module) {
 class WarpgroupAttentionDamage : public testing::TestWithParam<Damage> {};
 
 TEST_P(WarpgroupAttentionDamage, IsFound) {
-  // Two items, of more tiles than the ring has stages.
+  // Two items, with more tiles than the ring has stages.
   const Case test = {"", 1, 2, 1, 70, 330, 64, 64, "", ""};
   std::unique_ptr<CompiledKernel> kernel = CompiledKernel::fromText(
       textOf(test), emulated("sm_90a"), /*flat=*/false,
@@ -232,29 +232,28 @@ TEST_P(WarpgroupAttentionDamage, IsFound) {
       run(), [](int status) { return status != 0; }, GetParam().message);
 }
 
-// Of two waits the first one is for readers, the second one for tiles.
+// The first of two waits is for readers, the second for tiles.
 const Damage kDamages[] = {
     {"no_wait_for_tiles", kBarrierWait, 1, 0,
-     "arrives at a barrier at which all have"},
+     "arrives at a barrier at which all have arrived"},
     {"tiles_of_another_phase", kBarrierWait, 1, 1, ""},
     {"no_wait_for_readers", kBarrierWait, 0, 0,
-     "a box for a place that warp [0-3] may still read"},
-    {"readers_of_another_phase", kBarrierWait, 0, 1,
-     "waits for what never comes"},
-    {"no_release", kBarrierArrive, -1, 0, "waits for what never comes"},
+     "a box over memory that warp [0-3] may still read"},
+    {"readers_of_another_phase", kBarrierWait, 0, 1, "waits forever"},
+    {"no_release", kBarrierArrive, -1, 0, "waits forever"},
     {"no_bytes_expected", kBarrierExpect, -1, 0,
      "more bytes have come than were expected"},
-    {"too_many_bytes", kBarrierExpect, -1, 128, "waits for what never comes"},
+    {"too_many_bytes", kBarrierExpect, -1, 128, "waits forever"},
     {"too_few_bytes", kBarrierExpect, -1, -128,
      "more bytes have come than were expected"},
-    {"one_more_reader", kBarrierMake, -1, 1, "waits for what never comes"},
+    {"one_more_reader", kBarrierMake, -1, 1, "waits forever"},
     {"no_fence", kFenceTiles, -1, 0,
      "a box for a barrier that was made without a fence"},
-    // Of two fences the first one is of the ring, the second one of queries.
+    // The first of two fences is the ring's, the second one is for queries.
     {"one_thread_fences", kFenceTiles, 0, kAlone,
-     "a box where thread 1 may have written, which has not fenced"},
+     "a box over memory that thread 1 may have written without a fence"},
     {"one_thread_fences_queries", kFenceTiles, 1, kAlone,
-     "products of what was copied without a fence"},
+     "products of tiles that were copied without a fence"},
     {"barriers_left", kBarrierEnd, -1, 0,
      "a barrier is made where there is one"},
 };
@@ -262,7 +261,7 @@ INSTANTIATE_TEST_SUITE_P(Codegen, WarpgroupAttentionDamage,
                          testing::ValuesIn(kDamages),
                          [](const auto& info) { return info.param.name; });
 
-// What warpgroups do not multiply.
+// Warps multiply the cases that warpgroups do not.
 TEST(WarpgroupAttentionTest, OthersHaveWarps) {
   for (const Case& test : {Case{"", 1, 1, 1, 20, 20, 32, 64, "", ""},
                            Case{"", 1, 1, 1, 20, 20, 64, 80, "", ""},
@@ -282,15 +281,15 @@ struct GroupSize {
   // Registers per thread: the count of ptxas 13.0 plus a margin of at most 8.
   // 255 is the hardware's limit; there the check is that nothing is spilled.
   int most_registers;
-  int64_t shared_bytes;  // that a launch asks for
+  int64_t shared_bytes;  // that a launch requests
 };
 void PrintTo(const GroupSize& size, std::ostream* out) {
   *out << size.element << "_" << size.head << " " << size.attributes;
 }
 class WarpgroupAttentionCode : public testing::TestWithParam<GroupSize> {};
 
-// Two blocks at a time on a multiprocessor, which has 64 K registers and 227
-// KiB of shared memory for them.
+// Two blocks must fit on a multiprocessor, which has 64 K registers and 227 KiB
+// of shared memory for them.
 TEST_P(WarpgroupAttentionCode, FitsIntoRegistersAndSharedMemory) {
   const GroupSize& size = GetParam();
   PtxKernel launch;
@@ -308,7 +307,7 @@ TEST_P(WarpgroupAttentionCode, FitsIntoRegistersAndSharedMemory) {
   EXPECT_NE(ptx.find("mbarrier.try_wait.parity.shared"), std::string::npos);
   EXPECT_NE(ptx.find(".param .align 64 .b8 k_param_5[128]"), std::string::npos);
   EXPECT_EQ(ptx.find(" mma.sync"), std::string::npos);
-  // Copies of boxes take the maps where they are, not a copy on the stack.
+  // Copies of boxes read the maps in the parameters, not a copy on the stack.
   EXPECT_EQ(ptx.find("__local_depot"), std::string::npos);
   EXPECT_EQ(launch.blocks, 8 * 12 * (1024 / 128));
   EXPECT_EQ(launch.scratch_bytes, 0);
@@ -316,7 +315,7 @@ TEST_P(WarpgroupAttentionCode, FitsIntoRegistersAndSharedMemory) {
   if (!hasPtxas()) GTEST_SKIP() << kWithoutPtxas;
   const Assembled assembled = assemble(ptx, "sm_90a");
   ASSERT_TRUE(assembled.ok) << assembled.report;
-  // Else ptxas says that it makes products wait for each other.
+  // Otherwise ptxas reports that it makes products wait for each other.
   EXPECT_EQ(assembled.report.find("serialized"), std::string::npos)
       << assembled.report;
   const Assembled::Kernel& kernel = assembled.kernels.at("k");
@@ -338,7 +337,7 @@ INSTANTIATE_TEST_SUITE_P(Codegen, WarpgroupAttentionCode,
                                                                  : "Causal");
                          });
 
-// Tiles for warps take less.
+// Tiles for warps need less shared memory, so they are used if it is short.
 TEST(WarpgroupAttention, BlocksAskForNoMoreThanTheyCanHave) {
   Case test = {"", 1, 1, 1, 64, 64, 128, 128};
   test.element = "bf16";

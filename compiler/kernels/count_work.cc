@@ -1,4 +1,4 @@
-// What kernels' bodies say, onto their launches; see passes.td.
+// Writes the work of kernels' bodies onto their launches; see passes.td.
 #include "compiler/kernels/kernel_work.h"
 #include "compiler/kernels/passes.h"
 #include "dialects/exec/dialect.h"

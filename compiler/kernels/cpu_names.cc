@@ -1,4 +1,4 @@
-// Asks LLVM's tables of processors.
+// Checks names against LLVM's tables of processors.
 #include "compiler/kernels/cpu_names.h"
 
 #include <memory>
@@ -31,8 +31,8 @@ std::unique_ptr<llvm::MCSubtargetInfo> subtarget(llvm::StringRef cpu) {
       target->createMCSubtargetInfo(triple, cpu, ""));
 }
 
-// Names of processors that run code of this machine's architecture: LLVM's
-// tables for x86 hold those of 32 bits too.
+// Names of processors that run code of this machine's architecture. LLVM's
+// tables for x86 include 32-bit processors.
 std::vector<std::string> knownCpus() {
   std::vector<std::string> names;
   if (hostTriple().getArch() == llvm::Triple::x86_64) {
@@ -55,7 +55,7 @@ std::string checkCpu(const std::string& cpu) {
   if (llvm::is_contained(names, cpu)) return "";
   std::vector<std::pair<unsigned, std::string>> ranked;
   for (llvm::StringRef name : names) {
-    // Who writes the beginning of a name means it.
+    // A name that begins with `cpu` is probably meant.
     const bool begins = !cpu.empty() && name.starts_with(cpu);
     ranked.push_back({begins ? 0 : name.edit_distance(cpu), name.str()});
   }

@@ -1,4 +1,4 @@
-// The processors that code can be generated for.
+// Names of the processors that code can be generated for.
 #ifndef PARTITA_COMPILER_KERNELS_CPU_NAMES_H_
 #define PARTITA_COMPILER_KERNELS_CPU_NAMES_H_
 
@@ -6,13 +6,13 @@
 
 namespace partita::kernels {
 
-// What is wrong with `cpu` as a name of a processor of this machine's
-// architecture, with the known names nearest to it; empty if LLVM knows it, or
-// if it is "host".
+// Checks the name of a processor of this machine's architecture. Returns an
+// error message with the nearest known names; empty if LLVM knows `cpu` or it
+// is "host".
 std::string checkCpu(const std::string& cpu);
 
-// The instruction sets that code for `cpu` (which checkCpu accepts) may use, as
-// LLVM writes them: "+avx2,+fma".
+// Instruction sets that code for `cpu` may use, as LLVM writes them:
+// "+avx2,+fma". Requires that checkCpu accepts `cpu`.
 std::string requiredFeatures(const std::string& cpu);
 
 }  // namespace partita::kernels

@@ -1,9 +1,9 @@
-// Attention, after Dao et al. (2022): for a few queries at a time,
+// Attention, after Dao et al. (2022). For a few queries at a time, computes the
 // scores of a block of keys, their running softmax, and the weighted sum of
 // values, all in cache.
 //
 // Keys are packed transposed, one panel [head size][lanes] per vector of keys,
-// and values as rows padded to whole vectors, both once per batch and head; so
+// and values as rows padded to whole vectors, both once per batch and head. So
 // fused transposes, slices and bias additions of q, k, v cost one pass.
 #include "compiler/kernels/emit_attention.h"
 
@@ -17,16 +17,15 @@ namespace {
 using namespace mlir;
 
 constexpr int64_t kKeyBlock = 512;  // keys whose scores are in cache at a time
-constexpr int64_t kFewestItems =
-    8;  // of the range, if there is work for so many
+// Least number of items of the range, if there is enough work.
+constexpr int64_t kFewestItems = 8;
 
 RankedTensorType typeOf(Value tensor) {
   return cast<RankedTensorType>(tensor.getType());
 }
 
-// The index that `value` has where `attention`'s result has `index`, if it
-// follows by movements and elementwise operations; nothing otherwise. Without
-// an emitter only whether it does.
+// True if `value` follows from `attention` by transposes, reshapes and
+// elementwise operations.
 bool follows(Value value, Value attention) {
   if (value == attention) return true;
   Operation* op = value.getDefiningOp();
@@ -39,6 +38,8 @@ bool follows(Value value, Value attention) {
   });
 }
 
+// The index of `value` for the element of `attention`'s result at `index`.
+// Requires follows().
 IndexVector forwardIndex(Emitter& emitter, Value value, Value attention,
                          ArrayRef<Index> index) {
   if (value == attention) return IndexVector(index.begin(), index.end());

@@ -1,4 +1,5 @@
-// Kernels around nn.attention: tiles of scores that never leave the cache.
+// Emits kernels around nn.attention for one thread per item. Tiles of scores
+// never leave the cache.
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_ATTENTION_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_ATTENTION_H_
 
@@ -7,15 +8,15 @@
 
 namespace partita::kernels {
 
-// The attention that `kernel` is about: its only one, from which all results
-// follow by transposes, reshapes and elementwise operations. Null if the kernel
-// is not of that kind.
+// Returns the only attention in `kernel` if all results follow from it by
+// transposes, reshapes and elementwise operations; else null.
 nn::AttentionOp findAttention(mlir::func::FuncOp kernel);
 
-// Of a kernel that findAttention likes. The range is batch x heads, in parts if
-// these are few.
+// Items of the range: batch x heads, each in several parts if these are few.
+// `op` comes from findAttention.
 int64_t attentionRange(Emitter& emitter, nn::AttentionOp op);
-// Stores what follows from the attention's element at `index`, which is cached.
+// Stores the outputs that follow from the attention's cached element at
+// `index`.
 mlir::LogicalResult storeOutputs(Emitter& emitter, nn::AttentionOp op,
                                  llvm::ArrayRef<Output> outputs,
                                  llvm::ArrayRef<Index> index);

@@ -17,7 +17,7 @@ FailureOr<Values> AttentionEmitter::emitBlock(const Symbol* block) {
   Value first = multiply(block->value, rows_);
   if (failed(packQueries(first))) return failure();
   if (!one_block_ && failed(clearState())) return failure();
-  // Keys from `visible` on are masked for all of the block.
+  // Keys from `visible` on are masked for the whole block.
   Value visible = visibleKeys(first);
   int64_t key_blocks = (keys_ + key_block_ - 1) / key_block_;
   Value count = arith::CeilDivUIOp::create(builder_, visible,
@@ -50,11 +50,11 @@ LogicalResult AttentionEmitter::clearState() {
       });
 }
 
-FailureOr<Values> AttentionEmitter::emitKeys(Value begin, Value first_key,
+FailureOr<Values> AttentionEmitter::emitKeys(Value first, Value first_key,
                                              Value visible) {
   Value end =
       arith::MinUIOp::create(builder_, add(first_key, key_block_), visible);
-  // Whole vectors, or up to the last key.
+  // Round up to whole vectors, but not past the last key.
   end = multiply(
       arith::CeilDivUIOp::create(builder_, end, emitter_.indexConstant(lanes_)),
       lanes_);
@@ -64,7 +64,7 @@ FailureOr<Values> AttentionEmitter::emitKeys(Value begin, Value first_key,
                     count);
   FailureOr<Values> softmax =
       emitter_.loop(rows_, {}, [&](const Symbol* row, ValueRange) {
-        return emitSoftmax(begin, row, first_key, end);
+        return emitSoftmax(first, row, first_key, end);
       });
   if (failed(softmax)) return failure();
   emitWeightedSums(scores_, key_block_, packed_v_, value_size_, sums_,
@@ -99,7 +99,7 @@ FailureOr<Values> AttentionEmitter::emitSoftmax(Value first, const Symbol* row,
     now = larger(now, before);
     memref::StoreOp::create(builder_, now, largest_.memref, row->value);
   }
-  // A row that sees no key yet keeps weights of 0.
+  // A row that has seen no key yet keeps weights of 0.
   Value none =
       arith::CmpFOp::create(builder_, arith::CmpFPredicate::OEQ, now, lowest);
   Value shift =

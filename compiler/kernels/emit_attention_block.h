@@ -1,6 +1,6 @@
-// The emitter of attention kernels, whose two jobs are two files: packing and
-// output (emit_attention.cc), and a block of queries against blocks of keys
-// (emit_attention_block.cc).
+// The emitter of attention kernels. emit_attention.cc packs operands and stores
+// outputs; emit_attention_block.cc computes a block of queries against blocks
+// of keys.
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_ATTENTION_BLOCK_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_ATTENTION_BLOCK_H_
 
@@ -9,7 +9,7 @@
 
 namespace partita::kernels {
 
-// Emits what emit_attention.cc describes.
+// The algorithm is described in emit_attention.cc.
 class AttentionEmitter : private AttentionTiles {
  public:
   AttentionEmitter(Emitter& emitter, nn::AttentionOp op,
@@ -24,22 +24,24 @@ class AttentionEmitter : private AttentionTiles {
 
   mlir::FailureOr<Values> emitBlock(const Symbol* block);
   mlir::LogicalResult clearState();
-  // Keys from `begin` to the end of its block.
-  mlir::FailureOr<Values> emitKeys(mlir::Value begin, mlir::Value first_key,
+  // Computes the block of keys from `first_key` on, of which those below
+  // `visible` are seen. `first` is the block's first query.
+  mlir::FailureOr<Values> emitKeys(mlir::Value first, mlir::Value first_key,
                                    mlir::Value visible);
-  // Turns the scores of one query into weights, and rescales what earlier key
-  // blocks gave.
+  // Turns the scores of one query into weights, and rescales the sums of
+  // earlier key blocks.
   mlir::FailureOr<Values> emitSoftmax(mlir::Value first, const Symbol* row,
                                       mlir::Value first_key, mlir::Value end);
   mlir::Value rescale(const Symbol* row, mlir::Value before, mlir::Value shift,
                       mlir::Value weight);
-  // Divides by the weights and stores what follows from the result.
+  // Divides the sums by the sums of weights, and stores the outputs.
   mlir::FailureOr<Values> emitOutputs(mlir::Value first);
 
   nn::AttentionOp op_;
   llvm::ArrayRef<Output> outputs_;
   int64_t blocks_, parts_, range_, padded_size_, padded_value_, key_block_;
-  // The scores of all keys are there at once: no running softmax.
+  // One block holds the scores of all keys, so the softmax is not a running
+  // one.
   bool one_block_;
   Buffer packed_k_, packed_v_, packed_q_, scores_, sums_, largest_, weight_;
 };

@@ -1,12 +1,12 @@
-// The gradient of attention on the CPU, after Dao et al. (2022): for a few
-// queries at a time, their weights for all keys again, what the weights get,
-// and what follows for q, k and v, all in cache. With weights P, the result's
-// gradient G and d = sum(G * result) of each row:
+// The gradient of attention on the CPU, after Dao et al. (2022). For a few
+// queries at a time, recomputes their weights for all keys, then computes the
+// gradients of the weights, and from them q_grad, k_grad and v_grad, in cache.
+// With weights P, the result's gradient G and d = sum(G * result) of each row:
 //
 //   dS = P * (G v^T - d)   q_grad = scale dS k   k_grad = dS^T (scale q)
 //   v_grad = P^T G
 //
-// Rows behind the last query have q and G of 0, and so give nothing.
+// Rows past the last query have q and G of 0, so they contribute nothing.
 #include "compiler/kernels/emit_attention_grad.h"
 
 #include "compiler/kernels/emit_attention_tiles.h"
@@ -34,7 +34,7 @@ class AttentionGradEmitter : private AttentionTiles {
     for (const Output& output : outputs)
       for (auto [i, result] : llvm::enumerate(op->getResults()))
         if (output.value == result) buffers_[i] = output.buffer;
-    // Batch elements add to one gradient of the bias, one after the other.
+    // All batch elements add to one gradient of the bias, one after the other.
     adds_batches_ = buffers_[3].memref != nullptr;
     row_ = padded(keys_);
   }
@@ -78,7 +78,7 @@ class AttentionGradEmitter : private AttentionTiles {
     });
   }
 
-  // One key-value head of one batch element.
+  // Computes one key-value head of one batch element.
   FailureOr<Values> emitGroup() {
     if (failed(packPanels(op_.getK(), size_, key_panels_)) ||
         failed(packPanels(op_.getV(), value_size_, value_panels_)) ||
@@ -113,7 +113,7 @@ class AttentionGradEmitter : private AttentionTiles {
         });
   }
 
-  // Result `i`, if it is wanted, of rows that lie in scratch.
+  // Stores result `i`, if it is needed, from rows in scratch.
   FailureOr<Values> storeRows(
       int i, const Buffer& rows, int64_t count, int64_t size,
       llvm::function_ref<IndexVector(Index, Index)> index) {
@@ -146,13 +146,13 @@ class AttentionGradEmitter : private AttentionTiles {
         });
   }
 
-  // Queries from `first` on.
+  // Computes a block of queries from `first` on.
   FailureOr<Values> emitBlock(Value first) {
     Value left = arith::SubIOp::create(builder_,
                                        emitter_.indexConstant(queries_), first);
     Value rows = emitter_.smaller(left, rows_);
     if (failed(packQueries(first))) return failure();
-    // Whole vectors; those behind the last key weigh nothing.
+    // Whole vectors; keys past the last one have weight 0.
     Value vectors = arith::CeilDivUIOp::create(builder_, visibleKeys(first),
                                                emitter_.indexConstant(lanes_));
     Value whole = multiply(vectors, lanes_);
@@ -202,7 +202,8 @@ class AttentionGradEmitter : private AttentionTiles {
     return emitter_.newSymbol(query);
   }
 
-  // Queries, scaled, and what the result gets; and the means of the rows.
+  // Packs scaled queries and the result's gradient; computes the means of the
+  // rows.
   LogicalResult packQueries(Value first) {
     Value scale =
         emitter_.constant(type_, op_.getScale().convertToDouble(), lanes_);
@@ -260,8 +261,8 @@ class AttentionGradEmitter : private AttentionTiles {
         });
   }
 
-  // Turns scores into weights, and what the weights get into what the scores
-  // get.
+  // Turns scores into weights, and gradients of weights into gradients of
+  // scores.
   FailureOr<Values> emitRow(Value first, const Symbol* row, Value count) {
     const Symbol* query = queryAt(first, row);
     Value offset = multiply(row->value, row_);
@@ -303,8 +304,8 @@ class AttentionGradEmitter : private AttentionTiles {
         });
   }
 
-  // exp(score - the largest) in place of the scores; their sum, 0 where the
-  // query sees no key.
+  // Replaces the scores by exp(score - largest score). Returns their sum; 0 if
+  // the query sees no key.
   FailureOr<Value> emitWeights(const Symbol* query, Value offset, Value count) {
     Value lowest = neutralElement(emitter_, nn::ReduceKind::max, type_);
     Values init = {emitter_.splat({lowest, 0}, lanes_)};
@@ -386,15 +387,15 @@ class AttentionGradEmitter : private AttentionTiles {
   }
 
   nn::AttentionGradOp op_;
-  Buffer buffers_[4];  // of the results; without memref: not wanted
+  Buffer buffers_[4];  // of the results; null memref: not needed
   bool adds_batches_;
   int64_t row_;  // keys, padded
-  // Of a key-value head.
+  // Per key-value head.
   Buffer key_panels_, value_panels_, key_rows_, key_sums_, value_sums_;
-  // Of a block of queries. `weights_` and `scores_` hold scores first, and what
-  // weights get.
+  // Per block of queries. `weights_` holds scores first; `scores_` holds
+  // gradients of weights first, then gradients of scores.
   Buffer query_, query_sums_, given_, mean_, weights_, scores_;
-  Buffer bias_sums_;  // of a head
+  Buffer bias_sums_;  // per head
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Kernels that are one nn.attention_grad: no L x S matrix leaves the cache,
-// unless it is the gradient of a bias.
+// Emits kernels that are one nn.attention_grad. No L x S matrix leaves the
+// cache, except the gradient of a bias.
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_ATTENTION_GRAD_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_ATTENTION_GRAD_H_
 
@@ -8,11 +8,13 @@
 
 namespace partita::kernels {
 
-// The gradient that gives all results of `kernel`, if it is tiled; else null.
+// Returns the gradient that computes all results of `kernel`, if it is tiled;
+// else null.
 nn::AttentionGradOp findAttentionGrad(mlir::func::FuncOp kernel);
 
-// Of a kernel that findAttentionGrad likes. Returns the range: key-value heads
-// of each batch element, or of all where they share the gradient of a bias.
+// Emits the gradient that findAttentionGrad returns. Returns the range:
+// key-value heads of each batch element, or of the whole batch if the batch
+// elements share the gradient of a bias.
 mlir::FailureOr<int64_t> emitAttentionGrad(Emitter& emitter,
                                            nn::AttentionGradOp op,
                                            llvm::ArrayRef<Output> outputs,

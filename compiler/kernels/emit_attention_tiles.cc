@@ -1,5 +1,5 @@
-// Tiles of attention: keys packed as panels, [head size][lanes] for each vector
-// of keys, or as rows; products that keep their sums in registers.
+// Tiles of attention: packs keys as panels, [head size][lanes] for each vector
+// of keys, or as rows; multiplies tiles with sums in registers.
 #include "compiler/kernels/emit_attention_tiles.h"
 
 #include "compiler/kernels/emit_matmul.h"
@@ -116,7 +116,7 @@ FailureOr<Values> AttentionTiles::packPanelByColumns(Value tensor, int64_t size,
                                                      const Symbol* panel) {
   return emitter_.loop(
       size, {}, [&](const Symbol* column, ValueRange) -> FailureOr<Values> {
-        // Lanes behind the last key read the last key again.
+        // Lanes past the last key read the last key again.
         Symbol keys;
         keys.extent = keys_;
         keys.lanes = lanes_;
@@ -264,7 +264,7 @@ FailureOr<Value> AttentionTiles::adjustScore(Value score, const Symbol* query,
     IndexVector index = {batch_, head_, Index(query), Index(keys)};
     for (auto [i, size] : llvm::zip_equal(index, typeOf(bias_).getShape()))
       if (size == 1) i = Index();
-    // The next block's rows begin in pages that hardware does not foresee.
+    // The next block's rows begin in pages that hardware does not prefetch.
     if (typeOf(bias_).getDimSize(2) != 1) {
       Symbol later = *query;
       later.value = emitter_.smaller(add(query->value, rows_), queries_ - 1);

@@ -1,5 +1,5 @@
-// What attention and its gradient share: sizes, packing, products of tiles, the
-// adjustment of scores.
+// Shared by attention and its gradient: sizes, packing, products of tiles, and
+// the adjustment of scores.
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_ATTENTION_TILES_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_ATTENTION_TILES_H_
 
@@ -13,7 +13,7 @@ namespace partita::kernels {
 
 class AttentionTiles {
  public:
-  // Of nn.attention or its gradient.
+  // `op` is nn.attention or its gradient.
   template <typename Op>
   AttentionTiles(Emitter& emitter, Op op)
       : AttentionTiles(emitter, op.getQ(), op.getV(), op.getBias(),
@@ -27,43 +27,44 @@ class AttentionTiles {
 
   // --- Packing ---
 
-  // The element at lanes of the head dimension, for a row that is clamped into
-  // the tensor.
+  // The element of `tensor` at lanes of the head dimension. `row` is clamped
+  // into the tensor.
   mlir::FailureOr<Lanes> rowElement(mlir::Value tensor, const Index& head,
                                     mlir::Value row, int64_t rows,
                                     const Symbol* lane);
-  // Of k or v, whose head elements are `size`. Panel p holds keys p * lanes
-  // ..., as [size][lanes].
+  // Packs k or v, whose head size is `size`. Panel p holds keys p * lanes ...,
+  // as [size][lanes].
   mlir::LogicalResult packPanels(mlir::Value tensor, int64_t size,
                                  const Buffer& panels);
-  // The same as rows, padded to whole vectors.
+  // Packs the same as rows, padded to whole vectors.
   mlir::LogicalResult packRows(mlir::Value tensor, int64_t size,
                                const Buffer& rows);
 
   // --- Products ---
 
-  // The end, a multiple of the lanes or the last, of the keys that the block of
-  // queries from `first` sees.
+  // End of the keys that the block of queries from `first` sees: a multiple of
+  // the lanes, or the number of keys.
   mlir::Value visibleKeys(mlir::Value first);
-  // out[row, key - first_key] = a[row, :size] * panels[key] for `count` keys,
-  // of all rows of a block; rows of `out` are `out_row` long.
+  // out[row, key - first_key] = a[row, :size] * panels[key] for `count` keys
+  // and all rows of a block. Rows of `out` have `out_row` elements.
   void emitPanelProducts(const Buffer& a, const Buffer& panels, int64_t size,
                          const Buffer& out, int64_t out_row,
                          mlir::Value first_key, mlir::Value count);
   // sums[row] (+)= sum over `count` keys of a[row, key - first_key] *
-  // rows[key], with rows of `size` elements, padded; rows of `a` are `a_row`
-  // long.
+  // rows[key]. Rows of `rows` have `size` elements, padded; rows of `a` have
+  // `a_row`.
   void emitWeightedSums(const Buffer& a, int64_t a_row, const Buffer& rows,
                         int64_t size, const Buffer& sums, bool accumulate,
                         mlir::Value first_key, mlir::Value count);
-  // Bias and mask, and the softcap before them.
+  // Applies the softcap, then bias and mask.
   mlir::FailureOr<mlir::Value> adjustScore(mlir::Value score,
                                            const Symbol* query,
                                            const Symbol* keys);
 
   // --- Arithmetic ---
 
-  // One instruction: a NaN among scores need not show here, its weight is NaN.
+  // A single instruction, which may drop a NaN: that score's weight is NaN
+  // anyway.
   mlir::Value larger(mlir::Value a, mlir::Value b);
   mlir::Value largestLane(mlir::Value vector);
   int64_t padded(int64_t size) const {
@@ -98,12 +99,12 @@ class AttentionTiles {
   int64_t batches_, heads_, queries_, size_, groups_, keys_, value_size_;
   mlir::Type type_;
   int64_t lanes_;
-  int64_t rows_;  // of a block of queries
+  int64_t rows_;  // queries per block
   Index batch_, head_, group_;
 
  private:
-  // True if neighbouring elements of a head lie next to each other in memory,
-  // as they do unless k is stored transposed.
+  // True if neighbouring elements of a head are neighbours in memory, as they
+  // are unless k is stored transposed.
   mlir::FailureOr<bool> isDenseAlongHead(mlir::Value tensor, int64_t size);
   mlir::FailureOr<Values> packPanelByRows(mlir::Value tensor, int64_t size,
                                           const Buffer& panels,

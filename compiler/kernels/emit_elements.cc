@@ -1,5 +1,5 @@
-// The emitter's elements: asking rules, remembering what is emitted, and
-// reading and writing buffers.
+// The emitter's elements: applies rules, reuses emitted elements, and accesses
+// buffers.
 #include "compiler/kernels/emit_elements.h"
 
 #include <numeric>
@@ -85,8 +85,8 @@ FailureOr<Lanes> Emitter::computeElement(Value tensor, ArrayRef<Index> index) {
   auto rule = dyn_cast<KernelOpInterface>(op);
   if (!rule)
     return op->emitOpError(
-        "expected an operation that code can be generated for; found none of "
-        "its rules");
+        "expected an operation that code can be generated for; it has no "
+        "kernel rule");
   return rule.emitElement(*this, cast<OpResult>(tensor).getResultNumber(),
                           index);
 }
@@ -111,8 +111,8 @@ int Emitter::reductionsBehind(Value tensor) {
 LogicalResult Emitter::prefetch(Value tensor, ArrayRef<Index> index) {
   pushScope();
   prefetching_ = depth();
-  // What needs no lanes is loaded as ever; a symbol of the new scope keeps the
-  // rest here.
+  // Loads without lanes are emitted as usual. A symbol of the new scope keeps
+  // all others in that scope.
   const Symbol* lanes = laneSymbolOf(index);
   const Symbol* here = newSymbol(*lanes);
   IndexVector moved;
@@ -278,7 +278,7 @@ Emitter::Address Emitter::address(const Index& position) {
 
 IntegerAttr Emitter::alignment(const Index& position, VectorType type) {
   if (team_ == 1) return {};
-  // Loops over lanes go by whole vectors.
+  // Loops over lanes advance by whole vectors.
   int64_t elements = std::gcd(position.offset(), type.getNumElements());
   for (const Term& term : position.terms()) {
     bool in_vectors = term.symbol->lanes != 0 && term.divisor == 1;

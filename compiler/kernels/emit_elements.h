@@ -3,9 +3,8 @@
 // Elements are computed on demand: a consumer asks for the element at an index,
 // the emitter asks the defining operation's rule (KernelOpInterface), and so on
 // down to loads from the arguments. Each (value, index) is emitted once, in the
-// outermost scope (function, loop body, ...) that defines the symbols its index
-// needs; so what does not depend on a loop leaves the loop, reductions
-// included.
+// outermost scope (function, loop body, ...) that defines the symbols of its
+// index. So loop-invariant code, reductions included, is outside of the loop.
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_ELEMENTS_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_ELEMENTS_H_
 
@@ -26,14 +25,15 @@ using Values = llvm::SmallVector<mlir::Value, 2>;
 // its elements are stored.
 struct Buffer {
   mlir::Value memref;
-  mlir::Type element;  // of the tensor: i1 elements are stored as i8
+  mlir::Type element;  // of the tensor; i1 is stored as i8
 };
 
 class Emitter {
  public:
   // Emits into `body`, a function on flat memrefs (arguments, then results),
   // begin, end and scratch. `lanes` is the number of 32-bit elements in a
-  // vector register, `team` how many threads compute an item together.
+  // vector register, `team` the number of threads that compute an item
+  // together.
   Emitter(mlir::func::FuncOp kernel, mlir::func::FuncOp body, int64_t lanes,
           int64_t team = 1);
 
@@ -44,32 +44,32 @@ class Emitter {
   // --- Elements ---
   mlir::FailureOr<Lanes> element(mlir::Value tensor,
                                  llvm::ArrayRef<Index> index);
-  // How many reductions lie one behind the other in what `tensor` is computed
-  // from.
+  // Largest number of reductions on a path from the arguments to `tensor`.
   int reductionsBehind(mlir::Value tensor);
-  // Asks the memory system for what computing an element with lanes will load.
+  // Prefetches the memory that computing an element with lanes loads.
   mlir::LogicalResult prefetch(mlir::Value tensor, llvm::ArrayRef<Index> index);
-  // Where an argument of the kernel lies.
+  // The memory of an argument of the kernel.
   Buffer bufferOf(mlir::BlockArgument argument);
-  // Elements at a symbolic position of a buffer, in compute type.
+  // Loads elements at a symbolic position of a buffer, converted to compute
+  // type.
   Lanes load(const Buffer& buffer, const Index& position);
   void store(const Buffer& buffer, const Index& position, Lanes value);
 
-  // A parameter of the function, behind its buffers: kTensorMapBytes, as the
-  // target makes them of the map.
+  // Adds a parameter of kTensorMapBytes behind the function's buffers. The
+  // target passes its own encoding of the map there.
   mlir::Value addMap(TensorMap map);
   const std::vector<TensorMap>& maps() const { return maps_; }
 
-  // A read-only array of the module with the elements of a constant.
+  // A read-only global array with the elements of a constant.
   Buffer constantArray(mlir::DenseElementsAttr elements);
 
   // --- Lanes ---
-  // The type that elements of `type` are held in.
+  // The type in which generated code holds elements of `type`.
   mlir::Type computeType(mlir::Type type);
   mlir::Type withLanes(mlir::Type type, int64_t lanes);
   mlir::Value splat(Lanes value, int64_t lanes);
   mlir::Value constant(mlir::Type type, double value,
-                       int64_t lanes = 0);  // of a compute type
+                       int64_t lanes = 0);  // `type` is a compute type
   mlir::Value indexConstant(int64_t value);
   mlir::Value smaller(mlir::Value index, int64_t bound);
   // Converts between a tensor's element type as stored and its compute type.
@@ -78,80 +78,82 @@ class Emitter {
 
   // --- Indices ---
   const Symbol* newSymbol(Symbol symbol);
-  // A symbol for a computed integer in [0, extent), defined in the current
-  // scope.
+  // A symbol for an integer in [0, extent) computed at run time, defined in the
+  // current scope.
   const Symbol* opaque(Lanes value, int64_t extent, mlir::Value mask);
-  // The same for a number that may lie outside, clamped. One symbol for one
-  // (value, extent).
+  // The same for an integer that may lie outside: it is clamped. Equal (value,
+  // extent) share one symbol.
   const Symbol* clampedSymbol(Lanes value, int64_t extent, mlir::Value mask);
-  // The lanes that exist at all of these; null: all lanes.
+  // Mask of the lanes that exist at all of these indices; null: all lanes.
   mlir::Value maskOf(llvm::ArrayRef<Index> index);
   std::pair<Index, Index> split(const Index& index, int64_t size);
   IndexVector delinearize(const Index& position, llvm::ArrayRef<int64_t> shape);
-  // The number itself, as `type` (integer or float).
+  // The index as a number of `type` (integer or float).
   Lanes number(const Index& index, mlir::Type type);
-  // Truth of low <= index < high, as i1.
+  // low <= index < high, as i1.
   Lanes inRange(const Index& index, int64_t low, int64_t high);
 
   // --- Scopes and loops ---
   int depth() const { return static_cast<int>(scopes_.size()) - 1; }
-  // Runs `body` in the scope `depth`, with what lies deeper set aside.
+  // Runs `body` in the scope `depth`, with deeper scopes set aside.
   mlir::FailureOr<Lanes> atDepth(
       int depth, llvm::function_ref<mlir::FailureOr<Lanes>()> body);
-  // Runs `body` in a new scope in the same block, with `index` on fewer lanes.
+  // Runs `body` in a new scope of the same block, with the lanes of `index`
+  // restricted by `mask`.
   mlir::FailureOr<Lanes> underMask(
       llvm::ArrayRef<Index> index, mlir::Value mask,
       llvm::function_ref<mlir::FailureOr<Lanes>(llvm::ArrayRef<Index>)> body);
 
-  // Called with the loop's symbol and the values carried so far; returns the
-  // values carried on.
+  // Takes the loop's symbol and the loop-carried values; returns their next
+  // values.
   using LoopBody = llvm::function_ref<mlir::FailureOr<Values>(
       const Symbol*, mlir::ValueRange)>;
-  // symbol = 0 .. extent-1, the same in all lanes.
+  // Emits a loop over symbol = 0 .. extent-1, the same in all lanes.
   mlir::FailureOr<Values> loop(int64_t extent, mlir::ValueRange init,
                                LoopBody body);
-  // symbol = begin .. end-1, of a symbol whose extent is known.
+  // Emits a loop over symbol = begin .. end-1, for a symbol in [0, extent).
   mlir::FailureOr<Values> loop(mlir::Value begin, mlir::Value end,
                                int64_t extent, mlir::ValueRange init,
                                LoopBody body);
-  // symbol = 0 .. extent-1 by `lanes`; a remainder is masked.
+  // Emits a loop over symbol = 0 .. extent-1 by `lanes`; a remainder is masked.
   mlir::FailureOr<Values> laneLoop(int64_t extent, int64_t lanes,
                                    mlir::ValueRange init, LoopBody body);
-  // symbol = begin .. end-1 by `lanes`, of a symbol whose extent is known;
-  // `begin` is a multiple of `lanes`, and so is `end` unless it is the extent.
-  // They are about `span` apart.
+  // Emits a loop over symbol = begin .. end-1 by `lanes`, for a symbol in [0,
+  // extent). `begin` is a multiple of `lanes`, and so is `end` unless it is
+  // `extent`. `span` estimates end - begin.
   mlir::FailureOr<Values> laneLoop(mlir::Value begin, mlir::Value end,
                                    int64_t extent, int64_t span, int64_t lanes,
                                    mlir::ValueRange init, LoopBody body);
   // Runs `body` where `condition` holds.
   mlir::LogicalResult branch(mlir::Value condition,
                              llvm::function_ref<mlir::LogicalResult()> body);
-  // Runs `body` once, for a symbol of its own in a new scope.
+  // Runs `body` once, in a new scope, with this symbol.
   mlir::FailureOr<Values> withSymbol(const Symbol& symbol,
                                      mlir::ValueRange carried, LoopBody body);
 
   // --- Teams (emit_team.h) ---
   int64_t team() const { return team_; }
-  // This one's number in its team; null: there is no team.
+  // This thread's number in its team; null: there is no team.
   mlir::Value thread() const { return thread_; }
-  // Whether a loop over lanes here is divided among the threads of the team;
-  // inside such a loop each thread is on its own.
+  // True if a loop over lanes that is emitted here is divided among the threads
+  // of the team. Inside such a loop each thread works alone.
   bool sharesLoops() const { return team_ > 1 && !scopes_.back().alone; }
-  // withSymbol, for a symbol of which each thread of the team has its own.
-  mlir::FailureOr<Values> withOwnSymbol(const Symbol& symbol,
-                                        mlir::ValueRange carried,
-                                        LoopBody body);
+  // Like withSymbol, for a symbol whose value differs between the team's
+  // threads.
+  mlir::FailureOr<Values> withThreadSymbol(const Symbol& symbol,
+                                           mlir::ValueRange carried,
+                                           LoopBody body);
 
   // --- Trials ---
-  // What emitted code accesses, by position; reductions also note the index
-  // they were asked for.
+  // The positions that emitted code accesses, and the indices at which
+  // reductions were asked for.
   struct Recording {
     std::vector<Index> accesses;
     std::vector<IndexVector> reductions;
     // Sizes at which accesses divide `symbol`.
     llvm::SmallVector<int64_t> boundaries(const Symbol* symbol) const;
   };
-  // True inside a trial that is thrown away in any case: there only accesses
+  // True inside a trial whose code is always discarded: only its accesses
   // matter.
   bool isInvestigating() const {
     return investigated_ > 0 && depth() >= investigated_;
@@ -159,8 +161,8 @@ class Emitter {
   mlir::FailureOr<Recording> investigate(
       llvm::function_ref<mlir::FailureOr<Values>()> body);
   void noteReduction(llvm::ArrayRef<Index> index);
-  // Emits `body` into a region of its own, and takes it out again unless
-  // `accept` likes what it recorded.
+  // Emits `body` into a region of its own. Removes it again unless `accept`
+  // returns true for the recorded accesses.
   mlir::FailureOr<Values> attempt(
       llvm::function_ref<mlir::FailureOr<Values>()> body,
       llvm::function_ref<bool(const Recording&)> accept, bool& accepted);
@@ -171,10 +173,10 @@ class Emitter {
   int64_t reserveScratch(int64_t bytes);
   mlir::Value scratchView(int64_t offset, mlir::Type stored, int64_t count);
   int64_t scratchBytes() const { return scratch_bytes_; }
-  // From now on, in the current scope, elements of `tensor` at `base` + free
-  // dimensions lie in `buffer`.
+  // From now on, in the current scope, `buffer` holds the elements of `tensor`
+  // described by `cached`.
   struct Cached {
-    IndexVector index;  // dimensions that are not free must equal these
+    IndexVector index;  // free dimensions take any index, the others this one
     llvm::SmallVector<int64_t>
         strides;     // per dimension of the tensor; -1: not free
     Index position;  // of the element with all free dimensions 0
@@ -190,7 +192,7 @@ class Emitter {
     std::map<Key, Lanes> elements;
     std::map<void*, std::vector<Cached>> cached;
     std::map<std::pair<void*, int64_t>, const Symbol*> clamped;
-    bool alone = false;  // each thread of the team is elsewhere
+    bool alone = false;  // inside a loop that the team shares
   };
   // A position as address arithmetic: base + k * stride for lane k, or one
   // offset per lane.
@@ -206,8 +208,8 @@ class Emitter {
   mlir::FailureOr<Lanes> computeElement(mlir::Value tensor,
                                         llvm::ArrayRef<Index> index);
   Address address(const Index& position);
-  // Bytes that a vector at `position` is certainly aligned to, if more than an
-  // element; else nothing.
+  // Known alignment of a vector access at `position`, in bytes; null if it is
+  // not more than an element's.
   mlir::IntegerAttr alignment(const Index& position, mlir::VectorType type);
   mlir::Value digit(mlir::Value number,
                     const Term& term);  // (number / divisor) % modulus * scale
@@ -215,13 +217,12 @@ class Emitter {
       const Symbol* symbol);  // vector of the symbol's values
   void pushScope();           // at the builder's insertion point
   void popScope();
-  // In a loop over lanes: where this thread begins, how far its steps are, and
-  // which lanes of the remainder, whose first is `whole`, are its own.
+  // For a loop over lanes that the team shares: this thread's first lane, its
+  // step, and its lanes of the remainder, which begins at `whole`.
   mlir::Value firstLane(mlir::Value begin, int64_t lanes);
   int64_t laneStep(int64_t lanes) const;
   mlir::Value remainderMask(int64_t whole, int64_t lanes, int64_t rest);
-  // Scopes that insert where the builder does, from now on insert at its (new)
-  // place.
+  // Moves the insertion point of all scopes that insert into the block of `to`.
   void moveScopes(mlir::OpBuilder::InsertPoint to);
 
   mlir::func::FuncOp kernel_, body_;
@@ -237,8 +238,8 @@ class Emitter {
   int64_t scratch_bytes_ = 0;
   std::vector<TensorMap> maps_;
   int constants_ = 0;
-  int prefetching_ = 0;   // scope from which on loads only prefetch; 0: none
-  int investigated_ = 0;  // scope from which on all is thrown away
+  int prefetching_ = 0;   // from this scope on, loads only prefetch; 0: none
+  int investigated_ = 0;  // from this scope on, code is discarded; 0: none
 };
 
 }  // namespace partita::kernels

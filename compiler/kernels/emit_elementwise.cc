@@ -1,5 +1,5 @@
-// Rules of arith and math operations: the same operation on lanes. Those that
-// need more are in emit_numbers.cc.
+// Rules of arith and math operations: the same operation on lanes. Rules that
+// need more operations are in emit_numbers.cc.
 #include "compiler/kernels/emit_elementwise.h"
 
 #include <numeric>
@@ -13,10 +13,10 @@ namespace partita::kernels {
 
 using namespace mlir;
 
-// The operands' elements, all with the same number of lanes.
 FailureOr<Operands> operandsAt(Operation* op, Emitter& emitter,
                                ArrayRef<Index> index) {
-  // Reductions first: they may leave in scratch what the others need.
+  // Reductions come first: they may store in scratch the values that the other
+  // operands need.
   SmallVector<unsigned> order(op->getNumOperands());
   std::iota(order.begin(), order.end(), 0);
   llvm::stable_sort(order, [&](unsigned a, unsigned b) {
@@ -36,7 +36,6 @@ FailureOr<Operands> operandsAt(Operation* op, Emitter& emitter,
   return result;
 }
 
-// The operation itself, on scalars or vectors.
 Lanes cloneOn(Operation* op, Emitter& emitter, unsigned number,
               const Operands& operands) {
   IRMapping mapping;

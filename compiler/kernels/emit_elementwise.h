@@ -1,4 +1,4 @@
-// What rules of elementwise operations share.
+// Helpers of the rules of elementwise operations.
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_ELEMENTWISE_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_ELEMENTWISE_H_
 
@@ -19,7 +19,7 @@ inline mlir::Type elementOf(mlir::Value tensor) {
 // The operands' elements, all with the same number of lanes.
 mlir::FailureOr<Operands> operandsAt(mlir::Operation* op, Emitter& emitter,
                                      llvm::ArrayRef<Index> index);
-// The operation itself, on scalars or vectors.
+// The operation itself, on scalars or vectors; result `number` of it.
 Lanes cloneOn(mlir::Operation* op, Emitter& emitter, unsigned number,
               const Operands& operands);
 

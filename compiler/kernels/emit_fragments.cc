@@ -1,4 +1,4 @@
-// Emits what warps do with fragments of matrices.
+// Emits operations of warps on fragments of matrices.
 #include "compiler/kernels/emit_fragments.h"
 
 #include "compiler/kernels/codegen.h"
@@ -62,7 +62,7 @@ std::optional<std::pair<Buffer, Index>> Fragments::directAccess(
   const Symbol* here = nullptr;
   FailureOr<Emitter::Recording> recording =
       emitter_.investigate([&]() -> FailureOr<Values> {
-        // A symbol of the trial keeps what is emitted there.
+        // A symbol of the trial keeps the emitted code in the trial.
         here = emitter_.newSymbol(*lane);
         IndexVector moved;
         for (const Index& i : index) moved.push_back(i.replaced(lane, here));
@@ -185,7 +185,7 @@ void Fragments::put(Value sums, const Tile& tile, Value shift, int64_t column) {
 
 void Fragments::copy(const Buffer& from, const Index& position,
                      const Symbol* lane, Value to) {
-  // The first lane's position as a number.
+  // The first lane's position, as a number.
   Symbol first = *lane;
   first.lanes = 0;
   const Index scalar = position.replaced(lane, emitter_.newSymbol(first));
@@ -218,7 +218,7 @@ Fragment Fragments::load(StringRef function, const Tile& tile, Value shift,
   Fragment fragment;
   auto words = VectorType::get({4}, builder_.getI32Type());
   for (int64_t half = 0; half < (isF32() ? 2 : 1); ++half) {
-    // Constants come last, so that they are part of the access.
+    // Constants are added last, so that they become part of the access.
     const int64_t first = tile.first + row * tile.stride() + column + 8 * half;
     Value offset = arith::IndexCastOp::create(
         builder_, builder_.getI64Type(),

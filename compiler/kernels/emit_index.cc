@@ -1,5 +1,5 @@
-// Symbolic index arithmetic: joining and splitting of digits (symbol / divisor)
-// % modulus.
+// Symbolic index arithmetic: joins and splits digits (symbol / divisor) %
+// modulus.
 #include "compiler/kernels/emit_index.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@ bool comesBefore(const Term& a, const Term& b) {
          std::tie(b.divisor, b.modulus, b.scale);
 }
 
-// `high` counts how often `low` wrapped, at the matching scale: together they
-// are one digit.
+// True if `high` counts how often `low` wraps, at the matching scale: together
+// they are one digit.
 bool continues(const Term& low, const Term& high) {
   return low.symbol == high.symbol && low.modulus != 0 &&
          high.divisor == low.divisor * low.modulus &&
@@ -116,7 +116,7 @@ std::optional<std::pair<Index, Index>> Index::trySplit(int64_t size) const {
   if (size == 1) return std::make_pair(*this, Index());
   if (offset_ < 0) return std::nullopt;
   Index quotient(offset_ / size), remainder(offset_ % size);
-  int64_t largest = remainder.offset_;  // of the remainder
+  int64_t largest = remainder.offset_;  // largest value of the remainder
   for (const Term& term : terms_) {
     if (term.scale < 0) return std::nullopt;
     if (term.scale % size == 0) {

@@ -1,11 +1,11 @@
-// Index arithmetic of generated code, kept symbolic: where an element lies, as
-// a function of loop variables.
+// Symbolic index arithmetic of generated code: the place of an element, as a
+// function of loop variables.
 //
 // An Index is offset + sum of scale * ((symbol / divisor) % modulus). Symbols
 // are loop variables (or values computed at run time, such as a looked-up row)
 // with a known extent, so that reshapes, transposes and slices compose without
 // any code: splitting an index by a size and joining the parts again gives the
-// original. What has no such form becomes a symbol of its own.
+// original. An index that has no such form becomes a new symbol.
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_INDEX_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_INDEX_H_
 
@@ -21,8 +21,8 @@ namespace partita::kernels {
 
 // A run-time quantity in [0, extent).
 struct Symbol {
-  // Of type index. With lanes: the first lane's, a multiple of `lanes`; or a
-  // vector of all lanes if `irregular`.
+  // Has type index. With lanes: the first lane's value, a multiple of `lanes`;
+  // if `irregular`, a vector of all lanes.
   mlir::Value value;
   int64_t extent = 1;
   int64_t lanes = 0;  // 0: the same in all lanes; otherwise lane k has value +
@@ -39,7 +39,7 @@ struct Term {
   int64_t divisor = 1;
   int64_t modulus = 0;  // 0: none
 
-  // How many values (symbol / divisor) % modulus takes.
+  // Number of values that (symbol / divisor) % modulus takes.
   int64_t count() const;
   bool operator==(const Term& other) const {
     return scale == other.scale && symbol == other.symbol &&
@@ -61,18 +61,18 @@ class Index {
     return offset_ == other.offset_ && terms_ == other.terms_;
   }
 
-  // The innermost scope whose symbols it needs.
+  // Depth of the innermost scope whose symbols the index needs.
   int depth() const;
-  // A symbol with lanes, or null. All that an index has have the same number.
+  // A symbol with lanes, or null. All symbols with lanes have the same number.
   const Symbol* laneSymbol() const;
-  // True if it certainly lies in [0, size).
+  // True if the index is known to lie in [0, size).
   bool within(int64_t size) const;
-  // With `to` in place of `from`.
+  // The index with `to` in place of `from`.
   Index replaced(const Symbol* from, const Symbol* to) const;
 
   Index operator+(const Index& other) const;
   Index operator*(int64_t factor) const;
-  // Quotient and remainder by `size` where both have this form.
+  // Quotient and remainder by `size`, if both have symbolic form.
   std::optional<std::pair<Index, Index>> trySplit(int64_t size) const;
 
  private:

@@ -1,5 +1,4 @@
-// Index arithmetic without code: every identity is checked by counting through
-// all values.
+// Checks each identity of index arithmetic by going through all values.
 #include "compiler/kernels/emit_index.h"
 
 #include <gtest/gtest.h>

@@ -132,7 +132,7 @@ const Symbol* Emitter::clampedSymbol(Lanes value, int64_t extent, Value mask) {
     value.value =
         arith::SelectOp::create(builder_, is_beyond, limit, value.value);
   };
-  // A narrow type may not reach the bound at all.
+  // A narrow type may be unable to hold the bound.
   unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
   if (width >= 64 || extent - 1 < (int64_t{1} << (width - 1)))
     clamp(extent - 1, arith::CmpIPredicate::sgt);
@@ -160,8 +160,8 @@ IndexVector Emitter::delinearize(const Index& position,
                                  ArrayRef<int64_t> shape) {
   IndexVector result(shape.size(), Index());
   Index rest = position;
-  int64_t outermost =
-      0;  // the outermost dimension of more than one element takes what is left
+  // The outermost dimension of more than one element takes the rest.
+  int64_t outermost = 0;
   while (outermost < static_cast<int64_t>(shape.size()) &&
          shape[outermost] == 1)
     ++outermost;

@@ -83,7 +83,7 @@ FailureOr<Values> Emitter::loop(int64_t extent, ValueRange init,
   return loop(indexConstant(0), indexConstant(extent), extent, init, body);
 }
 
-// A loop whose symbol goes from begin to end by `step`, in a new scope.
+// Emits a loop over symbol = begin .. end-1 by `step`, in a new scope.
 static FailureOr<Values> emitFor(
     ImplicitLocOpBuilder& builder, Value begin, Value end, Value step,
     int64_t trips, ValueRange init,
@@ -122,8 +122,8 @@ FailureOr<Values> Emitter::loop(Value begin, Value end, int64_t extent,
       });
 }
 
-FailureOr<Values> Emitter::withOwnSymbol(const Symbol& symbol,
-                                         ValueRange carried, LoopBody body) {
+FailureOr<Values> Emitter::withThreadSymbol(const Symbol& symbol,
+                                            ValueRange carried, LoopBody body) {
   pushScope();
   scopes_.back().alone = true;
   FailureOr<Values> result = body(newSymbol(symbol), carried);
@@ -162,7 +162,7 @@ FailureOr<Values> Emitter::laneLoop(int64_t extent, int64_t lanes,
   Values carried(init);
   if (whole == lanes && !sharesLoops()) {
     symbol.value = indexConstant(0);
-    FailureOr<Values> next = withOwnSymbol(symbol, carried, body);
+    FailureOr<Values> next = withThreadSymbol(symbol, carried, body);
     if (failed(next)) return failure();
     carried = *next;
   } else if (whole > 0) {
@@ -173,7 +173,7 @@ FailureOr<Values> Emitter::laneLoop(int64_t extent, int64_t lanes,
         [&](OpBuilder::InsertPoint to) { moveScopes(to); },
         [&](Value value, ValueRange inside) {
           symbol.value = value;
-          return withOwnSymbol(symbol, inside, body);
+          return withThreadSymbol(symbol, inside, body);
         });
     if (failed(next)) return failure();
     carried = *next;
@@ -181,7 +181,7 @@ FailureOr<Values> Emitter::laneLoop(int64_t extent, int64_t lanes,
   if (whole == extent) return carried;
   symbol.value = indexConstant(whole);
   symbol.mask = remainderMask(whole, lanes, extent - whole);
-  return withOwnSymbol(symbol, carried, body);
+  return withThreadSymbol(symbol, carried, body);
 }
 
 FailureOr<Values> Emitter::laneLoop(Value begin, Value end, int64_t extent,
@@ -196,7 +196,7 @@ FailureOr<Values> Emitter::laneLoop(Value begin, Value end, int64_t extent,
   auto move = [&](OpBuilder::InsertPoint to) { moveScopes(to); };
   auto inside = [&](Value value, ValueRange carried) {
     symbol.value = value;
-    return withOwnSymbol(symbol, carried, body);
+    return withThreadSymbol(symbol, carried, body);
   };
   Values carried(init);
   if (extent >= lanes) {

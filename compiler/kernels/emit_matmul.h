@@ -1,4 +1,4 @@
-// The innermost piece of a matrix product, with its accumulators in registers.
+// The innermost loop of a matrix product, with its accumulators in registers.
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_MATMUL_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_MATMUL_H_
 
@@ -7,7 +7,7 @@
 namespace partita::kernels {
 
 // C[row, vector] += sum over k < depth of A[row, k] * B[k, vector], for a few
-// rows and vectors. Rows times vectors are the accumulators: together with one
+// rows and vectors. There are rows * vectors accumulators: together with one
 // row of B they should fit the registers (32 with AVX-512).
 struct MicroMatmul {
   int64_t rows = 0;

@@ -1,17 +1,18 @@
-// Attention on tensor cores, after Dao (2023): a block of threads takes a block
+// Attention on tensor cores, after Dao (2023). A block of threads takes a block
 // of queries, whose fragments stay in registers, and goes through the keys tile
-// by tile, while the next tile of keys and values is on its way to shared
-// memory. A warp has 16 queries or 32; scores, their running softmax and the
-// weighted sums of values never leave its registers.
+// by tile, while the next tile of keys and values is copied to shared memory. A
+// warp has 16 or 32 queries; their scores, running softmax and weighted sums of
+// values never leave its registers.
 //
 // Tiles of keys that all queries of the block see come first, and need no mask.
 //
-// Where warpgroups multiply (emit_warpgroup.h), a block has 64 queries or two
-// bands of 64, of which the products of one are computed while the warps make
-// weights of the other's, as in Shah et al. (2024). Queries then stay in shared
-// memory. Keys and values that lie in memory as boxes want it come by the
-// tensor memory accelerator, in a ring of tiles (emit_tile_ring.h); others, and
-// queries, come as 16 bytes a thread, as for warps.
+// With warpgroups (emit_warpgroup.h), a block has one or two bands of 64
+// queries. Products of one band are computed while the warps turn the other
+// band's scores into weights, as in Shah et al. (2024). Queries then stay in
+// shared memory. If the layout of keys and values allows boxes, the tensor
+// memory accelerator copies them into a ring of tiles (emit_tile_ring.h).
+// Otherwise each thread copies 16 bytes at a time, as for queries and as for
+// warps.
 #include "compiler/kernels/emit_mma_attention.h"
 
 #include "compiler/core/attention_work.h"
@@ -27,10 +28,10 @@ namespace {
 using namespace mlir;
 
 constexpr int64_t kWarps = kBlock / kWarp;
-constexpr int64_t kMostBytes = 48 * 1024;  // of shared memory, for warps
-// For warpgroups: two blocks share the 228 KiB that a multiprocessor has, each
-// with 1 KiB of the system's own (CUDA programming guide, compute capability
-// 9.0).
+constexpr int64_t kMostBytes = 48 * 1024;  // shared memory per block, for warps
+// For warpgroups: two blocks share the 228 KiB of a multiprocessor, of which
+// the system reserves 1 KiB per block (CUDA programming guide, compute
+// capability 9.0).
 constexpr int64_t kMostGroupBytes = (228 / 2 - 1) * 1024;
 constexpr int64_t kMostStages = 4;  // of a ring
 
@@ -38,7 +39,7 @@ RankedTensorType typeOf(Value tensor) {
   return cast<RankedTensorType>(tensor.getType());
 }
 
-// Keys and values.
+// The maps of keys and of values.
 using Maps = std::optional<std::pair<TensorMap, TensorMap>>;
 
 Maps mapsOf(Emitter& emitter, nn::AttentionOp op) {
@@ -48,8 +49,9 @@ Maps mapsOf(Emitter& emitter, nn::AttentionOp op) {
   return std::pair(*keys, *values);
 }
 
-// What lies where in shared memory: tiles of keys, and queries in what is
-// filled last of these. At the end, the results.
+// The layout of shared memory. Tiles of keys and values come first. Queries lie
+// in the tiles that are filled last, or behind all tiles for warpgroups. At the
+// end, the results take the place of both.
 struct Plan {
   Plan(nn::AttentionOp op, bool warpgroups, Maps keys_and_values)
       : warpgroups(warpgroups), maps(std::move(keys_and_values)) {
@@ -58,7 +60,7 @@ struct Plan {
     const Type element = typeOf(op.getQ()).getElementType();
     const KeyTiles tiles(element, q[3], v[3], warpgroups);
     const int64_t width = element.getIntOrFloatBitWidth() / 8;
-    // What a thread's registers hold.
+    // A thread's registers limit the number of bands.
     const bool narrow = width * std::max(q[3], v[3]) <= 128;
     bands = (narrow || warpgroups) && width == 2 && q[2] > 16 * kWarps ? 2 : 1;
     rows = 16 * kWarps * bands;
@@ -72,22 +74,22 @@ struct Plan {
       query.first = stages * tiles.buffer;
     } else {
       query = {tiles.buffer, rows, q[3], paddingOf(element)};
-      // Queries come before keys where there is no place for both.
+      // If there is no space for both, queries are loaded before keys.
       if (width * (tiles.buffer + query.elements()) > kMostBytes)
         query.first = 0;
     }
-    // Eight floats between rows, which then lie in different banks.
+    // Eight floats of padding put neighbouring rows into different banks.
     result_stride = v[3] + 8;
     bytes = std::max({width * stages * tiles.buffer,
                       width * (query.first + query.elements()),
                       4 * rows * result_stride});
   }
 
-  bool warpgroups;     // multiply, not warps
-  Maps maps;           // by which keys and values come
-  int64_t stages = 2;  // of their tiles
-  int64_t bands;       // of 16 queries that a warp has
-  int64_t rows;        // queries of a block
+  bool warpgroups;     // use warpgroups, not warps
+  Maps maps;           // of keys and values; none: threads copy them
+  int64_t stages = 2;  // of tiles of keys and values
+  int64_t bands;       // of 16 queries, per warp
+  int64_t rows;        // queries per block
   int64_t warp_rows;   // from a warp's first query to the next warp's
   int64_t band_rows;   // from a band's first query to the next band's
   Tile query;
@@ -129,8 +131,8 @@ class MmaAttentionEmitter : private MmaTiles {
 
   FailureOr<Values> emitItem(const Symbol* item) {
     Index pair, block;
-    // The heads that share keys come one after the other. Blocks that see more
-    // keys come first.
+    // Heads that share keys are consecutive. Blocks that see more keys come
+    // first.
     if (causal_offset_) {
       std::tie(block, pair) = emitter_.split(Index(item), batches_ * heads_);
       block = block * -1 + Index(blocks_ - 1);
@@ -140,7 +142,7 @@ class MmaAttentionEmitter : private MmaTiles {
     std::tie(batch_, head_) = emitter_.split(pair, heads_);
     group_ = emitter_.split(head_, heads_ / groups_).first;
     Value first = multiply(number(block), rows_);
-    // What the item before this one had there is read; a ring says so itself.
+    // Wait until the previous item's tiles have been read; a ring waits itself.
     if (!ring_) fragments_.sync();
     const bool together = plan_.query.first > 0;
     if (together && failed(fillFirstKeys(first, /*with_values=*/true)))
@@ -172,8 +174,9 @@ class MmaAttentionEmitter : private MmaTiles {
                       plan_.band_rows * (eight / 2) + 8 * (eight % 2))));
   }
 
-  // All keys. Of each query the weighted sums of values, and then, for each
-  // half of a band, the largest score and this thread's part of the weights.
+  // Goes through all keys. Returns the weighted sums of values of each query,
+  // and then, for each half of a band, the largest score and this thread's part
+  // of the sum of weights.
   FailureOr<Values> emitTiles(Value first) {
     const int64_t sums = plan_.bands * values_, rows = 2 * plan_.bands;
     Values state(sums, fragments_.zero());
@@ -201,9 +204,9 @@ class MmaAttentionEmitter : private MmaTiles {
         });
   }
 
-  // A tile of keys by warpgroups, whose products of one band are on their way
-  // while the others' are waited for: before weights are made of a band's
-  // scores, those of later bands have begun, and the sums of earlier ones.
+  // Computes a tile of keys by warpgroups. Products of several bands are in
+  // flight: when one band's scores become weights, the scores of later bands
+  // and the sums of earlier bands have begun.
   LogicalResult emitGroupTile(Value shift, Value first_key, bool masked,
                               MutableArrayRef<Value> state) {
     const int64_t bands = plan_.bands, sums = bands * values_;
@@ -247,7 +250,7 @@ class MmaAttentionEmitter : private MmaTiles {
       sums = scaleRows(sums, scales_[2 * band], scales_[2 * band + 1]);
   }
 
-  // Divided by the weights, in shared memory.
+  // Divides the sums by the sums of weights, and stores them in shared memory.
   void storeSums(Values state) {
     for (int64_t row = 0; row < 2 * plan_.bands; ++row) {
       Value weight =
@@ -279,7 +282,7 @@ class MmaAttentionEmitter : private MmaTiles {
     store.setAlignmentAttr(builder_.getI64IntegerAttr(8));
   }
 
-  // What follows from the results in shared memory.
+  // Stores the outputs that follow from the results in shared memory.
   FailureOr<Values> emitOutputs(Value first) {
     Value left = arith::SubIOp::create(builder_,
                                        emitter_.indexConstant(queries_), first);
@@ -308,7 +311,7 @@ class MmaAttentionEmitter : private MmaTiles {
   ArrayRef<Output> outputs_;
   Plan plan_;
   int64_t blocks_;
-  int64_t values_;  // columns of results, in eights
+  int64_t values_;  // columns of results, divided by 8
   Buffer results_;
   std::optional<Warpgroup> warpgroup_;
   FragmentList query_;                    // left fragments, band by band
@@ -338,7 +341,7 @@ bool fitsMma(func::FuncOp kernel, Operation* op, Value q, Value v) {
                              element.getIntOrFloatBitWidth() / 8,
                              /*gradient=*/false))
     return false;
-  // Reductions are for teams of one warp.
+  // Other reductions need teams of one warp.
   WalkResult alone = kernel.walk([&](Operation* other) {
     if (other == op || isa<func::FuncOp, func::ReturnOp>(other))
       return WalkResult::advance();

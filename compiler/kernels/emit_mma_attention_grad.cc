@@ -1,4 +1,4 @@
-// Which parts attention's gradient on tensor cores has.
+// Selects the parts of attention's gradient on tensor cores.
 #include "compiler/kernels/emit_mma_attention_grad.h"
 
 #include "compiler/core/attention_work.h"
@@ -10,7 +10,7 @@ namespace partita::kernels {
 using namespace mlir;
 
 bool fitsMma(func::FuncOp kernel, nn::AttentionGradOp op) {
-  // Of f32, keys and values of larger heads are more than a block's memory.
+  // For f32, keys and values of larger heads exceed a block's shared memory.
   return fitsMma(kernel, op, op.getQ(), op.getV()) &&
          core::FitsTensorCores(shapeOf(op.getQ())[3], shapeOf(op.getV())[3],
                                bytesOf(elementOf(op.getQ())),
@@ -42,19 +42,19 @@ GradWork workOf(nn::AttentionGradOp op, GradPart part,
   GradWork work;
   work.values = {op.getQ(), op.getK(), op.getResultGrad()};
   if (op.getBias()) work.values.push_back(op.getBias());
-  // Without a result, its product is not computed.
-  const auto give = [&](unsigned result, int64_t& products, int64_t own) {
+  // A result that is not needed saves its product.
+  const auto give = [&](unsigned result, int64_t& products, int64_t saved) {
     if (wants(op, outputs, result))
       work.values.push_back(op->getResult(result));
     else
-      products -= own;
+      products -= saved;
   };
   switch (part) {
     case GradPart::rows:
       work.products = core::kQueriesGradient;
       work.values.push_back(op.getResult());
       if (!wants(op, outputs, 0)) {
-        // Scores alone, once.
+        // Only the scores, once.
         work.products = {1, 0};
         return work;
       }
@@ -91,7 +91,7 @@ FailureOr<int64_t> emitMmaAttentionGrad(Emitter& emitter,
     case GradPart::bias:
       return emitMmaGradBias(emitter, op, outputs, memory, begin, end);
   }
-  llvm_unreachable("a part that there is not");
+  llvm_unreachable("unknown part of the gradient");
 }
 
 }  // namespace partita::kernels

@@ -8,34 +8,36 @@
 
 namespace partita::kernels {
 
-// Whether there are tiles for this one, as for the attention itself
-// (emit_mma_attention.h); of f32 for head sizes up to 64. `kernel` is one that
-// findAttentionGrad likes.
+// True if tensor cores can compute `op`: the conditions of the attention itself
+// (emit_mma_attention.h), and head sizes up to 64 for f32. Requires that
+// findAttentionGrad returns `op`.
 bool fitsMma(mlir::func::FuncOp kernel, nn::AttentionGradOp op);
 
-// Kernels that run one after the other, each for some of the results; so each
-// result is summed up by one block of threads, in one order.
+// Kernels of one gradient. They run one after the other, each for some of the
+// results. So each result is summed by one block of threads, in one order.
 enum class GradPart {
-  rows,  // for blocks of queries: the queries' gradient, and what the others
-         // need to know of each query
+  rows,  // for blocks of queries: q's gradient, and statistics of each query
+         // for the other parts
   keys,  // for blocks of keys: the gradients of keys and values
-  bias,  // for both: the gradient of the bias
+  bias,  // for blocks of both: the gradient of the bias
 };
-// Those that are needed for these outputs.
+// The parts that these outputs need.
 llvm::SmallVector<GradPart> gradPartsOf(nn::AttentionGradOp op,
                                         llvm::ArrayRef<Output> outputs);
-// What a part computes of each pair of a query and a key, and touches.
+// Products of a part per pair of a query and a key, and the operands and
+// results of the gradient that it accesses.
 struct GradWork {
   core::AttentionProducts products;
-  llvm::SmallVector<mlir::Value> values;  // of the operands and results of `op`
+  llvm::SmallVector<mlir::Value> values;
 };
 GradWork workOf(nn::AttentionGradOp op, GradPart part,
                 llvm::ArrayRef<Output> outputs);
-// Floats of device memory in which `rows` tells the others.
+// Floats of device memory for the statistics that `rows` passes to the other
+// parts.
 int64_t sharedFloats(nn::AttentionGradOp op);
 
-// Of a kernel that fitsMma likes, for teams of kBlock, with `memory` of so many
-// floats. Returns the range.
+// Emits one part for teams of kBlock. Requires fitsMma. `memory` has
+// sharedFloats(op) floats. Returns the range.
 mlir::FailureOr<int64_t> emitMmaAttentionGrad(
     Emitter& emitter, nn::AttentionGradOp op, GradPart part,
     llvm::ArrayRef<Output> outputs, mlir::Value memory, mlir::Value begin,

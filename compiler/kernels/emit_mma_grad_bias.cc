@@ -1,5 +1,5 @@
-// A block of queries and a block of keys: what their scores get, added up over
-// the batch, one element after the other.
+// For a block of queries and a block of keys: sums the gradients of the scores
+// over the batch, one element after the other.
 #include "compiler/kernels/emit_mma_grad_parts.h"
 
 namespace partita::kernels {
@@ -7,11 +7,12 @@ namespace {
 
 using namespace mlir;
 
-// Queries and keys, and then in the same place what results get and values.
+// Shared memory: queries and keys, then the result's gradient and values in the
+// same place.
 struct Plan {
   explicit Plan(nn::AttentionGradOp op) {
     const Type element = elementOf(op.getQ());
-    // What a thread's registers hold.
+    // A thread's registers limit the number of keys.
     keys =
         std::max(shapeOf(op.getQ())[3], shapeOf(op.getV())[3]) <= 64 ? 64 : 32;
     const auto place = [&](int64_t size, Tile& left, Tile& right) {
@@ -23,7 +24,7 @@ struct Plan {
                      place(shapeOf(op.getV())[3], given, value));
   }
 
-  int64_t keys;  // of a block
+  int64_t keys;  // per block
   Tile query, key, given, value;
   int64_t bytes;
 };
@@ -65,7 +66,7 @@ class GradBias : private MmaGradTiles {
     return Values();
   }
 
-  // Of the i-th of this thread's sums.
+  // The query of this thread's i-th sum.
   Value rowAt(Value first, int64_t i) {
     return add(add(first, threadRow()), 8 * (i % 4 / 2));
   }
@@ -73,11 +74,11 @@ class GradBias : private MmaGradTiles {
     return add(add(first, multiply(fragments_.t(), 2)), 8 * (i / 4) + i % 2);
   }
 
-  // rows of `left` * transposed rows of `right`, of a block.
+  // Rows of `left` * transposed rows of `right`, for a block.
   FailureOr<Values> product(const Tile& left_tile, Value left,
                             Value first_query, const Tile& right_tile,
                             Value right, Value first_key) {
-    fragments_.sync();  // what was there is read
+    fragments_.sync();  // the previous content has been read
     if (failed(fragments_.fill(left_tile, Value(), left, {batch_, head_},
                                first_query)) ||
         failed(fragments_.fill(right_tile, Value(), right, {batch_, group_},
@@ -101,8 +102,8 @@ class GradBias : private MmaGradTiles {
       if (failed(bias)) return failure();
       Value score = scoreOf(scalar((*products)[i / 4], i % 4), *bias);
       if (causal_offset_) score = maskKey(score, key, endOfKeys(query));
-      const auto known = [&](Known what) {
-        return scalar(loadKnown(what, query, 1), 0);
+      const auto known = [&](RowStatistic what) {
+        return scalar(loadStatistic(what, query, 1), 0);
       };
       Value grad = scoreGrad(weightOf(score, known(kLogarithm)),
                              scalar((*given)[i / 4], i % 4), known(kMean));

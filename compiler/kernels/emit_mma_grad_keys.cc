@@ -1,6 +1,6 @@
-// A block of keys, through the queries that see them, of all heads that share
-// them: scores are transposed, so that the gradients of keys and values stay in
-// registers.
+// For a block of keys: goes through the queries that see them, in all heads
+// that share them. Scores are transposed, so that the gradients of keys and
+// values stay in registers.
 #include "compiler/kernels/emit_mma_grad_parts.h"
 
 namespace partita::kernels {
@@ -8,11 +8,12 @@ namespace {
 
 using namespace mlir;
 
-// What a block has without asking for more.
+// Shared memory that a block has by default.
 constexpr int64_t kMostBytes = 48 * 1024;
 
-// Keys and values are fragments where registers suffice, after they have passed
-// through the second buffer of queries; otherwise they stay in shared memory.
+// Keys and values are kept as fragments if registers suffice; they are loaded
+// through the second buffer of queries. Otherwise they stay in shared memory
+// (`resident`).
 struct Plan {
   explicit Plan(nn::AttentionGradOp op) {
     const int64_t size = shapeOf(op.getQ())[3],
@@ -23,7 +24,7 @@ struct Plan {
     key = {0, kGradRows, size, padding};
     value = {key.elements(), kGradRows, value_size, padding};
     const int64_t pair = key.elements() + value.elements();
-    // Scores of 64 queries leave too few registers where heads are larger.
+    // Scores of 64 queries leave too few registers for larger heads.
     const int64_t most = std::max(size, value_size) <= 32 ? 64 : 32;
     const std::pair<int64_t, int64_t> choices[] = {
         {most, 2}, {16, 2}, {32, 1}, {16, 1}};
@@ -44,7 +45,7 @@ struct Plan {
 
   bool resident;
   Tile key, value, query, given;
-  int64_t buffer;   // elements of a tile of queries and one of results
+  int64_t buffer;   // elements of `query` and `given`
   int64_t buffers;  // 2: while one is read, the next one is filled
   int64_t bytes;
 };
@@ -67,11 +68,11 @@ class GradKeys : private MmaGradTiles {
 
  private:
   FailureOr<Values> emitItem(const Symbol* item) {
-    // With a causal mask, the first blocks are seen most.
+    // With a causal mask, the first blocks are seen by most queries.
     auto [block, pair] = emitter_.split(Index(item), batches_ * groups_);
     std::tie(batch_, group_) = emitter_.split(pair, groups_);
     Value first = multiply(number(block), kGradRows);
-    fragments_.sync();  // what was there is read
+    fragments_.sync();  // the previous content has been read
     const Index index[] = {batch_, group_};
     if (failed(fragments_.fill(plan_.key, Value(), op_.getK(), index, first)) ||
         failed(fragments_.fill(plan_.value, Value(), op_.getV(), index, first)))
@@ -82,7 +83,7 @@ class GradKeys : private MmaGradTiles {
       value_ = leftFragments(plan_.value, warpShift(plan_.value), 1);
       fragments_.sync();
     }
-    // Of keys, and then of values.
+    // Sums for keys, then for values.
     const Values zeros((size_ + value_size_) / 8, fragments_.zero());
     const int64_t shared = heads_ / groups_;
     FailureOr<Values> sums = emitter_.loop(
@@ -102,14 +103,15 @@ class GradKeys : private MmaGradTiles {
     return Values();
   }
 
-  // Tiles of queries of a head. The first ones do not see all keys.
+  // Goes through the tiles of queries of a head. The first ones do not see all
+  // keys.
   FailureOr<Values> throughQueries(Value first, Values state) {
     const int64_t width = plan_.query.rows,
                   tiles = (queries_ + width - 1) / width;
     Value end = emitter_.indexConstant(tiles);
     Value begin = emitter_.indexConstant(0), whole = begin;
     if (causal_offset_) {
-      // Queries that see the first key and the last one.
+      // The first tiles of queries that see the first key, and the last key.
       const auto tileOf = [&](int64_t key, int64_t round) -> Value {
         Value query =
             arith::MaxSIOp::create(builder_, add(first, key - *causal_offset_),
@@ -153,8 +155,8 @@ class GradKeys : private MmaGradTiles {
                            first);
   }
 
-  // Ends when a tile is there; the next one is on its way if there is a place
-  // for it.
+  // Waits for a tile, and begins to fill the next one if there is a buffer for
+  // it.
   LogicalResult bringQueries(Value tile, Value end) {
     if (plan_.buffers == 1) {
       fragments_.sync();
@@ -184,7 +186,7 @@ class GradKeys : private MmaGradTiles {
     return state;
   }
 
-  // Weights and what scores get, of keys and queries, in the order of
+  // Weights and gradients of scores, by keys and queries, in the order of
   // fragments.
   LogicalResult emitScores(Value first_key, Value first_query, Value shift,
                            bool masked, Values& weights, Values& grads) {
@@ -197,8 +199,8 @@ class GradKeys : private MmaGradTiles {
     for (auto [eight, product] : llvm::enumerate(products)) {
       Value query =
           add(add(first_query, multiply(fragments_.t(), 2)), 8 * eight);
-      Value logarithms = loadKnown(kLogarithm, query, 2),
-            means = loadKnown(kMean, query, 2);
+      Value logarithms = loadStatistic(kLogarithm, query, 2),
+            means = loadStatistic(kMean, query, 2);
       for (int64_t i = 0; i < 4; ++i) {
         Value key = add(add(first_key, threadRow()), 8 * (i / 2));
         Value this_query = add(query, i % 2);

@@ -5,9 +5,9 @@
 //   dS = P * (G v^T - d)   q_grad = scale dS k   k_grad = dS^T (scale q)
 //   v_grad = P^T G         bias_grad = dS
 //
-// Weights are computed again from q k^T and the logarithm of their sum in each
-// row, as Dao (2023) does. Unlike there, no kernel adds to what another one
-// also adds to: the results are the same in every run.
+// Weights are recomputed from q k^T and the logarithm of their sum in each row,
+// as in Dao (2023). Unlike there, no two kernels add to the same result, so the
+// results are the same in every run.
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_MMA_GRAD_PARTS_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_MMA_GRAD_PARTS_H_
 
@@ -18,7 +18,7 @@
 
 namespace partita::kernels {
 
-// Rows of a block, queries or keys: 16 for each warp.
+// Rows (queries or keys) of a block: 16 for each warp.
 inline constexpr int64_t kGradRows = 16 * kBlock / kWarp;
 
 inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value tensor) {
@@ -32,7 +32,7 @@ inline int64_t bytesOf(mlir::Type element) {
   return element.getIntOrFloatBitWidth() / 8;
 }
 
-// What the parts share.
+// Shared by the three parts.
 class MmaGradTiles : protected MmaTiles {
  protected:
   MmaGradTiles(Emitter& emitter, nn::AttentionGradOp op,
@@ -45,40 +45,41 @@ class MmaGradTiles : protected MmaTiles {
     blocks_ = (queries_ + kGradRows - 1) / kGradRows;
   }
 
-  // What is known of each query: the binary logarithm of the sum of
-  // 2^(scaled scores), infinity for queries that do not exist or see nothing,
-  // whose weights then are 0; and d.
-  enum Known { kLogarithm, kMean };
-  // Where in memory this is.
-  mlir::Value placeOf(Known what, mlir::Value query) {
+  // Statistics of each query. kLogarithm is the binary logarithm of the sum of
+  // 2^(scaled scores). It is infinity for queries that do not exist or see no
+  // key, so that their weights are 0. kMean is d.
+  enum RowStatistic { kLogarithm, kMean };
+  // Position of this statistic in memory_.
+  mlir::Value placeOf(RowStatistic what, mlir::Value query) {
     Index row = (batch_ * heads_ + head_) * (blocks_ * kGradRows);
     return add(add(number(row), query),
                what * batches_ * heads_ * blocks_ * kGradRows);
   }
-  // Of `count` queries.
-  mlir::Value loadKnown(Known what, mlir::Value query, int64_t count) {
+  // Loads this statistic of `count` queries.
+  mlir::Value loadStatistic(RowStatistic what, mlir::Value query,
+                            int64_t count) {
     auto load = mlir::vector::LoadOp::create(
         builder_, mlir::VectorType::get({count}, type_), memory_,
         placeOf(what, query));
     load.setAlignmentAttr(builder_.getI64IntegerAttr(4 * count));
     return load;
   }
-  // p * (product - mean)
+  // weight * (product - mean)
   mlir::Value scoreGrad(mlir::Value weight, mlir::Value product,
                         mlir::Value mean) {
     return mlir::arith::MulFOp::create(
         builder_, weight, mlir::arith::SubFOp::create(builder_, product, mean));
   }
-  // Elements before this warp's rows of a tile of kGradRows.
+  // Elements of a tile of kGradRows before this warp's rows.
   mlir::Value warpShift(const Tile& tile) {
     return multiply(fragments_.warp(), 16 * tile.stride());
   }
-  // This warp's first row of the block, and this thread's.
+  // This thread's first row in the block.
   mlir::Value threadRow() {
     return add(multiply(fragments_.warp(), 16), fragments_.g());
   }
-  // Stores this warp's rows of sums, times `scale`, as result `i`, through a
-  // tile that nobody reads.
+  // Stores this warp's rows of sums, times `scale`, as result `i`. Overwrites
+  // `tile`, which no thread may still read.
   mlir::LogicalResult storeSums(llvm::ArrayRef<mlir::Value> sums, double scale,
                                 const Tile& tile, int i, const Index& head,
                                 mlir::Value first) {
@@ -99,8 +100,8 @@ class MmaGradTiles : protected MmaTiles {
 
   nn::AttentionGradOp op_;
   mlir::Value memory_;
-  Buffer buffers_[4];  // of the results; without memref: not wanted
-  int64_t blocks_;     // of queries
+  Buffer buffers_[4];  // of the results; null memref: not needed
+  int64_t blocks_;     // blocks of queries
 };
 
 mlir::FailureOr<int64_t> emitMmaGradRows(Emitter& emitter,

@@ -1,5 +1,5 @@
-// A block of queries, twice through its keys: for the sums of weights, and then
-// for the queries' gradient.
+// For a block of queries: goes through its keys twice, for the sums of weights
+// and then for q's gradient.
 #include "compiler/kernels/emit_mma_grad_parts.h"
 #include "compiler/kernels/emit_reduction.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -12,7 +12,8 @@ using namespace mlir;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Queries, and what their results get, pass through the second buffer of keys.
+// Queries and the result's gradient are loaded through the second buffer of
+// keys.
 struct Plan {
   explicit Plan(nn::AttentionGradOp op) {
     const int64_t size = shapeOf(op.getQ())[3],
@@ -54,15 +55,15 @@ class GradRows : private MmaGradTiles {
                      queryAt(add(add(first, threadRow()), 8))};
     if (failed(loadRows(plan_.query, op_.getQ(), first, query_)) ||
         failed(loadRows(plan_.given, op_.getResultGrad(), first, given_)) ||
-        failed(emitKnown(first)))
+        failed(emitStatistics(first)))
       return failure();
     return buffers_[0].memref ? emitGrad(first) : Values();
   }
 
-  // This warp's rows of a tensor as fragments.
+  // Loads this warp's rows of a tensor as fragments.
   LogicalResult loadRows(const Tile& tile, Value tensor, Value first,
                          FragmentList& left) {
-    fragments_.sync();  // what was there is read
+    fragments_.sync();  // the previous content has been read
     if (failed(fragments_.fill(tile, Value(), tensor, {batch_, head_}, first)))
       return failure();
     fragments_.waitForTiles();
@@ -70,8 +71,8 @@ class GradRows : private MmaGradTiles {
     return success();
   }
 
-  // Finds out what is to be known of the queries, and says it.
-  LogicalResult emitKnown(Value first) {
+  // Computes and stores the statistics of the queries.
+  LogicalResult emitStatistics(Value first) {
     Values state(2, f32(-kInfinity));
     state.append(2, f32(0));
     if (failed(fillFirstKeys(first, /*with_values=*/false))) return failure();
@@ -102,7 +103,7 @@ class GradRows : private MmaGradTiles {
     return success();
   }
 
-  void store(Known what, Value query, Value value) {
+  void store(RowStatistic what, Value query, Value value) {
     memref::StoreOp::create(builder_, value, memory_, placeOf(what, query));
   }
 
@@ -119,8 +120,7 @@ class GradRows : private MmaGradTiles {
         f32(kInfinity));
   }
 
-  // sum(result_grad * result) of a row, of which each of four threads has its
-  // columns.
+  // sum(result_grad * result) of a row. Four threads hold its columns.
   FailureOr<Value> meanOf(int64_t half) {
     Value sum = emitter_.constant(type_, 0, 4);
     for (int64_t i = 0; i < value_size_; i += 16) {
@@ -159,7 +159,7 @@ class GradRows : private MmaGradTiles {
     return Values();
   }
 
-  // What the scores of a tile get, in the order of fragments.
+  // Gradients of a tile's scores, in the order of fragments.
   FailureOr<Values> scoreGrads(Value shift, Value first_key, bool masked) {
     const Values products = timesTransposed(query_, tiles_.key, shift),
                  given = timesTransposed(given_, tiles_.value, shift);

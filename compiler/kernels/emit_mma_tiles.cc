@@ -1,4 +1,4 @@
-// Products of tiles and scores of attention as fragments of tensor cores.
+// Products of tiles, and scores of attention as fragments of tensor cores.
 #include "compiler/kernels/emit_mma_tiles.h"
 
 #include <limits>
@@ -23,7 +23,8 @@ KeyTiles::KeyTiles(Type element, int64_t size, int64_t value_size,
     buffer = key.elements() + value.elements();
     return;
   }
-  // Two buffers are within what a block has, scores within what a thread has.
+  // Two buffers must fit the shared memory of a block, and scores the registers
+  // of a thread.
   const int64_t largest = std::max(size, value_size),
                 padding = paddingOf(element);
   const int64_t keys =
@@ -72,7 +73,7 @@ FailureOr<Values> MmaTiles::throughKeys(Value first, bool with_values,
                                         Values state, TileBody body) {
   const int64_t width = tiles_.key.rows;
   Value count = tilesFor(first);
-  // Tiles that all queries see whole come first.
+  // Tiles that all queries see completely come first.
   Value whole = arith::DivUIOp::create(builder_, endOfKeys(first),
                                        emitter_.indexConstant(width));
   for (bool masked : {false, true}) {
@@ -103,7 +104,7 @@ FailureOr<Values> MmaTiles::emitTile(Value tile, Value count, bool with_values,
     if (failed(next) || failed(ring_->release(tile))) return failure();
     return next;
   }
-  // This tile is there, and nobody reads the other buffer.
+  // Now this tile is complete, and no thread reads the other buffer.
   fragments_.waitForTiles();
   Value next = add(tile, 1);
   Value more =
@@ -281,8 +282,8 @@ FailureOr<Values> MmaTiles::runningWeights(ArrayRef<Value> products,
     };
     Value& largest = running.largest[row];
     Value now = largest, own = add(first_key, multiply(fragments_.t(), 2));
-    // How many keys the query sees from this thread's first one on, in one
-    // register.
+    // Number of keys that the query sees from this thread's first one on. It
+    // takes one register.
     Value end;
     if (masked) {
       const auto narrow = [&](Value index) -> Value {

@@ -1,4 +1,4 @@
-// What attention and its gradient on tensor cores share: tiles of scores as
+// Shared by attention and its gradient on tensor cores: tiles of scores as
 // fragments.
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_MMA_TILES_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_MMA_TILES_H_
@@ -14,22 +14,22 @@ inline int64_t paddingOf(mlir::Type element) {
   return 128 / element.getIntOrFloatBitWidth();
 }
 
-// Tiles of keys and values, twice or, in a ring, more often: while one is read,
-// the next ones are filled.
+// Tiles of keys and values, in two or, in a ring, more buffers: while one is
+// read, the next ones are filled.
 struct KeyTiles {
-  // For warps, or for warpgroups.
+  // `warpgroups`: the tiles are for warpgroups, not for warps.
   KeyTiles(mlir::Type element, int64_t size, int64_t value_size,
            bool warpgroups = false);
 
   Tile key, value;
-  int64_t buffer;  // elements of both, once
+  int64_t buffer;  // elements of a key tile and a value tile
 };
 
 class MmaTiles : protected AttentionTiles {
  protected:
-  // Of nn.attention or its gradient; a block's queries are `rows`, its tiles
-  // take `bytes` of scratch, the first of them those of keys. `warpgroups`
-  // read them, not warps.
+  // `op` is nn.attention or its gradient. A block has `rows` queries. Its tiles
+  // take `bytes` of scratch, tiles of keys first. `warpgroups`: warpgroups read
+  // them, not warps.
   template <typename Op>
   MmaTiles(Emitter& emitter, Op op, int64_t rows, int64_t bytes,
            bool warpgroups = false)
@@ -48,25 +48,26 @@ class MmaTiles : protected AttentionTiles {
   }
 
   // --- Loops over keys ---
-  // From now on tiles of keys and of values come in a ring of so many stages.
+  // From now on, tiles of keys and values come in a ring of `stages` stages.
   void useRing(int64_t stages, const TensorMap& keys, const TensorMap& values);
-  // Begins to fill the first tiles for the block of queries from `first` on, of
-  // keys and of their values. A ring's tiles wait for what was there before.
+  // Begins to fill the first tiles of keys, and of values, for the block of
+  // queries from `first` on. A ring first waits for readers of the previous
+  // content.
   mlir::LogicalResult fillFirstKeys(mlir::Value first, bool with_values);
-  // `body` for each tile of the keys that the block of queries from `first`
-  // sees: where it lies, its first key, and whether some of its keys may not be
-  // seen. The first tiles' filling has begun; in the end all are read, and a
-  // ring is closed.
+  // Runs `body` for each tile of the keys that the block of queries from
+  // `first` on sees. `shift` is the tile's place and `first_key` its first key;
+  // if `masked`, some queries do not see some of its keys. Requires
+  // fillFirstKeys. In the end all tiles have been read, and a ring is closed.
   using TileBody = llvm::function_ref<mlir::FailureOr<Values>(
       mlir::Value shift, mlir::Value first_key, bool masked, Values state)>;
   mlir::FailureOr<Values> throughKeys(mlir::Value first, bool with_values,
                                       Values state, TileBody body);
 
   // --- Products of tiles ---
-  // `left` has the fragments of one band of 16 rows after the other, each with
-  // all columns; so have the sums, 8 columns after 8 columns.
+  // A band has 16 rows. `left` holds the fragments of one band after the other,
+  // each with all columns; so do the sums, 8 columns at a time.
 
-  // The left fragments of a tile, of `bands` bands.
+  // The left fragments of a tile of `bands` bands.
   FragmentList leftFragments(const Tile& tile, mlir::Value shift,
                              int64_t bands);
   // left * transposed tile, which is `shift` elements further on.
@@ -75,36 +76,37 @@ class MmaTiles : protected AttentionTiles {
   // sums += left * tile.
   void addTimes(llvm::ArrayRef<Fragment> left, const Tile& tile,
                 mlir::Value shift, llvm::MutableArrayRef<mlir::Value> sums);
-  // Rounded, as a left fragment, of 16 columns after 16 columns.
+  // Rounds floats to left fragments, 16 columns at a time.
   FragmentList leftOf(llvm::ArrayRef<mlir::Value> floats);
   // Scales the upper and the lower rows of sums.
   mlir::Value scaleRows(mlir::Value sums, mlir::Value upper, mlir::Value lower);
 
   // --- Scores ---
-  // Weights are 2 to the power of `factor()` times scores, from which the
-  // largest is taken.
+  // A weight is 2^(scaled score - shift). A scaled score is `factor()` times
+  // the score; the shift is the largest scaled score of the query.
   double factor() const;
   mlir::Value scaled(mlir::Value score);
-  // From a product of a query and a key; the bias only where there is one.
+  // The score, from the product of a query and a key; `bias` is null without a
+  // bias.
   mlir::Value scoreOf(mlir::Value product, mlir::Value bias);
   // The bias of a query for two neighbouring keys, the first of which is even;
-  // nulls where there is none. `masked`: the keys need not exist.
+  // nulls without a bias. `masked`: the keys may not exist.
   mlir::FailureOr<Values> biasesOf(const Symbol* query, mlir::Value key,
                                    bool masked);
   mlir::FailureOr<mlir::Value> biasOf(const Symbol* query, mlir::Value key);
   // The first key that a query does not see.
   mlir::Value endOfKeys(mlir::Value query);
-  // Minus infinity from `end` on.
+  // Minus infinity if `key` >= `end`, else the score.
   mlir::Value maskKey(mlir::Value score, mlir::Value key, mlir::Value end);
   // 2^(scaled score - shift)
   mlir::Value weightOf(mlir::Value score, mlir::Value shift);
-  // A query, the last one for those behind it.
+  // The symbol of a query, clamped to the last query.
   const Symbol* queryAt(mlir::Value query);
 
-  // A softmax that runs over tiles. From products of a tile, of bands of the
-  // queries `rows` (two for each band), 2^(score - the largest score so far),
-  // in the order of left fragments. `largest` and `sums`, this thread's part,
-  // are brought up to date; what was summed up before is to be scaled by
+  // A running softmax over tiles. From products of a tile with bands of the
+  // queries `rows` (two for each band), computes 2^(score - largest score so
+  // far), in the order of left fragments. Updates `largest` and `sums`, this
+  // thread's part of the sums of weights. Earlier sums must be multiplied by
   // `scales`.
   struct Running {
     llvm::MutableArrayRef<mlir::Value> largest, sums, scales;
@@ -125,15 +127,16 @@ class MmaTiles : protected AttentionTiles {
 
  private:
   mlir::FailureOr<Lanes> bias(const Symbol* query, Symbol key);
-  // maskKey of a key and an end that are 32 bits, signed.
+  // Like maskKey, for signed 32-bit numbers.
   mlir::Value maskFrom(mlir::Value score, int64_t key, mlir::Value end);
-  // How many tiles the block of queries from `first` sees keys of.
+  // Number of tiles that hold keys seen by the block of queries from `first`
+  // on.
   mlir::Value tilesFor(mlir::Value first);
   // Begins to fill tiles, `shift` elements further on, with keys from `first`
   // on, and with their values.
   mlir::LogicalResult fillKeys(mlir::Value first, mlir::Value shift,
                                bool with_values);
-  // Elements before the tiles with this number.
+  // Elements before the buffer of this tile.
   mlir::Value bufferOf(mlir::Value tile);
   mlir::FailureOr<Values> emitTile(mlir::Value tile, mlir::Value count,
                                    bool with_values, bool masked, Values state,

@@ -8,7 +8,7 @@ namespace partita::kernels {
 
 // arith, math
 void attachElementwiseModels(mlir::MLIRContext& context);
-// of these, divisions, powers and conversions
+// Divisions, powers and conversions of arith and math.
 void attachNumberModels(mlir::MLIRContext& context);
 // broadcast, reshape, transpose, slice, pad, concat, gather, iota
 void attachMovementModels(mlir::MLIRContext& context);

@@ -1,5 +1,5 @@
-// Rules of operations that move elements: they map indices, and most emit
-// nothing.
+// Rules of operations that move elements: they map indices, and most emit no
+// code.
 #include "compiler/kernels/emit_elements.h"
 #include "compiler/kernels/emit_models.h"
 #include "compiler/kernels/emit_pad.h"
@@ -84,7 +84,7 @@ struct PadModel : MovementModel<PadModel, nn::PadOp> {
     return emitter.element(op.getInput(), input);
   }
 
-  // Where the element at a position outside comes from.
+  // The index of the element that padding copies to an outside `index`.
   static Index folded(Emitter& emitter, const Index& index, int64_t size,
                       nn::PadMode mode) {
     ImplicitLocOpBuilder& builder = emitter.builder();
@@ -109,7 +109,7 @@ struct PadModel : MovementModel<PadModel, nn::PadOp> {
           builder, value,
           arith::SubIOp::create(builder, constant(2 * (size - 1)), value));
     }
-    // Also for lanes that are masked off.
+    // Also clamps lanes that are masked off.
     value = arith::MaxSIOp::create(builder, value, constant(0));
     value = arith::MinSIOp::create(builder, value, constant(size - 1));
     return Index(
@@ -166,8 +166,8 @@ struct GatherModel : MovementModel<GatherModel, nn::GatherOp> {
     return emitter.element(op.getInput(), input);
   }
 
-  // The index that a tensor holds, clamped into [0, size). Found again when
-  // asked for the same place.
+  // The index stored in a tensor, clamped into [0, size). Repeated requests for
+  // the same place return the same symbol.
   static FailureOr<Index> lookUp(Emitter& emitter, Value indices,
                                  ArrayRef<Index> at, int64_t size) {
     const Symbol* symbol = nullptr;
@@ -196,7 +196,7 @@ FailureOr<Lanes> emitPadded(Emitter& emitter, Value tensor,
                             ArrayRef<Index> index, Lanes outside) {
   ImplicitLocOpBuilder& builder = emitter.builder();
   IndexVector inside(index.begin(), index.end());
-  Value uniform;  // truth that holds for all lanes
+  Value uniform;  // condition shared by all lanes
   Value by_lane;
   const Symbol* lanes = nullptr;
   auto both = [&](Value& truth, Value more) {

@@ -11,20 +11,22 @@ using namespace mlir;
 
 namespace {
 
-// What a trial says about positions in the result, as one number t in [0,
-// size).
+// Results of a trial, in terms of a position t in [0, size) of the result.
 struct Findings {
   std::set<int64_t> boundaries;  // sizes at which t is divided
-  int64_t row = 1;  // reductions want t / row only: the last `row` elements
-                    // share their results
-  int64_t axis_low = 0;  // reductions want all of t but the digit from axis_low
-                         // to axis_high; 0: none
+  // Reductions depend on t / row only: the last `row` elements share their
+  // results.
+  int64_t row = 1;
+  // Reductions depend on all of t except the digit from axis_low to axis_high;
+  // 0: there is no such digit.
+  int64_t axis_low = 0;
   int64_t axis_high = 0;
   bool reduces_by_element = false;  // a reduction for each element
-  double along_lanes = 0;  // accesses inside reductions that neighbouring
-                           // elements make next to each other
-  double across_lanes =
-      0;  // ... far from each other, but that are dense along the reduction
+  // Accesses inside reductions that are contiguous across elements.
+  double along_lanes = 0;
+  // Accesses inside reductions that are far apart across elements, but
+  // contiguous along the reduction.
+  double across_lanes = 0;
 };
 
 ArrayRef<int64_t> shapeOf(Value value) {
@@ -33,8 +35,7 @@ ArrayRef<int64_t> shapeOf(Value value) {
 
 void noteReduction(const IndexVector& index, const Symbol* t,
                    Findings& findings) {
-  // The digits of t that it depends on, as intervals [divisor, divisor *
-  // count).
+  // The digits of t in `index`, as intervals [divisor, divisor * count).
   std::vector<std::pair<int64_t, int64_t>> used;
   for (const Index& i : index)
     for (const Term& term : i.terms())
@@ -127,9 +128,8 @@ int64_t NestPlan::range() const {
   return range;
 }
 
-// Lanes of a loop over elements that each walk down a column: several registers
-// of accumulators, so that a row's part in them is long enough for the memory
-// system.
+// Lanes of a loop over elements that each walk down a column. Several registers
+// of accumulators make the part of a row long enough for the memory system.
 static int64_t widestLanes(ArrayRef<Output> outputs, int64_t size,
                            int64_t native, bool computes_much) {
   int64_t registers = computes_much ? 4 : 16;
@@ -156,7 +156,8 @@ FailureOr<NestPlan> planNest(Emitter& emitter, ArrayRef<Output> outputs) {
   SmallVector<int64_t> boundaries(findings->boundaries.begin(),
                                   findings->boundaries.end());
   SmallVector<int64_t> sizes = chainOfSizes(boundaries, size);
-  // Rows shorter than half a vector: elements of several rows share vectors.
+  // If rows are shorter than half a vector, elements of several rows share
+  // vectors.
   if (!by_row && !by_axis && !reduces && sizes.front() * 2 <= native)
     sizes = {size};
   int64_t inner = 1;
@@ -200,7 +201,7 @@ class NestEmitter {
     strides_ = rowMajorStrides(sizes);
   }
 
-  // One item of the range.
+  // Emits one item of the range.
   LogicalResult emitItem(const Symbol* item) {
     std::tie(rest_, chunk_) = emitter_.split(Index(item), plan_.chunks());
     size_t outer = plan_.dims.size() - (plan_.lanes == 0 ? 0 : 1);

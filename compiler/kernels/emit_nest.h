@@ -6,8 +6,9 @@
 
 namespace partita::kernels {
 
-// A value and where its elements go: one after the other, or, if it is a part
-// of what the buffer holds, every `row` of them to begin, begin + stride, ....
+// A value and the place of its elements. They are consecutive in the buffer,
+// or, if the value is a part of the buffer's tensor, rows of `row` elements at
+// begin, begin + stride, ....
 struct Output {
   mlir::Value value;
   Buffer buffer;
@@ -16,21 +17,22 @@ struct Output {
   int64_t begin = 0;
 };
 
-// The loops over one result shape. Dimensions, whose sizes multiply to the
-// number of elements, are those that accesses tell apart, so a plain
-// elementwise kernel has one.
+// The loops over one result shape. Dimensions that no access distinguishes are
+// merged, so that a plain elementwise kernel has one. The sizes of all
+// dimensions multiply to the number of elements.
 struct NestPlan {
   struct Dimension {
     int64_t size = 1;
-    bool parallel =
-        true;  // part of the kernel's range; otherwise a loop of its own inside
+    // True: part of the kernel's range; false: an inner loop.
+    bool parallel = true;
   };
   llvm::SmallVector<Dimension> dims;  // outermost first
-  int64_t lanes = 0;  // of the last dimension; 0: none, one element at a time
-  int64_t chunk = 0;  // elements of the last dimension in one item of the
-                      // range, if it has lanes
-  bool lanes_outside = false;  // the loop over lanes encloses the other loops
-                               // that are not parallel
+  // Lanes of the last dimension; 0: one element at a time.
+  int64_t lanes = 0;
+  // With lanes: elements of the last dimension in one item of the range.
+  int64_t chunk = 0;
+  // The loop over lanes encloses the loops that are not parallel.
+  bool lanes_outside = false;
 
   int64_t chunks() const {
     return lanes == 0 ? 1 : (dims.back().size + chunk - 1) / chunk;
@@ -38,7 +40,7 @@ struct NestPlan {
   int64_t range() const;
 };
 
-// Chooses loops for outputs of one shape, after emitting them once on trial.
+// Chooses loops for outputs of one shape, after a trial that emits them once.
 mlir::FailureOr<NestPlan> planNest(Emitter& emitter,
                                    llvm::ArrayRef<Output> outputs);
 // Emits the items begin .. end-1 of the plan's range.

@@ -1,4 +1,4 @@
-// Rules of arithmetic that is more than one operation on lanes: division,
+// Rules of arithmetic that takes more than one operation on lanes: division,
 // powers, conversions.
 #include <cmath>
 
@@ -15,8 +15,8 @@ namespace {
 
 using namespace mlir;
 
-// Processors trap on x / 0 and on the lowest number / -1: lanes without meaning
-// must not. There the divisor becomes 1.
+// Processors trap on x / 0 and on the lowest number / -1. Lanes without meaning
+// must not trap, so their divisor becomes 1.
 template <typename OpTy>
 struct DivisionModel
     : KernelOpInterface::ExternalModel<DivisionModel<OpTy>, OpTy> {
@@ -52,14 +52,14 @@ struct DivisionModel
   KernelRole kernelRole(Operation*) const { return KernelRole::elementwise; }
 };
 
-// The reduction that a value repeats, if it does.
+// The reduction whose result a value repeats; null if there is none.
 nn::ReduceOp repeatedReduction(Value value) {
   while (isa_and_nonnull<nn::BroadcastOp, nn::ReshapeOp>(value.getDefiningOp()))
     value = value.getDefiningOp()->getOperand(0);
   return value.getDefiningOp<nn::ReduceOp>();
 }
 
-// The number that all elements of a constant have.
+// The number that all elements of a constant share; none if they differ.
 std::optional<double> splatOf(Value value) {
   while (isa_and_nonnull<nn::BroadcastOp, nn::ReshapeOp>(value.getDefiningOp()))
     value = value.getDefiningOp()->getOperand(0);
@@ -69,22 +69,23 @@ std::optional<double> splatOf(Value value) {
   return attr.getSplatValue<APFloat>().convertToDouble();
 }
 
-// True if a last bit more or less in `value` is one more or less in all that
-// follows: not so where it is rounded to an integer, say.
+// True if an error in the last bit of `value` stays that small in all users. It
+// does not if a user rounds to an integer, for example.
 bool isArgumentOfSmoothFunction(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation* user) {
     return isa<math::ErfOp, math::TanhOp, math::ExpOp>(user);
   });
 }
 
-// A row divided by its sum (softmax), and the argument of a smooth function
-// divided by a constant (gelu), are multiplied by the reciprocal, which is
-// computed once.
+// Multiplies by the reciprocal, which is computed once, if a row is divided by
+// its sum (softmax), or if the argument of a smooth function is divided by a
+// constant (gelu).
 struct FloatDivisionModel
     : KernelOpInterface::ExternalModel<FloatDivisionModel, arith::DivFOp> {
   FailureOr<Lanes> emitElement(Operation* op, Emitter& emitter, unsigned number,
                                ArrayRef<Index> index) const {
-    // First what is likelier to come from reductions, as in operandsAt.
+    // The divisor comes first, because it is likelier to come from reductions;
+    // see operandsAt.
     FailureOr<Lanes> divisor = emitter.element(op->getOperand(1), index);
     FailureOr<Lanes> dividend = emitter.element(op->getOperand(0), index);
     if (failed(dividend) || failed(divisor)) return failure();
@@ -110,7 +111,7 @@ struct FloatDivisionModel
   KernelRole kernelRole(Operation*) const { return KernelRole::elementwise; }
 };
 
-// Small constant powers are products, and 0.5 a square root.
+// Small constant powers become products, and a power of 0.5 a square root.
 struct PowerModel : KernelOpInterface::ExternalModel<PowerModel, math::PowFOp> {
   FailureOr<Lanes> emitElement(Operation* op, Emitter& emitter, unsigned number,
                                ArrayRef<Index> index) const {
@@ -132,8 +133,8 @@ struct PowerModel : KernelOpInterface::ExternalModel<PowerModel, math::PowFOp> {
     Type type = getElementTypeOrSelf(x.getType());
     if (power == 1) return x;
     if (power == 0.5) {
-      // pow(-0, 0.5) is 0, and pow(-inf, 0.5) inf; a square root says -0 and
-      // NaN.
+      // pow(-0, 0.5) is 0, and pow(-inf, 0.5) is inf; a square root gives -0
+      // and NaN.
       Value lowest = emitter.splat(
           {neutralElement(emitter, nn::ReduceKind::max, type), 0}, base.lanes);
       Value infinite =
@@ -154,8 +155,8 @@ struct PowerModel : KernelOpInterface::ExternalModel<PowerModel, math::PowFOp> {
   KernelRole kernelRole(Operation*) const { return KernelRole::elementwise; }
 };
 
-// By squares, one for each bit of the exponent. A negative exponent gives 0,
-// but 1 or -1 for these bases.
+// Squares once for each bit of the exponent. A negative exponent gives 0,
+// except for the bases 1 and -1.
 struct IntegerPowerModel
     : KernelOpInterface::ExternalModel<IntegerPowerModel, math::IPowIOp> {
   FailureOr<Lanes> emitElement(Operation* op, Emitter& emitter, unsigned,
@@ -213,8 +214,8 @@ struct FloatToIntegerPowerModel
   KernelRole kernelRole(Operation*) const { return KernelRole::elementwise; }
 };
 
-// Saturates: an undefined result would make undefined what depends on it,
-// memory accesses included. NaN becomes 0.
+// Saturates, because everything that depends on an undefined result would be
+// undefined, memory accesses included. NaN becomes 0.
 template <typename OpTy>
 struct FloatToIntModel
     : KernelOpInterface::ExternalModel<FloatToIntModel<OpTy>, OpTy> {
@@ -279,8 +280,8 @@ struct IsInfModel
   KernelRole kernelRole(Operation*) const { return KernelRole::elementwise; }
 };
 
-// Conversions between floats: narrow ones are held as f32 already, but
-// narrowing rounds.
+// Conversions between floats. Narrow floats are held as f32, so widening does
+// nothing, but narrowing rounds.
 template <typename OpTy>
 struct FloatCastModel
     : KernelOpInterface::ExternalModel<FloatCastModel<OpTy>, OpTy> {

@@ -1,4 +1,4 @@
-// Elements of a tensor with something else around it.
+// Elements of a padded tensor.
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_PAD_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_PAD_H_
 
@@ -6,8 +6,8 @@
 
 namespace partita::kernels {
 
-// The element of `tensor` at `index` where that lies inside, and `outside`
-// where not. Nothing outside is read.
+// The element of `tensor` at `index` if that lies inside; else `outside`.
+// Nothing outside is read.
 mlir::FailureOr<Lanes> emitPadded(Emitter& emitter, mlir::Value tensor,
                                   llvm::ArrayRef<Index> index, Lanes outside);
 

@@ -48,7 +48,7 @@ struct ReduceModel
           for (auto [dim, i] : llvm::zip_equal(op.getDims(), at))
             element[dim] = i;
           FailureOr<Lanes> value = emitter.element(op.getInput(), element);
-          if (failed(value) || failed(row.storeWhatIsNeededAgain(element, at)))
+          if (failed(value) || failed(row.storeForReuse(element, at)))
             return failure();
           return value;
         });
@@ -86,8 +86,8 @@ FailureOr<Lanes> multiply(Emitter& emitter, FailureOr<Lanes> a,
   return Lanes{arith::MulIOp::create(emitter.builder(), x, y), lanes};
 }
 
-// The index of an operand of dot_general: batch and free dimensions from the
-// result, contracted ones from the loops.
+// The index of an operand of dot_general. Batch and free dimensions come from
+// the result, contracted ones from the loops.
 IndexVector operandIndex(int64_t rank, ArrayRef<int64_t> batch,
                          ArrayRef<int64_t> contract, ArrayRef<Index> result,
                          int64_t first_free, ArrayRef<Index> loops) {
@@ -158,7 +158,7 @@ struct ConvModel : ReductionModel<ConvModel, nn::ConvOp, KernelRole::single> {
   }
 };
 
-// The gradients are sums over what their results do not have.
+// Gradients are sums over the dimensions that their results do not have.
 struct ConvInputGradModel
     : ReductionModel<ConvInputGradModel, nn::ConvInputGradOp,
                      KernelRole::single> {
@@ -170,7 +170,7 @@ struct ConvInputGradModel
                                 emitter.computeType(type.getElementType()),
                                 {},
                                 laneSymbolOf(index)};
-    // Filters of the group, kernel.
+    // Filters of the group, then dimensions of the kernel.
     reduction.sizes.push_back(weight.getDimSize(0) / op.getGroups());
     llvm::append_range(reduction.sizes, weight.getShape().drop_front(2));
     int64_t channel_dim = op.getChannelsLast() ? type.getRank() - 1 : 1,
@@ -186,8 +186,9 @@ struct ConvInputGradModel
       grad[0] = index[0];
       grad[channel_dim] = filter;
       for (size_t i = 0; i + 1 < at.size(); ++i) {
-        // The window that has this row at place at[i + 1], if there is one: a
-        // remainder puts it far outside. Not negative before it is split.
+        // The window that has this row at place at[i + 1]. If there is none, a
+        // remainder moves the index far outside. The offset keeps the index
+        // from being negative before it is split.
         int64_t stride = op.getStrides()[i];
         int64_t reach = op.getDilations()[i] * (weight.getDimSize(2 + i) - 1);
         int64_t before = (reach + stride - 1) / stride;
@@ -223,7 +224,7 @@ struct ConvWeightGradModel
     int64_t rank = type.getRank();
     int64_t channel_dim = op.getChannelsLast() ? rank - 1 : 1,
             spatial = op.getChannelsLast() ? 1 : 2;
-    // Batch, places of the window.
+    // Batch, then places of the window.
     reduction.sizes.push_back(type.getDimSize(0));
     llvm::append_range(reduction.sizes,
                        grad.getShape().slice(spatial, rank - 2));

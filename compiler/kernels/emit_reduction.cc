@@ -152,7 +152,7 @@ Value combine(Emitter& emitter, nn::ReduceKind kind, Value a, Value b) {
   ImplicitLocOpBuilder& builder = emitter.builder();
   Type type = getElementTypeOrSelf(a.getType());
   bool real = isa<FloatType>(type), truth = type.isInteger(1);
-  auto fast = arith::FastMathFlags::nsz;  // of the zeros either will do
+  auto fast = arith::FastMathFlags::nsz;  // either zero will do
   switch (kind) {
     case nn::ReduceKind::sum:
       return real ? Value(arith::AddFOp::create(builder, a, b))
@@ -175,7 +175,7 @@ Value combine(Emitter& emitter, nn::ReduceKind kind, Value a, Value b) {
 Value combineLanes(Emitter& emitter, nn::ReduceKind kind, Value vector) {
   ImplicitLocOpBuilder& builder = emitter.builder();
   auto type = cast<VectorType>(vector.getType());
-  // Halves first, in registers; then across one.
+  // First combines halves in registers, then the lanes of one register.
   int64_t lanes = type.getNumElements();
   while (lanes > emitter.nativeLanes()) {
     lanes /= 2;

@@ -10,19 +10,19 @@ namespace partita::kernels {
 // The loops of one reduction.
 struct ReductionLoops {
   nn::ReduceKind kind;
-  mlir::Type type;                   // of the elements, as computed
-  llvm::SmallVector<int64_t> sizes;  // of the loops
-  const Symbol* lanes =
-      nullptr;  // of the result; null: the innermost loop has lanes of its own
+  mlir::Type type;                   // compute type of the elements
+  llvm::SmallVector<int64_t> sizes;  // of the loops, outermost first
+  // Lanes of the result; null: the innermost loop has lanes of its own.
+  const Symbol* lanes = nullptr;
 };
 
-// `element` emits the element at an index of the loops. Where neighbouring
-// loops walk memory in one go they become one.
+// `element` emits the element at an index of the loops. Neighbouring loops over
+// contiguous memory become one.
 mlir::FailureOr<Lanes> emitReduction(
     Emitter& emitter, const ReductionLoops& reduction,
     llvm::function_ref<mlir::FailureOr<Lanes>(llvm::ArrayRef<Index>)> element);
 
-// The value that changes nothing, as a scalar.
+// The neutral element of the reduction, as a scalar.
 mlir::Value neutralElement(Emitter& emitter, nn::ReduceKind kind,
                            mlir::Type type);
 mlir::Value combine(Emitter& emitter, nn::ReduceKind kind, mlir::Value a,
@@ -31,8 +31,8 @@ mlir::Value combine(Emitter& emitter, nn::ReduceKind kind, mlir::Value a,
 mlir::Value combineLanes(Emitter& emitter, nn::ReduceKind kind,
                          mlir::Value vector);
 
-// Sizes from the innermost outwards, each dividing the next, that split `size`
-// at those boundaries that allow it; the last is `size`.
+// Splits `size` at the boundaries that allow it. Returns sizes from the
+// innermost outwards, each dividing the next; the last is `size`.
 llvm::SmallVector<int64_t> chainOfSizes(llvm::ArrayRef<int64_t> boundaries,
                                         int64_t size);
 

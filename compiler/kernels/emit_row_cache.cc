@@ -34,7 +34,7 @@ RowCache::RowCache(Emitter& emitter, nn::ReduceOp op, ArrayRef<Index> index,
   if (emitter.isInvestigating() ||
       product(reduction.sizes) * width_ > kLargestRow)
     return;
-  // A team's scratch is little, and one for all its threads.
+  // A team has little scratch, which all its threads share.
   if (emitter.team() > 1 &&
       (!emitter.sharesLoops() || product(reduction.sizes) > kLargestTeamRow))
     return;
@@ -45,7 +45,7 @@ RowCache::RowCache(Emitter& emitter, nn::ReduceOp op, ArrayRef<Index> index,
     lane_ = emitter.newSymbol(lane);
   }
   chooseValues();
-  // Some threads may still read what the last row left.
+  // Other threads may still read the previous row from there.
   if (!buffers_.empty() && emitter.team() > 1)
     teamSync(emitter.builder(), emitter.team());
 }
@@ -90,8 +90,8 @@ void RowCache::chooseValues() {
   }
 }
 
-LogicalResult RowCache::storeWhatIsNeededAgain(ArrayRef<Index> element,
-                                               ArrayRef<Index> at) {
+LogicalResult RowCache::storeForReuse(ArrayRef<Index> element,
+                                      ArrayRef<Index> at) {
   Index position = linearize(at, rowMajorStrides(reduction_.sizes)) * width_;
   if (lane_) position = position + Index(lane_);
   for (auto& [value, buffer] : buffers_) {

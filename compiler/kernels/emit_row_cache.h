@@ -1,4 +1,4 @@
-// Keeps in scratch what a reduction computes on its way and what later loops
+// Keeps in scratch the values that a reduction computes and that later loops
 // over the same elements need again.
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_ROW_CACHE_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_ROW_CACHE_H_
@@ -10,28 +10,27 @@
 namespace partita::kernels {
 
 // Example: the exponentials of a softmax are summed, and then each is divided
-// by the sum. The loop that sums stores them, the loop that divides loads them.
+// by the sum. The loop that sums stores them; the loop that divides loads them.
 class RowCache {
  public:
-  // `index` is that of the reduction's input, with nothing for the reduced
+  // `index` is that of the reduction's input, with 0 for the reduced
   // dimensions.
   RowCache(Emitter& emitter, nn::ReduceOp op, llvm::ArrayRef<Index> index,
            const ReductionLoops& reduction);
 
   // In the loop: the reduction's input has been computed at `element`, which is
-  // `at` in the reduced dimensions.
-  mlir::LogicalResult storeWhatIsNeededAgain(llvm::ArrayRef<Index> element,
-                                             llvm::ArrayRef<Index> at);
-  // After the loop: from here on the emitter finds the elements in scratch.
+  // `at` in the reduced dimensions. Stores the values that later loops need.
+  mlir::LogicalResult storeForReuse(llvm::ArrayRef<Index> element,
+                                    llvm::ArrayRef<Index> at);
+  // After the loop: from now on the emitter loads the elements from scratch.
   void publish();
 
  private:
   void chooseValues();
-  // Values of elementwise operations that are computed together with `value`,
-  // itself included.
+  // Adds `value` and the values of elementwise operations computed for it.
   void collectComputed(mlir::Value value,
                        llvm::SetVector<mlir::Value>& computed) const;
-  // Operations and loads to compute an element again.
+  // Operations and loads that computing an element again would take.
   int costOf(mlir::Value value) const;
   bool isStored(mlir::Value value) const {
     return buffers_.contains(value) || emitter_.isCached(value);
@@ -41,8 +40,8 @@ class RowCache {
   nn::ReduceOp op_;
   IndexVector index_;
   const ReductionLoops& reduction_;
-  int64_t width_;  // elements stored at a time, if the result has lanes
-  const Symbol* lane_ = nullptr;  // counts those lanes
+  int64_t width_;                 // elements stored at a time
+  const Symbol* lane_ = nullptr;  // runs over the lanes of the result
   llvm::MapVector<mlir::Value, Buffer> buffers_;
 };
 

@@ -16,14 +16,14 @@ namespace {
 
 using namespace mlir;
 
-// Items of a team's range where sizes allow it: several teams for each place
-// that a large GPU has, few enough that looking through the indices in each is
-// cheap. 65,536 indices are 512 steps of 128, 2 million steps in all: half a
-// millisecond of an A100 by what its caches deliver.
+// Items of a team's range if sizes allow it. There should be several teams for
+// each slot of a large GPU, yet few enough that reading all indices in each is
+// cheap: 65,536 indices take 512 steps of 128, so 2 million steps in all, which
+// is half a millisecond of an A100's cache bandwidth.
 constexpr int64_t kTeamItems = 4096;
-// Indices that a thread of a team reads before the team decides about them.
+// Indices that each thread of a team reads before the team checks them.
 constexpr int64_t kReadAtOnce = 4;
-// Updates whose loads are under way before the first is combined.
+// Updates whose loads are in flight before the first is combined.
 constexpr int kUpdatesAtOnce = 4;
 
 RankedTensorType typeOf(Value tensor) {
@@ -43,9 +43,9 @@ struct ScatterPlan {
   int64_t range() const { return batches * blocks() * chunks(); }
 };
 
-// `rows_first`: a row's elements are consecutive, and so are rows. One thread
-// takes a batch at a time: on a CPU, dividing further costs as much as it
-// gains, since long copies are fastest in one piece.
+// `rows_first`: the elements of a row are consecutive, and so are rows. One
+// thread takes a batch element at a time: on a CPU, dividing further costs as
+// much as it gains, since long copies are fastest in one piece.
 void chooseBlocks(ScatterPlan& plan, bool rows_first, int64_t native,
                   int64_t team) {
   plan.chunk = plan.columns;
@@ -53,8 +53,8 @@ void chooseBlocks(ScatterPlan& plan, bool rows_first, int64_t native,
   int64_t blocks = 1;
   if (team > 1) {
     if (plan.columns <= team) plan.lanes = std::gcd(plan.columns, native);
-    // One vector for each thread, so that a row that many updates meet is
-    // divided as far as it can be.
+    // One vector for each thread, so that a row with many updates is divided as
+    // finely as possible.
     const int64_t vectors = team * plan.lanes;
     const int64_t most = std::max<int64_t>(1, kTeamItems / plan.batches);
     plan.chunk =
@@ -64,7 +64,7 @@ void chooseBlocks(ScatterPlan& plan, bool rows_first, int64_t native,
   }
   plan.block = llvm::divideCeil(plan.rows, std::max<int64_t>(1, blocks));
   const bool whole_rows = plan.chunks() == 1;
-  // Parts of what is consecutive begin at whole vectors.
+  // Parts of consecutive elements begin at whole vectors.
   if (whole_rows && rows_first && plan.block < plan.rows)
     plan.block = std::min<int64_t>(
         plan.rows, llvm::alignTo(plan.block, static_cast<uint64_t>(native)));
@@ -116,10 +116,10 @@ class ScatterEmitter {
           arith::SubIOp::create(builder_, index(plan_.rows), first_));
     if (failed(plan_.flat ? copyFlat() : copyRows())) return failure();
     if (plan_.places == 0) return success();
-    if (emitter_.team() == 1) return lookAlone();
-    // What a thread has copied, another may update.
+    if (emitter_.team() == 1) return scanAlone();
+    // A thread may update elements that another one has copied.
     if (plan_.flat) teamSync(builder_, emitter_.team());
-    return lookTogether();
+    return scanAsTeam();
   }
 
  private:
@@ -182,7 +182,8 @@ class ScatterEmitter {
     return Values();
   }
 
-  // Columns of the item: the same ones by the same thread each time.
+  // Runs `body` for the columns of the item. A thread gets the same columns
+  // each time.
   FailureOr<Values> columns(
       llvm::function_ref<FailureOr<Values>(const IndexVector&)> body) {
     const auto inside = [&](const Symbol* lane, ValueRange) {
@@ -208,7 +209,7 @@ class ScatterEmitter {
     return at;
   }
 
-  // The numbers that an index vector has for each of `axes_`.
+  // The numbers in an index vector for each of `axes_`.
   FailureOr<SmallVector<Value>> readIndices(const IndexVector& place) {
     SmallVector<Value> values(axes_.size());
     for (auto [k, axis] : llvm::enumerate(op_.getAxes())) {
@@ -223,9 +224,9 @@ class ScatterEmitter {
     return values;
   }
 
-  // Whether an index vector names one of the item's rows; if it points outside
-  // it names none. As unsigned, negative numbers are large. Numbers that come
-  // in words are compared as words.
+  // True if an index vector names one of the item's rows; false if it points
+  // outside. Compares unsigned numbers, so that negative ones are large.
+  // Indices of up to 32 bits are compared as 32-bit words.
   Value isMine(ArrayRef<Value> indices) {
     const bool words =
         typeOf(op_.getIndices()).getElementTypeBitWidth() <= 32 &&
@@ -253,7 +254,7 @@ class ScatterEmitter {
     return arith::AndIOp::create(builder_, inside, below(row, count_));
   }
 
-  LogicalResult lookAlone() {
+  LogicalResult scanAlone() {
     return emitter_.loop(
         plan_.places, {},
         [&](const Symbol* symbol, ValueRange) -> FailureOr<Values> {
@@ -268,9 +269,9 @@ class ScatterEmitter {
         });
   }
 
-  // Each thread reads some indices; where any names a row of the item, the team
-  // goes through them.
-  LogicalResult lookTogether() {
+  // Each thread reads some indices. If any of them names a row of the item, the
+  // team goes through them together.
+  LogicalResult scanAsTeam() {
     const int64_t team = emitter_.team(),
                   reads = std::min<int64_t>(
                       kReadAtOnce, llvm::divideCeil(plan_.places, team)),
@@ -280,7 +281,7 @@ class ScatterEmitter {
         [&](const Symbol* symbol, ValueRange) -> FailureOr<Values> {
           Value first = numberOf(Index(symbol) * step), found = word(0);
           for (int64_t i = 0; i < reads; ++i) {
-            FailureOr<Value> mine = looksAt(
+            FailureOr<Value> mine = isForItem(
                 arith::AddIOp::create(builder_, first, index(i * team)));
             if (failed(mine)) return failure();
             Value bit =
@@ -297,8 +298,9 @@ class ScatterEmitter {
         });
   }
 
-  // Applies the updates that are for this item: of those that the threads read
-  // from `first` on, bit i of `found` says whether this one's i-th is.
+  // Applies the updates that are for this item, among those at the indices read
+  // from `first` on. Bit i of a thread's `found` is set if its i-th index is
+  // for this item.
   LogicalResult applyReads(const Index& first, int64_t reads, Value found) {
     return emitter_.loop(
         reads, {}, [&](const Symbol* read, ValueRange) -> FailureOr<Values> {
@@ -311,14 +313,14 @@ class ScatterEmitter {
         });
   }
 
-  // Whether what this thread finds at `first` + its number is for this item.
-  FailureOr<Value> looksAt(Value first) {
+  // True if the index at `first` + this thread's number is for this item.
+  FailureOr<Value> isForItem(Value first) {
     Symbol place;
     place.extent = plan_.places;
     Value at = arith::AddIOp::create(builder_, first, emitter_.thread());
     place.value = emitter_.smaller(at, plan_.places - 1);
     Value mine;
-    FailureOr<Values> read = emitter_.withOwnSymbol(
+    FailureOr<Values> read = emitter_.withThreadSymbol(
         place, {}, [&](const Symbol* symbol, ValueRange) -> FailureOr<Values> {
           FailureOr<SmallVector<Value>> indices = readIndices(placeAt(symbol));
           if (failed(indices)) return failure();
@@ -351,14 +353,14 @@ class ScatterEmitter {
         });
   }
 
-  // Applies the updates of the lowest bits of `rest`, and takes them away.
+  // Applies the updates of the lowest bits of `rest`, and clears these bits.
   LogicalResult applySome(Value first, Value& rest) {
     std::vector<Update> updates;
     Value lowest;
     for (int i = 0; i < kUpdatesAtOnce; ++i) {
       Value exists = i > 0 ? isNot(rest, 0) : Value();
       Value number = math::CountTrailingZerosOp::create(builder_, rest);
-      // Something that exists, in place of what does not.
+      // Loads an existing update in place of one that does not exist.
       lowest = i > 0 ? arith::SelectOp::create(builder_, exists, number, lowest)
                      : number;
       Value at =
@@ -382,8 +384,8 @@ class ScatterEmitter {
 
   struct Update {
     IndexVector place;
-    Index target;  // of the window's first element
-    Value exists;  // null: it does
+    Index target;  // position of the window's first element
+    Value exists;  // null: it always exists
   };
 
   Index targetOf(ArrayRef<Value> indices) {
@@ -397,7 +399,7 @@ class ScatterEmitter {
     return target;
   }
 
-  // One after the other for each element, once all are read.
+  // Reads all updates, then combines them one after the other for each element.
   LogicalResult apply(ArrayRef<Update> updates) {
     return columns([&](const IndexVector& column) -> FailureOr<Values> {
       SmallVector<Lanes> values;
@@ -444,15 +446,15 @@ class ScatterEmitter {
   Buffer buffer_;
   RankedTensorType type_;
   SmallVector<int64_t> strides_;
-  // Dimensions of the result that indices name, and those that they do not, in
+  // Dimensions of the result that indices name, and the other dimensions, in
   // memory's order.
   SmallVector<int64_t> axes_, window_;
   SmallVector<int64_t> batch_sizes_, axis_sizes_, window_sizes_, place_sizes_;
   ScatterPlan plan_;
-  // Of the item that is emitted.
+  // The current item.
   IndexVector batch_;
   Index number_of_batch_, first_row_, first_column_;
-  Value first_, count_;  // of its rows
+  Value first_, count_;  // first row of the item, and number of rows
 };
 
 }  // namespace

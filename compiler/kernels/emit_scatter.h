@@ -1,12 +1,14 @@
-// Kernels that are one nn.scatter.
+// Emits kernels that are one nn.scatter.
 //
-// The result is seen as rows, of which each index vector names one, with
-// columns: the window that it updates. An item of the range is for one thread a
-// batch, for a team a block of consecutive rows of one batch and a chunk of
-// their columns. It stores what the input has there, then looks through all
-// index vectors of its batch and combines the updates of those that name one of
-// its rows, in their order. So no two items write the same element, and sums
-// are those of the interpreter, bit for bit, however many threads there are.
+// The result is seen as rows and columns. An index vector names a row; the
+// columns are the window that it updates. An item of the range is one batch
+// element for a single thread. For a team it is a block of consecutive rows of
+// one batch element and a chunk of their columns.
+//
+// An item copies its part of the input. Then it goes through all index vectors
+// of its batch element, and applies the updates of its own rows in their order.
+// No two items write the same element, so sums equal the interpreter's bit for
+// bit, for any number of threads.
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_SCATTER_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_SCATTER_H_
 
@@ -18,8 +20,8 @@ namespace partita::kernels {
 // The scatter that is the only result of `kernel`; null if there is none.
 nn::ScatterOp findScatter(mlir::func::FuncOp kernel);
 
-// Of a kernel that findScatter likes; for one thread, or for a team of kWarp.
-// Returns the range.
+// Emits the scatter that findScatter returns, for one thread or for a team of
+// kWarp. Returns the range.
 mlir::FailureOr<int64_t> emitScatter(Emitter& emitter, nn::ScatterOp op,
                                      const Output& output, mlir::Value begin,
                                      mlir::Value end);

@@ -1,4 +1,4 @@
-// Emits what the threads of a team do together.
+// Emits operations that the threads of a team do together.
 #include "compiler/kernels/emit_team.h"
 
 #include "compiler/kernels/codegen.h"
@@ -34,7 +34,7 @@ Value exchangeWord(ImplicitLocOpBuilder& builder, Value word, int distance) {
 
 }  // namespace
 
-// Word by word.
+// Exchanges 32 bits at a time.
 Value teamExchange(ImplicitLocOpBuilder& builder, Value value, int distance) {
   Type type = value.getType();
   unsigned width = type.getIntOrFloatBitWidth();

@@ -1,4 +1,4 @@
-// Emits the ring: barriers, and who waits for which.
+// Emits the ring: barriers, and the waits at them.
 #include "compiler/kernels/emit_tile_ring.h"
 
 #include "compiler/kernels/codegen.h"
@@ -13,14 +13,14 @@ using namespace mlir;
 namespace {
 
 constexpr int64_t kElementBytes = 2;
-// Of addresses and strides; strides end at 2^40, sizes at 2^32 (CUDA driver
-// API, cuTensorMapEncodeTiled).
+// Addresses and strides are multiples of this number of bytes. Strides are less
+// than 2^40, and sizes at most 2^32 (CUDA driver API, cuTensorMapEncodeTiled).
 constexpr int64_t kUnit = 16;
 constexpr int64_t kMostStride = int64_t{1} << 40, kMostSize = int64_t{1} << 32;
 constexpr int kRank = 4;
 
-// Where an element of `tensor` lies, in terms of these symbols, one for each
-// dimension; none where it is not in one piece of memory.
+// Position of an element of `tensor` in terms of these symbols, one for each
+// dimension. None if the tensor is not in one piece of memory.
 std::optional<Index> positionOf(Emitter& emitter, Value tensor,
                                 SmallVectorImpl<const Symbol*>& symbols) {
   const auto shape = cast<RankedTensorType>(tensor.getType()).getShape();
@@ -72,7 +72,7 @@ std::optional<TensorMap> boxesOf(Emitter& emitter, Value tensor, int64_t rows) {
   for (int i = 0; i < kRank; ++i) {
     if (map.shape[i] < 1 || map.shape[i] > kMostSize) return std::nullopt;
     if (i == kRank - 1) break;
-    // What has one size may have any stride.
+    // A dimension of size 1 may have any stride.
     if (map.shape[i] == 1) strides[i] = kPanel * kElementBytes;
     if (strides[i] % kUnit != 0 || strides[i] == 0 || strides[i] >= kMostStride)
       return std::nullopt;

@@ -1,34 +1,35 @@
-// Tiles that come to shared memory by the tensor memory accelerator, which
-// sm_90 has, in a ring of several stages.
+// A ring of tiles in shared memory, which sm_90's tensor memory accelerator
+// fills.
 //
-// One thread of a block asks for a tile, box by box (TensorMap). Each stage has
-// two barriers: `full` is passed when all of a tile's bytes are there, and
-// `empty` when every warp has read it. All threads wait for both, so that what
-// one does alone is short and needs no registers. A barrier counts phases: tile
-// j is in phase j / stages of both barriers of its stage.
+// One thread of a block requests a tile, box by box (TensorMap). Each stage has
+// two barriers: `full` completes a phase when all bytes of a tile have arrived,
+// `empty` when every warp has read it. All threads wait for both, so the
+// requesting thread does little alone and needs no registers for it. A barrier
+// counts phases: tile j uses phase j / stages of both barriers of its stage.
 //
-// What a target must provide, called by any thread. A barrier is 8 bytes of
-// scratch, at base + offset, which nobody else touches.
+// A target must provide these functions, called by any thread. A barrier is 8
+// bytes of scratch, at base + offset, which nothing else accesses.
 //   void partita_barrier_make(ptr base, i64 offset, i32 arrivals)
-//                         a phase ends with so many arrivals, and when what is
-//                         expected has come; phase 0 begins. To be fenced by
-//                         this thread (partita_fence_tiles), and seen by others
-//                         when all have met
+//                         begins phase 0. A phase ends after this number of
+//                         arrivals, when all expected bytes have come. This
+//                         thread must fence (partita_fence_tiles); others see
+//                         the barrier when all have met
 //   void partita_barrier_end(ptr base, i64 offset)
-//                         there is no barrier any more
+//                         destroys the barrier
 //   void partita_barrier_arrive(ptr base, i64 offset)
 //   void partita_barrier_expect(ptr base, i64 offset, i32 bytes, i32 does)
-//                         more bytes are to come in this phase; and an arrival.
-//                         Nothing if `does` is 0, as below: without a branch,
-//                         which would keep what a loop shares among its threads
-//                         in registers of each
+//                         expects more bytes in this phase, and arrives. Does
+//                         nothing if `does` is 0, like partita_copy_box. A
+//                         branch instead would keep values that a loop shares
+//                         among its threads in registers of each thread
 //   void partita_barrier_wait(ptr base, i64 offset, i32 parity)
-//                         ends unless the phase is one of this parity
+//                         waits while the current phase has this parity
 //   void partita_copy_box(ptr base, i64 offset, i64 barrier, ptr map, i32 x 4,
 //                         i32 does)
 //                         begins to copy the box of a map with four dimensions
-//                         from this element on to base + offset; its bytes,
-//                         zeros included, come at the barrier at base + barrier
+//                         from this element on to base + offset. Its bytes,
+//                         zeros included, arrive at the barrier at
+//                         base + barrier
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_TILE_RING_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_TILE_RING_H_
 
@@ -45,39 +46,42 @@ inline constexpr char kBarrierExpect[] = "partita_barrier_expect";
 inline constexpr char kBarrierWait[] = "partita_barrier_wait";
 inline constexpr char kCopyBox[] = "partita_copy_box";
 
-inline constexpr int64_t kBarrierBytes = 16;  // of a stage
-// Of scratch that a ring of at most four stages has beside its tiles.
+inline constexpr int64_t kBarrierBytes = 16;  // both barriers of a stage
+// Scratch of a ring of up to four stages, in addition to its tiles.
 inline constexpr int64_t kRingBytes = 128;
 
-// Boxes of `rows` rows and kPanel columns of a tensor [batch, head, rows,
-// columns] of 16-bit elements; none where it is computed, or where it does not
-// lie as boxes want it: rows in one piece, everything at multiples of 16 bytes.
+// The map for boxes of `rows` rows and kPanel columns of a tensor [batch, head,
+// rows, columns] of 16-bit elements. None if the tensor is computed, or if its
+// layout does not allow boxes: rows must be contiguous, and everything must lie
+// at multiples of 16 bytes.
 std::optional<TensorMap> boxesOf(Emitter& emitter, mlir::Value tensor,
                                  int64_t rows);
 
 class TileRing {
  public:
-  // A swizzled tile of each stage, and the boxes it consists of.
+  // The swizzled tile of each stage, and the boxes that fill it.
   struct Part {
     Tile tile;
     TensorMap map;
   };
-  // In a kernel for teams of kBlock; the tiles lie in scratch that begins at
-  // `base`, each stage `stage_elements` behind the one before.
+  // For a kernel with teams of kBlock. The tiles lie in scratch that begins at
+  // `base`; a stage begins `stage_elements` after the one before.
   TileRing(Emitter& emitter, mlir::Value base, int64_t stages,
            int64_t stage_elements, llvm::ArrayRef<Part> parts);
 
   // --- Called by all threads ---
-  // Before an item's first tile: what was in the ring's memory is read, and
-  // what was written there is visible to copies. Its tiles are `count`, of this
-  // batch and head; all stages but one are asked for.
+  // Called before an item's first tile. Waits until all threads have read the
+  // ring's memory, and makes their writes there visible to copies. The item has
+  // `count` tiles of this batch element and head. Requests the first tiles, for
+  // all stages but one.
   mlir::LogicalResult open(mlir::Value batch, mlir::Value head,
                            mlir::Value count);
-  // The tile is there; the last one that has a stage then is asked for.
+  // Requests the next tile that is not requested yet, once its stage is empty.
+  // Then waits for `tile`.
   void await(mlir::Value tile, mlir::Value count);
-  // This warp has read the tile.
+  // Declares that this warp has read the tile.
   mlir::LogicalResult release(mlir::Value tile);
-  // After an item's last tile: all threads have come here.
+  // Called after an item's last tile. Waits for all threads.
   mlir::LogicalResult close();
 
   // Elements before the tile.
@@ -96,14 +100,14 @@ class TileRing {
   mlir::Value empty(mlir::Value tile) {
     return ofStage(tile, kBarrierBytes, barriers_ + kBarrierBytes / 2);
   }
-  // Of the tile's phase, or of the one before.
+  // Parity of the tile's phase, or of the phase before it.
   mlir::Value parity(mlir::Value tile, bool before = false);
   void call(llvm::StringRef function, mlir::ValueRange arguments);
-  // By the thread that asks, if there is such a tile.
+  // Requests the tile if it exists. Only the requesting thread acts.
   void fill(mlir::Value tile, mlir::Value count);
-  // Of every so many threads.
+  // True in the first of every `threads` threads.
   mlir::Value isFirstOf(int64_t threads);
-  // By the thread that asks; its warp goes on together.
+  // Runs `body` in the requesting thread; its warp waits for it.
   mlir::LogicalResult byOne(llvm::function_ref<void()> body);
 
   Emitter& emitter_;
@@ -113,7 +117,7 @@ class TileRing {
   llvm::SmallVector<Tile> tiles_;
   Values maps_;
   int64_t barriers_;  // byte of scratch; full and empty of each stage
-  Buffer origin_;     // batch and head, in scratch and in no registers
+  Buffer origin_;     // batch and head; in scratch to save registers
 };
 
 }  // namespace partita::kernels

@@ -1,5 +1,5 @@
-// Top-k by row. One thread: a few by insertion into a sorted list, many by
-// merge sort. A team: by a tournament of its threads.
+// Top-k by row. One thread inserts into a sorted list for a small k, and sorts
+// by merging for a large one. A team runs a tournament of its threads.
 #include "compiler/kernels/emit_top_k.h"
 
 #include "compiler/kernels/emit_team.h"
@@ -12,11 +12,11 @@ namespace {
 
 using namespace mlir;
 
-constexpr int64_t kFew = 64;  // up to here insertion is the faster way
+constexpr int64_t kFew = 64;  // largest k for which insertion is faster
 
-// NaN counts as the largest.
-Value standsBefore(ImplicitLocOpBuilder& builder, bool largest, Value a,
-                   Value b) {
+// True if `a` ranks before `b`. NaN counts as the largest.
+Value ranksBefore(ImplicitLocOpBuilder& builder, bool largest, Value a,
+                  Value b) {
   if (isa<FloatType>(a.getType())) {
     Value ordered = arith::CmpFOp::create(
         builder,
@@ -85,7 +85,7 @@ class TopKEmitter {
   }
 
  private:
-  // Places in the row by rank, of the best `count` so far.
+  // Places in the row of the best `count` elements so far, by rank.
   Value insertAll() {
     Value zero = index(0), one = index(1);
     auto all = scf::ForOp::create(builder_, zero, index(size_), one);
@@ -94,8 +94,8 @@ class TopKEmitter {
     Value place = all.getInductionVar();
     Value value = valueAt(place);
     Value length = arith::MinUIOp::create(builder_, place, index(count_));
-    // Moves what stands behind the new element one place back; the list has a
-    // place more than it needs.
+    // Moves the entries that rank behind the new element back by one; the list
+    // has room for one more.
     auto shift = scf::WhileOp::create(
         builder_, TypeRange{builder_.getIndexType()}, ValueRange{length},
         [&](OpBuilder& nested, Location loc, ValueRange at) {
@@ -106,7 +106,7 @@ class TopKEmitter {
           Value before = arith::MaxUIOp::create(builder_, at[0], one);
           Value previous = placeAt(
               order_.memref, arith::SubIOp::create(builder_, before, one));
-          Value better = standsBefore(value, valueAt(previous));
+          Value better = ranksBefore(value, valueAt(previous));
           scf::ConditionOp::create(
               builder_, arith::AndIOp::create(builder_, some, better), at);
         },
@@ -124,8 +124,9 @@ class TopKEmitter {
     return order_.memref;
   }
 
-  // Places in the row, sorted: runs of 1, 2, 4 ... are merged between two
-  // lists. Stable, so the lower of equals is first.
+  // Places in the row, sorted. Runs of 1, 2, 4 ... are merged between two
+  // lists. The sort is stable, so the lower place of equal elements comes
+  // first.
   Value mergeSort() {
     Value zero = index(0), one = index(1);
     {
@@ -165,7 +166,7 @@ class TopKEmitter {
     Value right_left =
         arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult, right, high);
     Value better = arith::AndIOp::create(builder_, right_left,
-                                         standsBefore(valueAt(b), valueAt(a)));
+                                         ranksBefore(valueAt(b), valueAt(a)));
     Value take_right = arith::OrIOp::create(builder_, left_over, better);
     Value taken = arith::SelectOp::create(builder_, take_right, b, a);
     memref::StoreOp::create(builder_, asI64(taken), to,
@@ -179,8 +180,8 @@ class TopKEmitter {
             arith::SelectOp::create(builder_, take_right, next_right, right)});
   }
 
-  Value standsBefore(Value a, Value b) {
-    return kernels::standsBefore(builder_, op_.getLargest(), a, b);
+  Value ranksBefore(Value a, Value b) {
+    return kernels::ranksBefore(builder_, op_.getLargest(), a, b);
   }
 
   Value index(int64_t value) { return emitter_.indexConstant(value); }
@@ -210,11 +211,11 @@ class TopKEmitter {
   Buffer row_, order_, other_;
 };
 
-// A team's way: thread t knows the best of the elements t, t + team, ... that
-// have not come out yet. The best of these comes out next, and the team
-// together finds the new best of the thread that it came from. So a row of n is
-// read n / team times in turn, then n / team^2 times for each that comes out,
-// and needs no scratch.
+// Top-k by a team. Thread t holds the best of the elements t, t + team, ...
+// that have not been taken. The best of these is taken next; then the whole
+// team finds the next best of the thread that held it. So a row of n elements
+// takes n / team reads one after the other, then n / team^2 for each element
+// that is taken, and no scratch.
 class TeamTopKEmitter {
  public:
   TeamTopKEmitter(Emitter& emitter, nn::TopKOp op, ArrayRef<Output> outputs)
@@ -243,8 +244,8 @@ class TeamTopKEmitter {
   }
 
  private:
-  // An element as its value and its place in the row; the place is the row's
-  // size where there is none.
+  // An element is its value and its place in the row. The row's size as a place
+  // means that there is no element.
   Value place(int64_t value) { return emitter_.constant(place_type_, value); }
   Value isPlace(Value a, Value b) {
     return arith::CmpIOp::create(builder_, arith::CmpIPredicate::eq, a, b);
@@ -259,22 +260,23 @@ class TeamTopKEmitter {
             arith::SelectOp::create(builder_, condition, a[1], b[1])};
   }
 
-  // In the whole order, in which no two elements are equal.
+  // True if `a` comes before `b` in the total order by value and place, in
+  // which no two elements are equal.
   Value comesBefore(ValueRange a, ValueRange b) {
     const bool largest = op_.getLargest();
     Value lower =
         arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult, a[1], b[1]);
     Value not_after = arith::XOrIOp::create(
-        builder_, standsBefore(builder_, largest, b[0], a[0]),
+        builder_, ranksBefore(builder_, largest, b[0], a[0]),
         emitter_.constant(builder_.getI1Type(), 1));
     return arith::OrIOp::create(
-        builder_, standsBefore(builder_, largest, a[0], b[0]),
+        builder_, ranksBefore(builder_, largest, a[0], b[0]),
         arith::AndIOp::create(builder_, not_after, lower));
   }
 
-  // The best that this thread finds among the elements `first` + i * `stride`
-  // with i below `extent`, of which it takes each team-th. With a `last` one:
-  // among those that come after it.
+  // The best element that this thread finds among `first` + i * `stride` with i
+  // below `extent`, of which it takes each team-th. With `last`, only elements
+  // that come after it count.
   FailureOr<Values> bestOf(int64_t extent, int64_t stride, Value first,
                            ValueRange last) {
     Values none = {emitter_.constant(valueType(), 0), place(size_)};
@@ -288,15 +290,15 @@ class TeamTopKEmitter {
           Symbol symbol;
           symbol.extent = size_;
           symbol.value = emitter_.smaller(at, size_ - 1);
-          return emitter_.withOwnSymbol(
+          return emitter_.withThreadSymbol(
               symbol, best, [&](const Symbol* place, ValueRange best) {
                 return better(place, at, best, last);
               });
         });
   }
 
-  // `best`, or the element at `place` if it comes before; what is `at` the
-  // row's end or beyond does not.
+  // `best`, or the element at `place` if it comes before. With `last`, elements
+  // past the row's end (`at`) are ignored.
   FailureOr<Values> better(const Symbol* place, Value at, ValueRange best,
                            ValueRange last) {
     IndexVector index = row_;
@@ -306,10 +308,10 @@ class TeamTopKEmitter {
     const Values found = {
         element->value,
         arith::IndexCastOp::create(builder_, place_type_, place->value)};
-    // Places ascend, so that among equals the one that is known stays.
+    // Places ascend, so the earlier of equal elements is kept.
     Value is_better = arith::OrIOp::create(
         builder_, isNone(best),
-        standsBefore(builder_, op_.getLargest(), found[0], best[0]));
+        ranksBefore(builder_, op_.getLargest(), found[0], best[0]));
     if (!last.empty()) {
       Value exists = arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult,
                                            at, emitter_.indexConstant(size_));
@@ -336,7 +338,7 @@ class TeamTopKEmitter {
     return best;
   }
 
-  // What this thread knows once the winner is out.
+  // This thread's best element once the winner has been taken.
   FailureOr<Values> replaced(ValueRange best, ValueRange winner) {
     const int64_t team = emitter_.team();
     Value is_mine = isPlace(best[1], winner[1]);

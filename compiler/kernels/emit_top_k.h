@@ -7,11 +7,11 @@
 
 namespace partita::kernels {
 
-// The top_k whose results alone are the results of `kernel`; null if there is
+// Returns the top_k whose results are all results of `kernel`; null if there is
 // none.
 nn::TopKOp findTopK(mlir::func::FuncOp kernel);
 
-// Of a kernel that findTopK likes. The range is the rows.
+// One item per row. `op` comes from findTopK.
 int64_t topKRange(nn::TopKOp op);
 mlir::LogicalResult emitTopK(Emitter& emitter, nn::TopKOp op,
                              llvm::ArrayRef<Output> outputs, mlir::Value begin,

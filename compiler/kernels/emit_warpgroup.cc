@@ -14,7 +14,7 @@ constexpr int64_t kRowBytes = 2 * kPanel;
 constexpr int64_t kEightRows = 8 * kRowBytes;  // that the swizzle permutes
 constexpr uint64_t kSwizzle128 = 1;
 
-// From the first of a panel to that of the next one.
+// Bytes from one panel to the next.
 int64_t panelBytes(const Tile& tile) { return tile.rows * kRowBytes; }
 
 }  // namespace
@@ -63,7 +63,7 @@ Values Warpgroup::call(const std::string& function, size_t sums,
 
 Values Warpgroup::timesTransposed(const Tile& left, int64_t row,
                                   const Tile& right, Value shift) {
-  // Columns lie together; the leading offset has no meaning.
+  // Columns are contiguous; the leading offset has no meaning.
   const uint64_t rows = layout(16, kEightRows);
   Values sums;
   for (int64_t panel = 0; panel < left.columns / kPanel; ++panel) {
@@ -83,8 +83,8 @@ Values Warpgroup::addTimes(ArrayRef<Fragment> left, const Tile& right,
                            Value shift, ArrayRef<Value> sums) {
   Values arguments;
   for (const Fragment& fragment : left) arguments.push_back(fragment.halves[0]);
-  // Rows are what is summed over: from 64 columns to the next ones, and from 8
-  // rows to the next ones.
+  // The sum runs over rows. The offsets are from 64 columns to the next, and
+  // from 8 rows to the next.
   llvm::append_range(arguments, steps(shift, 2 * right.first, 2 * kEightRows,
                                       layout(panelBytes(right), kEightRows)));
   llvm::append_range(arguments, sums);

@@ -1,34 +1,36 @@
 // Products of tiles by warpgroups, on tensor cores: wgmma, which sm_90a has.
 //
-// The four warps of a block multiply 64 rows together; warp w has rows 16 w
+// The four warps of a block multiply 64 rows together. Warp w holds rows 16 w
 // ... of the sums, as fragments (emit_fragments.h). Tiles lie in shared memory
-// as wgmma's 128-byte swizzle wants them (Tile::swizzled); a descriptor says
-// where. Products are asynchronous: what a product is made of and its sums must
-// be left alone until it has been waited for.
+// in wgmma's 128-byte swizzle (Tile::swizzled); a descriptor gives their place.
+// Products are asynchronous: a product's operands and sums must not be accessed
+// until it has been waited for.
 //
-// What a target must provide, called by all threads of a block. Tiles' part is
-// 64 rows or columns, in four steps of 16, with a descriptor each; sums are
-// N / 8 vectors, 8 columns after 8 columns. Products up to a commit are a
-// group.
+// A target must provide these functions, called by all threads of a block. The
+// operand from a tile is 64 rows or columns, in four steps of 16, with a
+// descriptor each. Sums are N / 8 vectors of 8 columns. The products up to a
+// commit form a group.
 //   sums partita_group_start_T(i64 left x 4, i64 right x 4)
 //                         left * transposed right, 64 columns
 //   sums partita_group_add_T(i64 left x 4, i64 right x 4, sums)
-//                         the same, added to what such a product began
+//                         the same, added to the sums of such a product
 //   sums partita_group_add_times_T_N(v4i32 left x 4, i64 right x 4, sums)
 //                         left fragments * right, added to N columns
 //   void partita_group_commit()
 //   sums partita_group_wait_N(i32 pending, sums)
-//                         when no more than so many groups are on their way;
-//                         `pending` is a constant
+//                         the sums, once at most `pending` groups are in
+//                         flight; `pending` is a constant
 //   i64 partita_shared_address(ptr)
-//                         anew each time: descriptors that a loop does not
-//                         change would be kept in registers, and there are none
+//                         computed anew in each call: loop-invariant
+//                         descriptors would take registers that are not
+//                         available
 //   void partita_fence_tiles()
-//                         what this thread has written, and copied and waited
-//                         for, is seen by products after a meeting of all
-// with bf16 or f16 for T, 64 or 128 for N. Descriptors are PTX's: bits 0-13 the
-// address / 16, 16-29 and 32-45 the offsets / 16 below, 62-63 the swizzle's
-// kind, of which 1 is that of 128 bytes.
+//                         makes this thread's writes, and the copies that it
+//                         has waited for, visible to products that start after
+//                         all threads have met
+// T is bf16 or f16, and N is 64 or 128. Descriptors are PTX's: bits 0-13 hold
+// the address / 16, bits 16-29 and 32-45 the offsets / 16 below, and bits 62-63
+// the kind of swizzle, where 1 means 128 bytes.
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_WARPGROUP_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_WARPGROUP_H_
 
@@ -48,28 +50,30 @@ inline constexpr int64_t kGroupRows = 64;
 
 class Warpgroup {
  public:
-  // Of tiles of this type, bf16 or f16, in scratch that begins at `base`, in
-  // a kernel for teams of kBlock.
+  // For tiles of bf16 or f16 in scratch that begins at `base`, in a kernel for
+  // teams of kBlock.
   Warpgroup(mlir::ImplicitLocOpBuilder& builder, mlir::Type element,
             mlir::Value base);
 
-  // Rows `row` ... of `left` * transposed `right`, which has 64 rows and is
+  // Rows `row` ... of `left` * transposed `right`. `right` has 64 rows and is
   // `shift` elements further on.
   Values timesTransposed(const Tile& left, int64_t row, const Tile& right,
                          mlir::Value shift);
-  // sums + left * right, which has 64 rows and is `shift` elements further on.
+  // sums + left * right. `right` has 64 rows and is `shift` elements further
+  // on.
   Values addTimes(llvm::ArrayRef<Fragment> left, const Tile& right,
                   mlir::Value shift, llvm::ArrayRef<mlir::Value> sums);
-  // The products since the last commit are a group.
+  // Closes a group: the products since the last commit.
   void commit();
-  // The sums when no more than the `pending` latest groups are on their way.
+  // Waits until at most the `pending` latest groups are in flight; returns the
+  // sums.
   Values wait(int64_t pending, llvm::ArrayRef<mlir::Value> sums);
 
  private:
-  // Bits 16 and above of a descriptor: offsets of a tile, in bytes.
+  // Bits 16 and above of a descriptor. The tile's offsets are in bytes.
   uint64_t layout(int64_t leading, int64_t stride) const;
-  // The descriptors of four steps, so many bytes apart, of a tile's rows or
-  // columns from this byte of scratch on.
+  // The descriptors of four steps, `step` bytes apart, of a tile's rows or
+  // columns from byte `first` of scratch on.
   Values steps(mlir::Value shift, int64_t first, int64_t step, uint64_t layout);
   Values call(const std::string& function, size_t sums,
               mlir::ValueRange arguments);
@@ -77,7 +81,7 @@ class Warpgroup {
 
   mlir::ImplicitLocOpBuilder& builder_;
   mlir::Type element_;
-  mlir::Value base_;  // of scratch
+  mlir::Value base_;  // start of scratch
 };
 
 }  // namespace partita::kernels

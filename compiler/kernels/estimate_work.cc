@@ -14,7 +14,7 @@ namespace {
 
 using namespace mlir;
 
-// Cycles are taken as 4 a nanosecond.
+// Assumes 4 cycles per nanosecond.
 constexpr double kGrainCycles = 20e3 * 4;
 double cyclesOf(Operation& op) {
   VectorType type;
@@ -23,7 +23,7 @@ double cyclesOf(Operation& op) {
   if (op.getNumResults() > 0)
     if (auto vector = dyn_cast<VectorType>(op.getResult(0).getType()))
       type = vector;
-  // Scalars are mostly addresses, which later become fewer.
+  // Scalars are mostly addresses, many of which LLVM removes.
   if (!type) return isa<math::MathDialect>(op.getDialect()) ? 5 : 0.1;
   double bytes = type.getNumElements() *
                  std::max<unsigned>(8, type.getElementTypeBitWidth()) / 8.0;
@@ -67,8 +67,7 @@ double cyclesOf(Region& region) {
 }  // namespace
 
 double cyclesOfPiece(func::FuncOp body) {
-  // The loops at the top run over the range; what one trip costs is what
-  // counts.
+  // The outermost loops run over the range; one iteration counts.
   double cycles = 1;
   for (scf::ForOp loop : body.getOps<scf::ForOp>())
     cycles += cyclesOf(loop.getRegion());

@@ -1,4 +1,4 @@
-// How long generated code runs, roughly.
+// Estimates of the run time of generated code.
 #ifndef PARTITA_COMPILER_KERNELS_ESTIMATE_WORK_H_
 #define PARTITA_COMPILER_KERNELS_ESTIMATE_WORK_H_
 
@@ -6,14 +6,15 @@
 
 namespace partita::kernels {
 
-// On a loop whose bounds are known at run time only: how often it runs.
+// Attribute of a loop whose bounds are known only at run time: its estimated
+// number of iterations.
 inline constexpr char kTripsAttr[] = "kernel.trips";
 
-// Cycles of one core for one piece of the range; at least 1.
+// Cycles of one core for one item of the range; at least 1.
 double cyclesOfPiece(mlir::func::FuncOp body);
 
-// Of pieces of so many cycles: the smallest part of [0, range) that is about 20
-// microseconds of work, and at least 1.
+// The smallest part of [0, range) that is about 20 microseconds of work, and at
+// least 1. An item takes `cycles`.
 int64_t chooseGrain(double cycles, int64_t range);
 
 }  // namespace partita::kernels

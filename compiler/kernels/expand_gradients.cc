@@ -1,4 +1,5 @@
-// Gradients in operations that libraries and kernels know; see passes.td.
+// Writes gradients with operations that libraries and kernels support; see
+// passes.td.
 #include "compiler/kernels/passes.h"
 #include "compiler/kernels/tiled_attention.h"
 #include "dialects/nn/math_builder.h"

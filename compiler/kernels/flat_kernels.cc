@@ -1,6 +1,6 @@
 // A kernel is flat if all of its tensors are scalars or have the same number of
-// elements, and nothing in it moves one; two are alike if they are equal as
-// functions of one dimension.
+// elements, and no operation moves an element. Two kernels are alike if they
+// are equal as functions of one dimension.
 #include "compiler/kernels/flat_kernels.h"
 
 #include <algorithm>
@@ -19,12 +19,12 @@ using mlir::RankedTensorType;
 using mlir::Value;
 using mlir::func::FuncOp;
 
-// A chunk is some vectors long, and no longer than one of a kernel's own.
+// A chunk is at least several vectors, and at most the chunk of other kernels.
 constexpr int64_t kLeastChunk = 64, kMostChunk = 2048;
-// More than one, so that code depends on the chunk's number.
+// Several chunks, so that the code depends on the chunk's number.
 constexpr int64_t kChunks = int64_t{1} << 20;
 
-// Of the tensors that are no scalars.
+// Elements of the tensors that are not scalars.
 int64_t elementsOf(FuncOp kernel) {
   return llvm::cast<RankedTensorType>(kernel.getResultTypes()[0])
       .getNumElements();

@@ -1,5 +1,6 @@
-// Kernels that compute each element from those at its own place, so that one
-// code serves tensors of many shapes: an optimizer's update of each parameter.
+// Flat kernels compute each element from the elements at the same position, so
+// that one code serves tensors of many shapes: an optimizer's update of each
+// parameter.
 #ifndef PARTITA_COMPILER_KERNELS_FLAT_KERNELS_H_
 #define PARTITA_COMPILER_KERNELS_FLAT_KERNELS_H_
 
@@ -12,27 +13,27 @@
 
 namespace partita::kernels {
 
-// An attribute of what flatForm makes: elements of an item of the range. Its
-// code serves all tensors that are some of these long.
+// Attribute of functions made by flatForm: elements per item of the range. The
+// code serves all tensors whose number of elements is a multiple of this.
 inline constexpr char kFlatChunkAttr[] = "kernel.flat_chunk";
 
 // Kernels that differ in their shapes only.
 struct FlatGroup {
-  // Items of the code's range have this many elements, a power of two that
-  // divides the number of elements of each.
+  // Elements per item of the code's range: a power of two that divides the
+  // number of elements of each kernel.
   int64_t chunk = 0;
   llvm::SmallVector<mlir::func::FuncOp> kernels;  // at least two
-  llvm::SmallVector<int64_t> elements;            // of each
+  llvm::SmallVector<int64_t> elements;            // per kernel
 };
 
-// In the order of their first kernels. What is in no group needs code of its
-// own shape.
+// Returns groups in the order of their first kernels. A kernel in no group
+// needs code for its own shape.
 std::vector<FlatGroup> findFlatGroups(
     llvm::ArrayRef<mlir::func::FuncOp> kernels);
 
-// A kernel of a group on tensors of one dimension, with many chunks, marked so
-// that generateKernel makes the group's code of it; in no module, so that the
-// caller erases it.
+// Returns a kernel of a group rewritten on one-dimensional tensors of many
+// chunks, and marked so that generateKernel makes the group's code from it. It
+// is in no module: the caller erases it.
 mlir::func::FuncOp flatForm(mlir::func::FuncOp kernel, int64_t chunk);
 
 }  // namespace partita::kernels

@@ -1,4 +1,4 @@
-// One code for kernels of several shapes, against the interpreter.
+// Compares code shared by kernels of several shapes with the interpreter.
 #include "compiler/kernels/flat_kernels.h"
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace partita::kernels {
 namespace {
 
-// Adam's first moment and a step in bf16, of tensors of this shape.
+// Adam's first moment and a step in bf16, for tensors of this shape.
 std::string update(const std::string& name, const std::string& shape) {
   const std::string f32 = "tensor<" + shape + "xf32>",
                     bf16 = "tensor<" + shape + "xbf16>";
@@ -65,7 +65,7 @@ TEST(FlatKernelsTest, OneCodeServesAllSizes) {
   }
 }
 
-// What is alike, and what chunk it can have.
+// Checks which kernels are alike, and their chunks.
 TEST(FlatKernelsTest, Groups) {
   mlir::DialectRegistry registry;
   registry.insert<nn::NNDialect>();

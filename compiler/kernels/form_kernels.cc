@@ -31,7 +31,7 @@ bool isSplatConstant(Operation* op) {
          value.isSplat();
 }
 
-// Builds kernel functions and knows the ones it has built, by their text.
+// Builds kernel functions and finds equal ones by their text.
 class KernelLibrary {
  public:
   explicit KernelLibrary(mlir::ModuleOp module) : symbols_(module) {}
@@ -81,8 +81,8 @@ class FunctionOutliner {
     return op && fusion_.roles.lookup(op) == FusionRole::movement;
   }
 
-  // A value of the group that something else reads: another group (perhaps
-  // through movement) or an operation outside.
+  // True if an operation outside the group reads the value: another group
+  // (perhaps through movement) or an operation in no group.
   bool isReadOutside(Value value, size_t group) const {
     return llvm::any_of(value.getUsers(), [&](Operation* user) {
       if (isMovement(user)) return isReadOutside(user->getResult(0), group);
@@ -117,8 +117,8 @@ class FunctionOutliner {
       });
   }
 
-  // Uses that must keep the original value: the group's own operations, which
-  // are erased later.
+  // True for the group's own operations: they keep the original value, because
+  // they are erased later.
   bool inside(Operation* user, size_t group) const {
     auto found = group_of_.find(user);
     return found != group_of_.end() && found->second == group;
@@ -161,9 +161,9 @@ class FunctionOutliner {
       if (mlir::isOpTriviallyDead(&op)) op.erase();
   }
 
-  // A launch stands at its last operation: others that read its results may
-  // stand before it. It comes before the first of them; all else stays in
-  // order, so that transfers do.
+  // A launch is created at its last operation, but operations that read its
+  // results may come before. Moves it before the first of them. All others keep
+  // their order, transfers included.
   void orderOperations() {
     mlir::Block& block = function_.front();
     SmallVector<Operation*> operations;
@@ -204,8 +204,8 @@ class FunctionOutliner {
   llvm::DenseMap<Operation*, size_t> group_of_;
 };
 
-// A function that launches one kernel and does nothing else is that launch: an
-// update of a parameter.
+// True if a function only launches one kernel, as the update of a parameter
+// does. Its calls become that launch.
 bool isLaunch(FuncOp function) {
   if (function.isExternal() || !function.isPrivate() ||
       function->hasAttr(exec::kKernelAttr))
@@ -230,7 +230,8 @@ void inlineCall(mlir::func::CallOp call, FuncOp function) {
 }
 
 void inlineLaunches(mlir::ModuleOp module) {
-  // All before the first is put in, of which others would become launches.
+  // Collect these functions before inlining, which would turn other functions
+  // into launches.
   llvm::StringMap<FuncOp> launches;
   for (FuncOp function : module.getOps<FuncOp>())
     if (isLaunch(function)) launches[function.getName()] = function;

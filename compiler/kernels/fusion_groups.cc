@@ -1,4 +1,4 @@
-// Greedy producer-into-consumer grouping; the idea is in the header.
+// Groups producers greedily into consumers; the header describes the idea.
 #include "compiler/kernels/fusion_groups.h"
 
 #include "dialects/exec/dialect.h"
@@ -64,11 +64,11 @@ FusionRole roleOf(Operation& op) {
 struct Edge {
   Operation* consumer;
   Value operand;       // the consumer's operand at the end of the path
-  bool moved = false;  // some movement other than reshape lies between
+  bool moved = false;  // the path has movement other than reshape
   bool reshaped = false;
-  bool repeats = false;  // a broadcast lies between
-  bool repeats_rows =
-      true;  // every broadcast between only adds trailing dimensions
+  bool repeats = false;  // the path has a broadcast
+  // Every broadcast on the path only adds trailing dimensions.
+  bool repeats_rows = true;
 };
 
 class Grouper {
@@ -98,8 +98,8 @@ class Grouper {
            r != FusionRole::view;
   }
 
-  // Movement whose result someone outside kernels reads becomes a view
-  // (reshape) or an elementwise kernel.
+  // Movement that an operation outside kernels reads becomes a view (reshape)
+  // or an elementwise kernel.
   void materialiseMovement() {
     for (Operation& op : llvm::reverse(block_)) {
       if (role(&op) != FusionRole::movement) continue;
@@ -122,8 +122,8 @@ class Grouper {
         Edge longer = path;
         if (auto broadcast = llvm::dyn_cast<nn::BroadcastOp>(user)) {
           longer.repeats = true;
-          // Leading dimensions carried over one to one: each element is wanted
-          // along whole rows only.
+          // Leading dimensions are carried over one to one: each element is
+          // needed along whole rows only.
           for (auto [i, dim] : llvm::enumerate(broadcast.getDims()))
             if (dim != static_cast<int64_t>(i)) longer.repeats_rows = false;
           if (longer.moved) longer.repeats_rows = false;
@@ -148,8 +148,8 @@ class Grouper {
     }
   }
 
-  // A size-1 dimension i of the input spread out, with nothing but size-1
-  // dimensions after it: a row's value along the row.
+  // True if dimension i of the input has size 1 and only dimensions of size 1
+  // follow it: the broadcast repeats a row's value along the row.
   static bool isLastWideDim(nn::BroadcastOp broadcast, size_t i) {
     for (int64_t later = i; later < typeOf(broadcast.getInput()).getRank();
          ++later)
@@ -157,7 +157,7 @@ class Grouper {
     return true;
   }
 
-  // Whether the kernel of `edge.consumer` may compute `producer` inside.
+  // True if the kernel of `edge.consumer` may compute `producer`.
   bool mayInline(Operation* producer, const Edge& edge) const {
     FusionRole from = role(producer), to = role(edge.consumer);
     // Attention can write its heads side by side instead of one after the
@@ -192,7 +192,7 @@ class Grouper {
            to == FusionRole::elementwise;
   }
 
-  // Whether producer and consumer walk the same elements, so that one loop can
+  // True if producer and consumer walk the same elements, so that one loop can
   // write both.
   static bool sameDomain(Operation* producer, const Edge& edge) {
     return !edge.moved && !edge.reshaped && !edge.repeats &&
@@ -242,12 +242,12 @@ class Grouper {
       elsewhere +=
           edge.moved || edge.reshaped || llvm::isa<nn::PadOp>(edge.consumer);
     }
-    // Read at several indices it would be computed several times, and a chain
-    // of such producers exponentially often.
+    // A producer that is read at several indices would be computed several
+    // times, and a chain of such producers exponentially often.
     if (paths > 1 && elsewhere > 0) return false;
     if (escapes) {
-      // Who else reads it would wait for the kernel's last operation, and for
-      // what that waits for.
+      // Its other readers would wait for the kernel's last operation, and for
+      // the operands of that operation.
       if (!same_domain || !writesRows(group) ||
           transfers_before_.lookup(op) !=
               transfers_before_.lookup(members_[group].front()))
@@ -257,7 +257,7 @@ class Grouper {
     return !reachesAround(op, group);
   }
 
-  // Kernels of these roots write one result only.
+  // False if the kernel has a role that writes a single result.
   bool writesRows(size_t group) const {
     return llvm::all_of(members_[group], [&](Operation* member) {
       return role(member) != FusionRole::attention &&
@@ -266,9 +266,9 @@ class Grouper {
     });
   }
 
-  // Whether the kernel, which runs at its last operation, would keep more than
-  // it gives while other functions run: gradients of each microbatch, say,
-  // until all of them are added up.
+  // True if joining would keep more memory than it saves while other functions
+  // run, because the kernel runs at its last operation. Example: the gradients
+  // of all microbatches would be kept until they are summed.
   bool delaysMemory(Operation* op, size_t group) const {
     const int64_t last = calls_before_.lookup(members_[group].front());
     if (calls_before_.lookup(op) == last) return false;
@@ -279,7 +279,8 @@ class Grouper {
     return kept > bytesOf(op->getResult(0));
   }
 
-  // All row operations and reductions of a kernel walk rows of one length.
+  // True if all row operations and reductions of the kernel walk rows of one
+  // length.
   bool rowsAgree(Operation* op, size_t group) const {
     ArrayRef<int64_t> rows = rowShape(op);
     if (rows.empty()) return true;
@@ -294,12 +295,12 @@ class Grouper {
     return {};
   }
 
-  // Whether some path from `op` leaves `group` and comes back: joining would
-  // make kernels wait for each other.
+  // True if a path from `op` leaves `group` and comes back: joining would make
+  // kernels wait for each other.
   bool reachesAround(Operation* op, size_t group) {
     llvm::DenseSet<std::pair<Operation*, unsigned>> seen;
-    SmallVector<std::pair<Operation*, unsigned>>
-        stack;  // (operation, whether the path has left kernel and movement)
+    // (operation, true if the path has left kernel and movement)
+    SmallVector<std::pair<Operation*, unsigned>> stack;
     auto push_users = [&](Operation* from, bool left) {
       for (Operation* user : from->getUsers())
         if (seen.insert({user, left}).second) stack.push_back({user, left});

@@ -2,11 +2,11 @@
 //
 // Every operation between library calls has one role. Movement (broadcast,
 // reshape, transpose, slice, iota) is an index map: it belongs to no group and
-// is repeated in every kernel that reads through it, unless something outside
-// kernels needs its result. The others start as groups of their own; going from
-// the last operation to the first, a producer joins the group of its consumers
-// where the joint kernel would compute each element once, the groups stay
-// acyclic, and nothing is kept in memory through a call that need not be.
+// is repeated in every kernel that reads through it, unless an operation
+// outside kernels needs its result. The others start as groups of their own.
+// Going from the last operation to the first, a producer joins the group of its
+// consumers if the joint kernel computes each element once, the groups stay
+// acyclic, and no value has to stay in memory longer through a call.
 #ifndef PARTITA_COMPILER_KERNELS_FUSION_GROUPS_H_
 #define PARTITA_COMPILER_KERNELS_FUSION_GROUPS_H_
 
@@ -20,10 +20,10 @@
 namespace partita::kernels {
 
 enum class FusionRole {
-  fixed,     // not a kernel: library calls, function calls, constants, the
-             // terminator
-  view,      // a reshape that something outside kernels reads: the same memory
-  movement,  // an index map
+  fixed,        // not a kernel: library calls, function calls, constants, the
+                // terminator
+  view,         // a reshape that is read outside kernels: the same memory
+  movement,     // an index map
   elementwise,  // each element of the result from the same element of the
                 // operands (pad and gather count here)
   reduction,    // nn.reduce

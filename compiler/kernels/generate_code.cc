@@ -1,4 +1,5 @@
-// All kernels into one code module, and how they run onto the launches.
+// Puts the code of all kernels into one module, and their launch parameters
+// onto the launches.
 #include "compiler/kernels/generate_code.h"
 
 #include "compiler/kernels/codegen.h"
@@ -15,7 +16,7 @@ namespace {
 
 using namespace mlir;
 
-// On a kernel function that has code: KernelCode::cycles.
+// Attribute of a kernel function with code: KernelCode::cycles.
 constexpr char kCyclesAttr[] = "kernel.cycles";
 
 OwningOpRef<ModuleOp> makeCodeModule(ModuleOp module) {
@@ -29,9 +30,9 @@ SmallVector<func::FuncOp> kernelsOf(ModuleOp module) {
   return kernels;
 }
 
-// Those of functions that update stored tensors, where launches of one code may
-// become one (compiler/memory); everywhere else code of a kernel's own sizes is
-// better.
+// Kernels of functions that update stored tensors. Launches of shared code may
+// become one there (compiler/memory); everywhere else, code for a kernel's own
+// sizes is faster.
 SmallVector<func::FuncOp> kernelsOfUpdates(ModuleOp module) {
   llvm::StringSet<> names;
   for (auto function : module.getOps<func::FuncOp>()) {
@@ -49,7 +50,7 @@ SmallVector<func::FuncOp> kernelsOfUpdates(ModuleOp module) {
   return kernels;
 }
 
-// Appends the code of kernels to a module, and marks them with its name.
+// Appends the code of kernels to a module, and marks the kernels with its name.
 class HostCode {
  public:
   explicit HostCode(ModuleOp code) : code_(code) {}
@@ -96,8 +97,9 @@ class HostCode {
   llvm::StringMap<KernelCode> kernels_;
 };
 
-// All have the launch's operands. They stay one launch until memory is planned,
-// so that results have one place and nothing comes between them.
+// Marks a kernel with its parts, which all have the launch's operands. They
+// stay one launch until memory is planned, so that results have one place and
+// no other launch comes between them.
 void markParts(func::FuncOp function, const KernelCode& kernel,
                const llvm::StringMap<PtxKernel>& launches) {
   if (!kernel.work) return;
@@ -121,7 +123,7 @@ ArrayAttr mapsOf(MLIRContext* context, const PtxKernel& kernel) {
   return ArrayAttr::get(context, maps);
 }
 
-// Appends the code of all kernels to `code`; false where there are none.
+// Appends the code of all kernels to `code`; returns false if there are none.
 FailureOr<bool> addHostCode(ModuleOp module, ModuleOp code) {
   const SmallVector<func::FuncOp> kernels = kernelsOf(module);
   if (kernels.empty()) return false;

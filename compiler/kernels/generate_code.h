@@ -1,4 +1,4 @@
-// From kernel functions to code of a target.
+// Turns kernel functions into code for a target.
 #ifndef PARTITA_COMPILER_KERNELS_GENERATE_CODE_H_
 #define PARTITA_COMPILER_KERNELS_GENERATE_CODE_H_
 
@@ -11,25 +11,27 @@
 
 namespace partita::kernels {
 
-// Generates every function marked `exec.kernel`, whose mark becomes the name of
-// its code: kernels that differ in their sizes only may share one. Writes what
-// each launch needs to know onto the launches, and returns an object file with
-// one symbol per name (empty if there is none), for linkSharedObject.
+// Generates code for every function marked `exec.kernel`. The mark becomes the
+// name of its code: kernels that differ in their sizes only may share one.
+// Writes onto the launches the numbers that they need, and returns an object
+// file with one symbol per name, for linkSharedObject; empty if there are no
+// kernels.
 mlir::FailureOr<std::string> generateObject(mlir::ModuleOp module,
                                             const ObjectOptions& options);
 
-// As PTX, which is complete; each kernel has code of its own.
+// Does the same as complete PTX; each kernel has its own code.
 mlir::FailureOr<std::string> generatePtx(mlir::ModuleOp module,
                                          const PtxOptions& options);
 
 // Write the same onto kernels and launches (ranges, blocks, scratch, parts,
-// cycles) and generate no machine code: all that prices and memory depend on.
+// cycles) without generating machine code. Cost estimates and memory planning
+// need no more.
 mlir::LogicalResult describeObject(mlir::ModuleOp module);
 mlir::LogicalResult describePtx(mlir::ModuleOp module,
                                 const PtxOptions& options);
 
-// After any of these for a CPU: estimated cycles of one core for one item of a
-// launch's range, by the name of the code.
+// Estimated cycles of one core for one item of a launch's range, by the name of
+// the code. Requires that one of the functions above ran for a CPU.
 llvm::StringMap<double> cyclesOfCode(mlir::ModuleOp module);
 
 }  // namespace partita::kernels

@@ -1,5 +1,4 @@
-// What the code generator knows about an operation, and what fusion may do with
-// it.
+// The code generator's view of an operation, and how fusion may group it.
 #ifndef PARTITA_COMPILER_KERNELS_KERNEL_OP_INTERFACE_H_
 #define PARTITA_COMPILER_KERNELS_KERNEL_OP_INTERFACE_H_
 
@@ -13,7 +12,7 @@ class Emitter;
 
 // Elements of a tensor as generated code holds them: a scalar that all lanes
 // share, or a vector of `lanes` elements. 16-bit and smaller floats are held as
-// f32; everything else in its own type.
+// f32, all other types as they are.
 struct Lanes {
   mlir::Value value;
   int64_t lanes = 0;  // 0: a scalar

@@ -1,4 +1,4 @@
-// What the code generator needs to know about an operation.
+// The code generator's interface to an operation.
 #ifndef PARTITA_COMPILER_KERNELS_KERNEL_OP_INTERFACE_TD
 #define PARTITA_COMPILER_KERNELS_KERNEL_OP_INTERFACE_TD
 
@@ -7,17 +7,17 @@ include "mlir/IR/OpBase.td"
 def KernelOpInterface : OpInterface<"KernelOpInterface"> {
   let cppNamespace = "::partita::kernels";
   let description = [{
-    How an operation on whole tensors is computed element by element. External models give it to `arith`, `math` and
-    `nn` operations (`registerKernelModels`).
+    Computes an operation on whole tensors element by element. External models attach it to `arith`, `math` and `nn`
+    operations (`registerKernelModels`).
   }];
   let methods = [
     InterfaceMethod<[{
-        Emits code for the element at `index` of result number `result`. Operands' elements are asked of the
-        emitter, which emits each once. Emits a diagnostic where it fails.
+        Emits code for the element at `index` of result number `result`. Asks the emitter for elements of operands,
+        which emits each of them once. Emits a diagnostic on failure.
       }],
       "::mlir::FailureOr<::partita::kernels::Lanes>", "emitElement",
       (ins "::partita::kernels::Emitter &":$emitter, "unsigned":$result, "::llvm::ArrayRef<::partita::kernels::Index>":$index)>,
-    InterfaceMethod<"What fusing the operation with its neighbours means.",
+    InterfaceMethod<"How the operation may be fused with its neighbours.",
       "::partita::kernels::KernelRole", "kernelRole", (ins)>
   ];
 }

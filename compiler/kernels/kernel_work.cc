@@ -1,5 +1,5 @@
-// Operations: pairs of a query and a key, times the products of each. Unread
-// bytes: sizes of arguments, less the slices and rows that the body reads.
+// Operations: pairs of a query and a key, times the products per pair. Unread
+// bytes: sizes of arguments, minus the slices and rows that the body reads.
 #include "compiler/kernels/kernel_work.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ int64_t operationsOf(Op op, const core::AttentionProducts& products) {
           products.of_values * v.getDimSize(3));
 }
 
-// Of a value that slices and gathers alone read, the rest.
+// Unread bytes of a value that only slices and gathers read; else 0.
 int64_t unreadOf(Value value) {
   const int64_t all = exec::bufferBytes(typeOf(value));
   int64_t read = 0;
@@ -36,7 +36,7 @@ int64_t unreadOf(Value value) {
     if (!llvm::isa<nn::SliceOp>(user) &&
         !(llvm::isa<nn::GatherOp>(user) && use.getOperandNumber() == 0))
       return 0;
-    // What is gathered may be wider than the table it is from.
+    // The gathered type may be wider than the table's, whose size counts.
     read += typeOf(user->getResult(0)).getNumElements() *
             std::max<int64_t>(1, all / typeOf(value).getNumElements());
   }
@@ -61,9 +61,9 @@ KernelWork workOf(mlir::func::FuncOp kernel) {
   kernel.walk([&](nn::AttentionGradOp op) {
     work.operations += operationsOf(op, core::kAttentionGradient);
   });
-  // The kernel goes through its input for the mean, for the variance and for
-  // the result, of any size, and keeps nothing of it between: a thread has
-  // whole channels. What a cache may still have of it is not counted.
+  // The kernel reads its input for the mean, for the variance and for the
+  // result, at any size, and keeps nothing in between, because a thread has
+  // whole channels. Cache hits are not counted.
   kernel.walk([&](nn::BatchNormOp op) {
     if (op.getTraining())
       work.unread_bytes -= 2 * exec::bufferBytes(typeOf(op.getInput()));

@@ -1,4 +1,4 @@
-// The work of a kernel that the sizes of its operands do not tell.
+// Work of a kernel that does not follow from the sizes of its operands.
 #ifndef PARTITA_COMPILER_KERNELS_KERNEL_WORK_H_
 #define PARTITA_COMPILER_KERNELS_KERNEL_WORK_H_
 
@@ -15,22 +15,23 @@ struct KernelWork {
   // Floating-point operations of the matrix products in `nn.attention` and its
   // gradient, counted for the pairs of queries and keys that see each other.
   int64_t operations = 0;
-  // Bytes of the arguments that the kernel does not read: all but the slices of
-  // a bucket of gradients, all but the gathered rows of a table. For one part
-  // of a kernel, also the arguments and results of other parts. Negative where
-  // a tensor is read again, as batch norm reads its input for the statistics
-  // and then for the result.
+  // Bytes of the arguments that the kernel does not read: all of a gradient
+  // bucket but its slices, all of a table but the gathered rows. For one part
+  // of a kernel, also the arguments and results of other parts. Negative if a
+  // tensor is read again, as batch norm reads its input for the statistics and
+  // then for the result.
   int64_t unread_bytes = 0;
 };
 
-// Pairs that see each other: query i sees the keys up to i + offset, or all.
+// Number of pairs that see each other: query i sees the keys up to i + offset,
+// or all keys without an offset.
 int64_t pairsOf(int64_t queries, int64_t keys, std::optional<int64_t> offset);
 
 KernelWork workOf(mlir::func::FuncOp kernel);
 // The same for one part of the kernel.
 KernelWork workOf(mlir::func::FuncOp kernel, const exec::KernelPart& part);
 
-// Sets `operations` and `unread` of a launch, and leaves out zeros.
+// Sets `operations` and `unread` of a launch; omits zeros.
 void setWork(exec::LaunchOp launch, const KernelWork& work);
 
 }  // namespace partita::kernels

@@ -1,5 +1,5 @@
-// Signatures of layer functions take the layout that their bodies work in, so
-// that images stay channels-last from layer to layer.
+// Gives signatures of layer functions the layout of their bodies, so that
+// images stay channels-last from layer to layer.
 #include "compiler/kernels/layouts_of_calls.h"
 
 #include "dialects/nn/dialect.h"
@@ -19,7 +19,7 @@ using nn::TransposeOp;
 
 using Perm = SmallVector<int64_t>;
 
-// From channels-first to channels-last, or back.
+// The permutation from channels-first to channels-last.
 Perm channelsLast(int64_t rank) {
   Perm perm = {0};
   for (int64_t dim = 2; dim < rank; ++dim) perm.push_back(dim);
@@ -32,7 +32,7 @@ Perm channelsFirst(int64_t rank) {
   return perm;
 }
 
-// The rank of what may be an image with channels; none for other types.
+// The rank of a value that may be an image with channels; none for other types.
 std::optional<int64_t> imageRank(Value value) {
   auto type = llvm::dyn_cast<mlir::RankedTensorType>(value.getType());
   if (!type || type.getRank() < 4) return std::nullopt;
@@ -44,9 +44,9 @@ bool isTransposeBy(mlir::Operation* op, ArrayRef<int64_t> perm) {
   return transpose && transpose.getPerm() == perm;
 }
 
-// Whether a transpose sinks below an elementwise operation of whose operands
-// those of `turned` are transposed: the others are transposed back, too, or the
-// same in any order.
+// True if a transpose sinks below an elementwise operation whose operands in
+// `turned` are transposed. Each other operand must be transposed back, or be
+// the same in any order.
 bool sinksBelow(mlir::Operation* op, const llvm::DenseSet<Value>& turned,
                 ArrayRef<int64_t> inverse) {
   return llvm::all_of(op->getOperands(), [&](Value operand) {
@@ -54,9 +54,9 @@ bool sinksBelow(mlir::Operation* op, const llvm::DenseSet<Value>& turned,
   });
 }
 
-// Whether a transpose by `perm` takes the value, or what elementwise work and
-// pooling make of it. Or whether such work meets what is transposed back by
-// `inverse`, and that transpose would sink if the value were transposed, too.
+// True if `value` is transposed by `perm`, directly or behind elementwise work
+// and pooling. Also true if such work meets an operand transposed by `inverse`,
+// and that transpose would sink if `value` were transposed.
 bool isTransposed(Value value, ArrayRef<int64_t> perm,
                   ArrayRef<int64_t> inverse) {
   SmallVector<Value> open = {value};
@@ -85,14 +85,14 @@ bool isTransposed(Value value, ArrayRef<int64_t> perm,
   return false;
 }
 
-// The calls of each function that can change: of private ones that have no
-// other uses.
+// The calls of each function whose signature can change: a private function
+// without other uses.
 llvm::StringMap<SmallVector<CallOp>> findCalls(mlir::ModuleOp module) {
   llvm::StringMap<SmallVector<CallOp>> calls;
   for (FuncOp function : module.getOps<FuncOp>())
     if (function.isPrivate() && !function.isExternal())
       calls[function.getName()] = {};
-  // Once for all: a search for those of each function is one of the module.
+  // Search the module once: a search for one function costs as much.
   const auto uses = mlir::SymbolTable::getSymbolUses(&module.getBodyRegion());
   if (!uses) return {};
   for (const mlir::SymbolTable::SymbolUse& use : *uses) {
@@ -132,7 +132,7 @@ bool moveArgument(FuncOp function, unsigned index, ArrayRef<CallOp> calls) {
   auto back =
       TransposeOp::create(builder, function.getLoc(), argument, inverse);
   argument.replaceAllUsesExcept(back, back);
-  // Names of dimensions speak of an order that is no more.
+  // The names of dimensions describe the old order.
   function.removeArgAttr(index, "nn.dims");
   return true;
 }

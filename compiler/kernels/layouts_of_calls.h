@@ -1,4 +1,4 @@
-// Layouts across the borders of functions.
+// Layouts across function boundaries.
 #ifndef PARTITA_COMPILER_KERNELS_LAYOUTS_OF_CALLS_H_
 #define PARTITA_COMPILER_KERNELS_LAYOUTS_OF_CALLS_H_
 
@@ -11,20 +11,20 @@
 
 namespace partita::kernels {
 
-// Moves transposes to and from channels-last out of private functions: an
-// image that is transposed inside, directly or behind elementwise work, is
-// transposed by the callers, and so is a result. There it often meets its
-// inverse. Returns the functions that this changed, callers included. `moved`
-// has the arguments and results of functions that have been moved: none is
-// again.
+// Moves transposes to and from channels-last out of private functions. If a
+// function transposes an image argument, directly or behind elementwise work,
+// the callers transpose it instead; likewise for results. There the transpose
+// often meets its inverse. Returns the functions that changed, callers
+// included. `moved` holds the arguments and results that have been moved: none
+// is moved twice.
 struct MovedBorders {
   llvm::DenseSet<std::pair<mlir::Operation*, unsigned>> arguments, results;
 };
 llvm::SetVector<mlir::func::FuncOp> moveTransposesToCallers(
     mlir::ModuleOp module, MovedBorders& moved);
 
-// Whether `value` is something transposed by `perm`, or can be had in that
-// something's order at little cost: a constant, what is spread out.
+// True if `value` is a transpose by `perm`, or can be had untransposed at
+// little cost, as a constant or a broadcast.
 bool canUntranspose(mlir::Value value, llvm::ArrayRef<int64_t> perm);
 
 }  // namespace partita::kernels

@@ -1,5 +1,5 @@
-// Collectives by numbered axes, and devices' coordinates as arguments; see
-// passes.td.
+// Lowers collectives to numbered axes, and devices' coordinates to arguments;
+// see passes.td.
 #include <map>
 #include <vector>
 
@@ -22,12 +22,12 @@ using llvm::SmallVector;
 using mlir::func::CallOp;
 using mlir::func::FuncOp;
 
-// Writes one collective after another.
+// Lowers collectives one by one.
 class CollectiveLowering {
  public:
   explicit CollectiveLowering(dist::MeshOp mesh) : mesh_(mesh) {}
 
-  // Whether `op` was a collective, which is gone now.
+  // Lowers and erases `op`. Returns false if it is no collective.
   bool lower(mlir::Operation* op) {
     return llvm::TypeSwitch<mlir::Operation*, bool>(op)
         .Case([&](dist::AllReduceOp reduce) {
@@ -67,7 +67,8 @@ class CollectiveLowering {
           return replace(exchange, result);
         })
         .Case([&](dist::PermuteOp permute) {
-          // The device whose index along `axes` is ours along `to` sends.
+          // The device that sends has our index along `to` as its index along
+          // `axes`.
           auto result = create(permute, CollectiveKind::kPermute);
           result.setAxes(dist::numberedAxes(mesh_, permute.getTo()));
           result.setSourceAxes(dist::numberedAxes(mesh_, permute.getAxes()));
@@ -110,7 +111,7 @@ class CollectiveLowering {
     return result;
   }
 
-  // A group of one device has nothing to move.
+  // A group of one device moves no data.
   static bool replace(mlir::Operation* op, exec::CollectiveOp result) {
     const bool alone = result.getGroupSize() == 1 &&
                        result.getKind() != CollectiveKind::kExchange &&
@@ -126,7 +127,7 @@ class CollectiveLowering {
 };
 
 // Gives functions an argument for each coordinate that they or their callees
-// ask for.
+// need.
 class CoordinateThreading {
  public:
   explicit CoordinateThreading(dist::MeshOp mesh) : mesh_(mesh) {}
@@ -143,7 +144,7 @@ class CoordinateThreading {
   }
 
  private:
-  // Appends what the callee asks for to the call.
+  // Appends the coordinates that the callee needs to the call.
   void passOn(FuncOp function, CallOp call) {
     auto callee = mlir::SymbolTable::lookupNearestSymbolFrom<FuncOp>(
         call, call.getCalleeAttr());
@@ -195,13 +196,14 @@ class CoordinateThreading {
 
   dist::MeshOp mesh_;
   llvm::DenseSet<mlir::Operation*> visited_;
-  // Argument and axes.
+  // By function: number of an argument, and the axes of its coordinate.
   std::map<mlir::Operation*,
            std::vector<std::pair<unsigned, std::vector<int64_t>>>>
       asked_;
 };
 
-// Attributes that said how to divide: equal kernels shall look equal.
+// Drops attributes that described the division, so that equal kernels look
+// equal.
 void dropNotes(mlir::Operation* op) {
   for (mlir::NamedAttribute attribute :
        llvm::to_vector(op->getDiscardableAttrs())) {

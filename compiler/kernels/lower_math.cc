@@ -1,4 +1,4 @@
-// Chooses how each math operation is computed.
+// Chooses the implementation of each math operation.
 #include "compiler/kernels/lower_math.h"
 
 #include <limits>
@@ -51,8 +51,7 @@ class FloatBuilder {
   Value select(Value truth, Value a, Value b) {
     return arith::SelectOp::create(builder_, truth, a, b);
   }
-  // a * 2^n, where the low bits of `shifted` hold n; a * 2^n is a normal
-  // number.
+  // a * 2^n, which must be a normal number. The low bits of `shifted` hold n.
   Value scale(Value a, Value shifted) {
     Value bits = arith::BitcastOp::create(builder_, integers_, shifted);
     Value exponent = arith::ShLIOp::create(builder_, bits, integer(23));
@@ -76,9 +75,9 @@ class FloatBuilder {
   Type type_, integers_;
 };
 
-// 2^n * e^r with n the integer nearest to x / ln 2; e^r = 1 + r + r^2 q(r) with
-// q a minimax polynomial on |r| <= ln 2 / 2 (Remez, relative error of e^r 0.05
-// ulp). Results that are not normal numbers become 0.
+// 2^n * e^r, where n is the integer nearest to x / ln 2, and e^r = 1 + r + r^2
+// q(r) with q a minimax polynomial on |r| <= ln 2 / 2 (Remez, relative error of
+// e^r 0.05 ulp). Results that are not normal numbers become 0.
 Value expand(FloatBuilder& b, Value x, float per_octave, float octave_high,
              float octave_low, float lowest, float highest) {
   constexpr float kQ[] = {0.4999999341250157f, 0.1666652010781949f,
@@ -96,13 +95,13 @@ Value expand(FloatBuilder& b, Value x, float per_octave, float octave_high,
   Value e = b.add(b.fma(b.mul(r, r), q, r), b.constant(1));
   Value result = b.scale(e, shifted);
   result = b.select(b.less(x, b.constant(lowest)), b.constant(0), result);
-  // Too large becomes infinity, NaN stays.
+  // Too large arguments give infinity; NaN stays.
   Value beyond = b.mul(x, b.constant(std::numeric_limits<float>::infinity()));
   return b.select(b.less(x, b.constant(highest)), result, beyond);
 }
 
 // x P(x^2) / Q(x^2) with a relative error of 0.34 ulp up to 3.925 (fitted by
-// reweighted least squares), and 1 beyond, where erf rounds to it.
+// reweighted least squares), and 1 beyond, where erf rounds to 1.
 Value expandErf(FloatBuilder& b, Value x) {
   constexpr float kP[] = {1.1283791487647103f,    0.19000242856526284f,
                           0.05269264309693352f,   0.003747943948265068f,
@@ -161,7 +160,7 @@ struct ExpandErf : OpRewritePattern<math::ErfOp> {
   }
 };
 
-// 1 / sqrt(x), of f64 too.
+// 1 / sqrt(x), also for f64.
 struct ExpandRsqrt : OpRewritePattern<math::RsqrtOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::RsqrtOp op,
@@ -177,7 +176,7 @@ struct ExpandRsqrt : OpRewritePattern<math::RsqrtOp> {
   }
 };
 
-// Functions of math that LLVM has instructions for, of any type.
+// Operations of math that LLVM has instructions for, on any type.
 constexpr StringRef kInstructions[] = {
     "math.absf",  "math.ceil",  "math.copysign",  "math.floor", "math.fma",
     "math.round", "math.rsqrt", "math.roundeven", "math.sqrt",  "math.trunc"};
@@ -185,7 +184,7 @@ constexpr StringRef kInstructions[] = {
 }  // namespace
 
 bool isMathInstruction(Operation* op) {
-  // Of integers too: what counts bits, absolute values.
+  // Integer operations too: bit counts, absolute values.
   return llvm::is_contained(kInstructions, op->getName().getStringRef()) ||
          !isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()));
 }
@@ -194,8 +193,8 @@ void populateMathLowerings(RewritePatternSet& patterns, MathLibrary library) {
   patterns.add<ExpandErf, ExpandExp, ExpandExp2, ExpandRsqrt>(
       patterns.getContext(),
       /*benefit=*/4);
-  // Of the polynomials that MLIR has, those that are good to a few units in the
-  // last place everywhere; all, where there is nothing better.
+  // Uses MLIR's polynomials that are good to a few units in the last place
+  // everywhere; without a library, uses all of them.
   populateMathPolynomialApproximationPatterns(
       patterns,
       [library](StringRef name) {

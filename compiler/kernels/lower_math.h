@@ -1,5 +1,5 @@
-// math operations on vectors and scalars in terms of what LLVM has instructions
-// or a library has functions for.
+// Lowers math operations on vectors and scalars to operations that LLVM has
+// instructions for, and to library functions.
 #ifndef PARTITA_COMPILER_KERNELS_LOWER_MATH_H_
 #define PARTITA_COMPILER_KERNELS_LOWER_MATH_H_
 
@@ -7,16 +7,18 @@
 
 namespace partita::kernels {
 
-// What generated code may call.
+// The math library that generated code may call.
 enum class MathLibrary {
-  kLibm,  // for f64 and for functions without a good polynomial, lane for lane
-  kNone,  // f32 by polynomials, good and less good ones; f64 stays as it is
+  kLibm,  // libm, for f64 and for functions without a good polynomial, lane by
+          // lane
+  kNone,  // none: f32 uses polynomials, even less accurate ones; f64 stays as
+          // it is
 };
 
 void populateMathLowerings(mlir::RewritePatternSet& patterns,
                            MathLibrary library);
 
-// Whether LLVM has an instruction for this operation of math.
+// True if LLVM has an instruction for this operation of the math dialect.
 bool isMathInstruction(mlir::Operation* op);
 
 }  // namespace partita::kernels

@@ -1,4 +1,4 @@
-// The way of generated functions to LLVM that all targets share.
+// The lowering of generated functions to LLVM that all targets share.
 #include "compiler/kernels/lower_to_llvm.h"
 
 #include "compiler/kernels/lower_math.h"
@@ -32,8 +32,8 @@ namespace {
 
 bool isBf16(Type type) { return getElementTypeOrSelf(type).isBF16(); }
 
-// Between f64 and bf16 by way of f32, as no processor does it at once: what
-// lies next to the middle of two numbers may go to the other one.
+// Casts between f64 and bf16 in two steps through f32, as no processor casts in
+// one. A number near the middle of two bf16 numbers may round to the other one.
 template <typename Cast>
 struct CastTwice : OpRewritePattern<Cast> {
   using OpRewritePattern<Cast>::OpRewritePattern;
@@ -53,7 +53,7 @@ struct CastTwice : OpRewritePattern<Cast> {
   }
 };
 
-// Where bf16 is an integer.
+// For targets on which bf16 is an integer.
 struct ConstantOfBits : OpConversionPattern<arith::ConstantOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult matchAndRewrite(
@@ -74,7 +74,8 @@ struct ConstantOfBits : OpConversionPattern<arith::ConstantOp> {
   }
 };
 
-// Vector operations that LLVM has none for, and math, in terms of those it has.
+// Expands math and vector operations that LLVM lacks into operations that it
+// has.
 LogicalResult expandOperations(ModuleOp module, MathLibrary library,
                                Bf16 bf16) {
   RewritePatternSet patterns(module.getContext());
@@ -136,13 +137,13 @@ LogicalResult lowerToLlvmDialect(ModuleOp module, Bf16 bf16) {
   return success();
 }
 
-// What is left of math is for an instruction, if no library is called.
+// Without a library, the remaining math operations must have an instruction.
 LogicalResult checkMath(ModuleOp module) {
   WalkResult checked = module.walk([](Operation* op) {
     if (!isa<math::MathDialect>(op->getDialect()) || isMathInstruction(op))
       return WalkResult::advance();
-    op->emitOpError() << "expected a function that is computed by "
-                         "instructions on this target, found one of "
+    op->emitOpError() << "expected a function that this target has "
+                         "instructions for, found one of "
                       << op->getOperand(0).getType()
                       << "; only the CPU has a library for it";
     return WalkResult::interrupt();
@@ -170,7 +171,7 @@ void optimizeModule(llvm::Module& module, llvm::TargetMachine& machine,
   llvm::CGSCCAnalysisManager graphs;
   llvm::ModuleAnalysisManager modules;
   llvm::PipelineTuningOptions tuning;
-  // The code is vectors already.
+  // The code consists of vectors already.
   tuning.LoopVectorization = false;
   tuning.SLPVectorization = false;
   llvm::PassBuilder passes(&machine, tuning);

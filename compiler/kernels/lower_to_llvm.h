@@ -12,15 +12,15 @@ class TargetMachine;
 
 namespace partita::kernels {
 
-// The attribute of kernels that generateKernel has made: the sizes of their
-// buffers in bytes.
+// Attribute of kernels made by generateKernel: the sizes of their buffers in
+// bytes.
 inline constexpr char kBuffersAttr[] = "kernel.buffer_bytes";
 
-// What bf16 is in LLVM.
+// The representation of bf16 in LLVM.
 enum class Bf16 {
-  kFloat,    // where there are instructions for it
-  kInteger,  // of 16 bits, where not: LLVM would take vectors apart, and call a
-             // library for each number that is rounded
+  kFloat,    // bfloat, for targets that have instructions for it
+  kInteger,  // i16, for the others: LLVM would take vectors apart, and call a
+             // library to round each number
 };
 
 // Lowers all functions to the LLVM dialect, memrefs as bare pointers. Emits a
@@ -28,8 +28,8 @@ enum class Bf16 {
 mlir::LogicalResult lowerToLlvm(mlir::ModuleOp module, MathLibrary library,
                                 Bf16 bf16 = Bf16::kFloat);
 
-// Runs LLVM's passes of level 1, 2 or 3, without its vectorisers: the code is
-// vectors already.
+// Runs LLVM's passes of level 1, 2 or 3, without its vectorisers: the code
+// consists of vectors already.
 void optimizeModule(llvm::Module& module, llvm::TargetMachine& machine,
                     int level);
 

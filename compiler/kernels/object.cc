@@ -1,5 +1,5 @@
-// Makes code for processors: entries with the C interface, object files, and
-// shared objects, linked in process with lld.
+// Generates code for processors: entries with the C interface, object files,
+// and shared objects, which lld links in process.
 #include "compiler/kernels/object.h"
 
 #include <cstdlib>
@@ -30,7 +30,7 @@ namespace {
 
 using namespace mlir;
 
-// Renames `kernel` and gives its name to a function with the C interface, which
+// Renames `kernel`, and gives its name to a function with the C interface that
 // loads the buffers' addresses.
 void wrapKernel(LLVM::LLVMFuncOp kernel) {
   MLIRContext* context = kernel.getContext();
@@ -43,7 +43,7 @@ void wrapKernel(LLVM::LLVMFuncOp kernel) {
   kernel->removeAttr(kBuffersAttr);
   kernel.setName(name + ".body");
   kernel.setLinkage(LLVM::Linkage::Internal);
-  // What the C interface promises: with it, loads move out of loops.
+  // The C interface guarantees this; with it, loads move out of loops.
   for (auto [i, size] : llvm::enumerate(bytes.asArrayRef())) {
     kernel.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(),
                       builder.getUnitAttr());
@@ -184,7 +184,7 @@ FailureOr<std::string> linkSharedObject(Location loc, StringRef object) {
     file.close();
     if (file.has_error()) {
       error = file.error();
-      file.clear_error();  // or the stream's destructor ends the process
+      file.clear_error();  // otherwise the stream's destructor ends the process
     }
     if (error)
       return fail("expected to write " + input + ", found: " + error.message() +

@@ -10,24 +10,25 @@ namespace partita::kernels {
 
 struct ObjectOptions {
   std::string cpu = "host";  // a name LLVM knows, or "host"
-  std::string features;  // LLVM's, such as "+avx512f"; the host's own if cpu is
-                         // "host" and this is empty
+  std::string features;  // in LLVM's notation, e.g. "+avx512f"; if empty and
+                         // cpu is "host", the host's
   int opt_level = 3;
 };
 
-// Lowers what generateKernel appended to `target` (which it consumes) to the
-// bytes of an object file. Emits a diagnostic where it fails.
+// Lowers the functions that generateKernel appended to `target` to an object
+// file, and returns its bytes. Consumes `target`. Emits a diagnostic on
+// failure.
 mlir::FailureOr<std::string> compileToObject(mlir::ModuleOp target,
                                              const ObjectOptions& options = {});
 
-// Links an object file into a shared object, whose bytes it returns; the object
-// needs libm and libc. Works on files in the folder for temporary ones; emits a
-// diagnostic at `loc` where that fails.
+// Links an object file into a shared object and returns its bytes. The result
+// needs libm and libc. Uses files in the temporary folder. Emits a diagnostic
+// at `loc` on failure.
 mlir::FailureOr<std::string> linkSharedObject(mlir::Location loc,
                                               llvm::StringRef object);
 
-// Registers what the lowering needs beyond generateKernel's dialects:
-// translations to LLVM IR.
+// Registers the translations to LLVM IR that the lowering needs, in addition to
+// generateKernel's dialects.
 void registerObjectTranslations(mlir::DialectRegistry& registry);
 
 }  // namespace partita::kernels

@@ -5,14 +5,14 @@
 include "mlir/Pass/PassBase.td"
 
 def LowerCollectivesPass : Pass<"partita-lower-collectives", "::mlir::ModuleOp"> {
-  let summary = "Turns dist operations of a partitioned program into exec.collective and arguments";
+  let summary = "Lowers dist operations of a partitioned program to exec.collective and arguments";
   let description = [{
-    Axes become numbers: of a mesh's axis, with `pre` and `size`. A group of one
-    device needs no collective. What differs between devices, `dist.coordinate`,
+    Each part of a mesh axis becomes three numbers: the axis, `pre` and `size`. A group of one
+    device needs no collective. `dist.coordinate`, which differs between devices,
     becomes an argument of the public functions (`nn.kind` "coordinate", `nn.axes`
-    as in `exec.collective`) and of the private ones that need it, one per
-    distinct list of axes. Attributes of `dist` and `nn` on operations, which
-    have served their purpose, are dropped.
+    as in `exec.collective`) and of the private functions that need it, one per
+    distinct list of axes. Attributes of `dist` and `nn` on operations are dropped,
+    because later passes do not need them.
 
     ```mlir
     dist.mesh @mesh <["data"=2, "tensor"=4]>
@@ -27,10 +27,11 @@ def LowerCollectivesPass : Pass<"partita-lower-collectives", "::mlir::ModuleOp">
 }
 
 def ExpandGradientsPass : Pass<"partita-expand-gradients", "::mlir::ModuleOp"> {
-  let summary = "Writes gradients with operations that libraries and kernels know";
+  let summary = "Rewrites gradients to operations that libraries and kernels support";
   let description = [{
-    `nn.reduce_window_grad` is decomposed, and so is `nn.attention_grad` with a softcap, or with a gradient of
-    the bias that is summed over more than the batch; else it has a kernel, which keeps no L x S matrix.
+    `nn.reduce_window_grad` is decomposed. So is `nn.attention_grad` with a softcap or an empty operand. If its bias
+    gets a gradient, it is decomposed as well, unless the bias has one matrix per head for the whole batch and no heads
+    share keys and values. Otherwise it has a kernel, which stores no L x S matrix.
 
     ```mlir
     %d = nn.reduce_window_grad sum %g window = [3] strides = [2] ... : (tensor<4xf32>) -> tensor<8xf32>
@@ -43,13 +44,13 @@ def ExpandGradientsPass : Pass<"partita-expand-gradients", "::mlir::ModuleOp"> {
 }
 
 def ChooseLayoutsPass : Pass<"partita-choose-layouts", "::mlir::ModuleOp"> {
-  let summary = "Turns convolutions to channels-last and moves the transposes out of the way";
+  let summary = "Makes convolutions channels-last and moves the transposes out of the way";
   let description = [{
     Vector code and the convolution library both prefer the channel to be the
-    last dimension. Each `nn.conv`, like each of its gradients, is made `channels_last` between
-    transposes; transposes then sink below elementwise operations, reductions,
-    windows, concatenations and reshapes until they meet their inverse. Private
-    functions leave transposes of their arguments and results to the callers.
+    last dimension. Each `nn.conv` and each of its gradients becomes `channels_last` between
+    transposes. Transposes then sink below elementwise operations, reductions,
+    windows, concatenations and reshapes until they meet their inverse. Transposes
+    of a private function's arguments and results move to its callers.
 
     ```mlir
     %y = nn.conv %x, %w ... : tensor<1x3x8x8xf32>, ...
@@ -63,12 +64,12 @@ def ChooseLayoutsPass : Pass<"partita-choose-layouts", "::mlir::ModuleOp"> {
 }
 
 def SelectLibraryCallsPass : Pass<"partita-select-library-calls", "::mlir::ModuleOp"> {
-  let summary = "Gives matrix products and convolutions to libraries";
+  let summary = "Lowers matrix products and convolutions to library calls";
   let description = [{
-    `nn.dot_general` becomes `exec.gemm` with transposes and reshapes of its
-    operands absorbed into strides, `nn.conv` and its gradients become `exec.conv`; a bias added
-    to the result joins the call. 16-bit floats stay 16 bits wide, and are summed in f32. Products the libraries
-    do not know (integers, f64, empty ones) stay and become generated kernels.
+    `nn.dot_general` becomes `exec.gemm`, whose strides absorb transposes and reshapes of its
+    operands. `nn.conv` and its gradients become `exec.conv`. A bias added
+    to the result joins the call. 16-bit floats stay 16 bits wide, and are summed in f32. Products that libraries
+    do not support (integers, f64, empty ones) stay and become generated kernels.
 
     ```mlir
     %0 = nn.dot_general %x, %w contract = [1] x [1] : tensor<2x3xf32>, tensor<4x3xf32> -> tensor<2x4xf32>
@@ -77,22 +78,23 @@ def SelectLibraryCallsPass : Pass<"partita-select-library-calls", "::mlir::Modul
     ```
   }];
   let dependentDialects = ["::partita::exec::ExecDialect", "::partita::nn::NNDialect"];
-  let statistics = [Statistic<"gemms", "gemms", "Matrix products given to the library">,
-                    Statistic<"convs", "convs", "Convolutions given to the library">,
-                    Statistic<"copies", "copies", "Operands that had to be brought into another order first">];
+  let statistics = [Statistic<"gemms", "gemms", "Matrix products lowered to library calls">,
+                    Statistic<"convs", "convs", "Convolutions lowered to library calls">,
+                    Statistic<"copies", "copies", "Operands copied into another order first">];
 }
 
 def SplitReductionsPass : Pass<"partita-split-reductions", "::mlir::ModuleOp"> {
-  let summary = "Reduces in several steps what has too few results to fill a GPU";
+  let summary = "Splits reductions with too few results to fill a GPU into several steps";
   let description = [{
-    A warp computes neighbouring results of a reduction, or one result, reading
-    one row after the other: with few results most of a GPU would be idle. Such a
-    reduction (a bias's gradient, the scale's of a norm, a batch's statistics,
-    the norm of all gradients) is cut: parts of the reduced dimensions first, by
-    many warps, then the parts, or parts of those. Into how many is what the model
-    of time in the pass finds best, among those that divide the sizes: one of a prime
-    size stays whole. Sums of 16-bit floats stay f32 between the steps. Batch norms
-    in training whose statistics are such reductions are written with them for this.
+    A warp computes one or several neighbouring results of a reduction, reading
+    one row after the other. With few results most of a GPU would be idle. Examples
+    are the gradients of a bias or of a norm's scale, batch statistics, and the norm
+    of all gradients. The pass splits such a reduction: many warps reduce parts of
+    the reduced dimensions, and the next steps reduce the partial results. A cost
+    model chooses the number of parts among the divisors of the sizes, so a
+    reduction of prime size stays whole. Sums of 16-bit floats stay f32 between the
+    steps. Batch norms in training are decomposed if their statistics are such
+    reductions.
 
     ```mlir
     %0 = nn.reduce sum %x dims = [0] : tensor<8192x768xf32> -> tensor<768xf32>
@@ -112,11 +114,11 @@ def FormKernelsPass : Pass<"partita-form-kernels", "::mlir::ModuleOp"> {
   let summary = "Groups everything that is not a library call into kernels";
   let description = [{
     Elementwise operations, reductions and row operations (softmax, norms) that
-    walk the same rows become one kernel; data movement is an index map inside
+    walk the same rows become one kernel. Data movement becomes an index map inside
     the kernels that read it. Each kernel is a private function marked
-    `exec.kernel`, launched by `exec.launch`; equal kernels are one function.
-    Reshapes between kernels are `exec.view`. A private function that is one
-    launch is put in the place of its calls.
+    `exec.kernel`, launched by `exec.launch`; equal kernels share a function.
+    Reshapes between kernels become `exec.view`. A private function that consists
+    of one launch is inlined into its callers.
 
     ```mlir
     %0 = arith.addf %x, %y : tensor<4x8xf32>
@@ -131,28 +133,30 @@ def FormKernelsPass : Pass<"partita-form-kernels", "::mlir::ModuleOp"> {
 }
 
 def CountWorkPass : Pass<"partita-count-work", "::mlir::ModuleOp"> {
-  let summary = "Writes onto launches what their kernels compute and leave unread";
+  let summary = "Annotates launches with the work and the unread bytes of their kernels";
   let description = [{
-    Operands do not tell how many operations attention takes, nor how much of a tensor a kernel
-    reads that cuts a slice out of it. Kernels' bodies do: each launch gets `operations` and `unread`, where they are not 0.
+    The operands of a launch do not tell how many operations attention takes, nor how much of a tensor is read
+    by a kernel that takes a slice of it. The pass reads both from the kernel's body and sets `operations` and
+    `unread` (bytes) on each launch, unless they are 0.
 
     ```mlir
     func.func private @k(%x: tensor<8xf32>) -> tensor<2xf32> attributes {exec.kernel} {
       %0 = nn.slice %x starts = [4] strides = [1] : tensor<8xf32> -> tensor<2xf32>
       return %0 : tensor<2xf32>
     }
-    // makes of each launch
+    // turns each launch into
     %y = exec.launch @k(%x) {unread = 24 : i64} : (tensor<8xf32>) -> tensor<2xf32>
     ```
   }];
 }
 
 def SplitLaunchesPass : Pass<"partita-split-launches", "::mlir::ModuleOp"> {
-  let summary = "Makes one launch for each part of a kernel whose code is several";
+  let summary = "Splits launches of kernels that consist of several parts";
   let description = [{
-    Code generation for GPUs writes some kernels as several, which run one after the other with the same operands
-    (`kernel.parts`). The first of their launches has the offsets that were planned; each other goes on with its results.
-    Parts other than the last, which is the kernel itself, become functions without a body.
+    Code generation for GPUs writes some kernels as several parts, which run one after the other with the same
+    operands (`kernel.parts`). Each part gets a launch. The first launch keeps the planned offsets; each of the
+    others writes to the results of the one before. The last part is the kernel itself; the other parts become
+    functions without a body.
 
     ```mlir
     %y = exec.launch @k(%x) {exec.offsets = array<i64: 0>} : (tensor<8xf32>) -> tensor<8xf32>

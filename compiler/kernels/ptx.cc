@@ -1,5 +1,5 @@
-// Wraps generated functions into GPU kernels, in which warps take the items of
-// the range in turn, and writes PTX.
+// Wraps generated functions into GPU kernels, whose warps take the items of the
+// range in turn, and writes PTX.
 #include "compiler/kernels/ptx.h"
 
 #include <algorithm>
@@ -28,31 +28,32 @@ void LLVMInitializeNVPTXAsmPrinter();
 namespace partita::kernels {
 namespace {
 
-// As many blocks as a large GPU holds at once several times over: more would
-// only be started later.
+// Several times the number of blocks that a large GPU holds at once: more
+// blocks would only start later.
 constexpr int64_t kMostBlocks = 132 * 16 * 4;
-// Blocks of kernels whose threads have scratch of their own: it is theirs in
-// device memory whether they run or not.
+// For kernels with scratch per thread in device memory: a block's scratch is
+// reserved even while the block does not run.
 constexpr int64_t kMostBlocksWithScratch = 132 * 4;
-// Of a block, without asking for more.
+// Shared memory of a block without a request for more.
 constexpr int64_t kSharedBytes = 48 * 1024;
-// Of shared memory: tiles that warpgroups read repeat their pattern so.
+// Alignment of shared memory: the swizzle of tiles read by warpgroups repeats
+// after this many bytes.
 constexpr int64_t kSharedAlignment = 1024;
 
 const llvm::ArrayRef<llvm::Type*> kNoTypes;
 const llvm::ArrayRef<llvm::Value*> kNoValues;
 
-// What a kernel's threads have to themselves.
+// The teams of a kernel, and the place of their scratch.
 struct Layout {
-  int64_t team;         // threads that compute an item
-  int64_t teams;        // of a block that work
-  bool shared = false;  // scratch lies in shared memory
-  bool asked = false;   // which is more than a block has without asking
+  int64_t team;                 // threads that compute an item
+  int64_t teams;                // working teams per block
+  bool shared = false;          // scratch lies in shared memory
+  bool dynamic_shared = false;  // the launch must request shared memory
   int64_t blocks;
 };
 
-// `most_shared`: of a block that asks; only kernels of warpgroups need more
-// than kSharedBytes.
+// `most_shared` is the shared memory that a block may request. Only kernels of
+// warpgroups need more than kSharedBytes.
 Layout layOut(const KernelCode& code, int64_t most_shared) {
   Layout layout;
   layout.team = code.team;
@@ -61,7 +62,7 @@ Layout layOut(const KernelCode& code, int64_t most_shared) {
                   code.scratch_bytes * layout.teams <=
                       (layout.teams == 1 ? most_shared : kSharedBytes) &&
                   code.team > 1;
-  layout.asked =
+  layout.dynamic_shared =
       layout.shared && code.scratch_bytes * layout.teams > kSharedBytes;
   int64_t most = code.scratch_bytes > 0 && !layout.shared
                      ? kMostBlocksWithScratch
@@ -81,7 +82,7 @@ class KernelBuilder {
   KernelBuilder(llvm::Module& module)
       : module_(module), context_(module.getContext()), builder_(context_) {}
 
-  // The kernel: `code`'s function becomes its inner part.
+  // Makes the kernel; `code`'s function becomes its inner part.
   void wrap(const KernelCode& code, const Layout& layout) {
     llvm::Function* body = module_.getFunction(code.symbol);
     body->setName(code.symbol + ".body");
@@ -101,7 +102,7 @@ class KernelBuilder {
       argument.addAttr(
           llvm::Attribute::getWithAlignment(context_, llvm::Align(64)));
     }
-    // Maps come as they are: the accelerator reads them among the parameters.
+    // Maps are passed by value: the accelerator reads them in the parameters.
     auto* map = llvm::ArrayType::get(builder_.getInt8Ty(), kTensorMapBytes);
     for (unsigned i = buffers - code.maps.size(); i < buffers; ++i) {
       llvm::Argument* argument = kernel->getArg(i);
@@ -117,22 +118,22 @@ class KernelBuilder {
                                     kNoTypes, kNoValues);
   }
 
-  // Scratch of the team with this number among all.
+  // Scratch of the team with this number in its block, and in the grid.
   llvm::Value* scratchOf(const KernelCode& code, const Layout& layout,
                          llvm::Function* kernel, llvm::Value* in_block,
                          llvm::Value* in_grid) {
     llvm::Value* bytes = builder_.getInt64(code.scratch_bytes);
     llvm::Value *base = nullptr, *number = in_grid;
     if (layout.shared) {
-      // What is asked for has no size in the code.
+      // Requested shared memory has no size in the code.
       auto* type = llvm::ArrayType::get(
           builder_.getInt8Ty(),
-          layout.asked ? 0 : code.scratch_bytes * layout.teams);
+          layout.dynamic_shared ? 0 : code.scratch_bytes * layout.teams);
       auto* shared = new llvm::GlobalVariable(
           module_, type, /*isConstant=*/false,
-          layout.asked ? llvm::GlobalValue::ExternalLinkage
-                       : llvm::GlobalValue::InternalLinkage,
-          layout.asked ? nullptr : llvm::UndefValue::get(type),
+          layout.dynamic_shared ? llvm::GlobalValue::ExternalLinkage
+                                : llvm::GlobalValue::InternalLinkage,
+          layout.dynamic_shared ? nullptr : llvm::UndefValue::get(type),
           code.symbol + "_shared", nullptr, llvm::GlobalValue::NotThreadLocal,
           /*AddressSpace=*/3);
       shared->setAlignment(llvm::Align(kSharedAlignment));
@@ -228,7 +229,7 @@ mlir::FailureOr<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(
 
 CodegenOptions ptxCodegenOptions(const PtxOptions& target) {
   CodegenOptions options;
-  options.vector_bytes = 16;  // of the widest access
+  options.vector_bytes = 16;  // size of the widest access
   options.team = kWarp;
   options.tensor_cores = true;
   const Chip* chip = findChip(target.chip);
@@ -242,7 +243,7 @@ PtxKernel ptxKernelOf(const KernelCode& code, const PtxOptions& options) {
   return {
       code.symbol, layout.blocks,
       code.memory_bytes > 0 ? code.memory_bytes : scratchInMemory(code, layout),
-      layout.asked ? code.scratch_bytes : 0, code.maps};
+      layout.dynamic_shared ? code.scratch_bytes : 0, code.maps};
 }
 
 mlir::FailureOr<std::string> compileToPtx(mlir::ModuleOp target,

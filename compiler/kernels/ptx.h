@@ -11,20 +11,20 @@
 
 namespace partita::kernels {
 
-// How a kernel is launched: `blocks` blocks of kBlock threads. Its parameters
-// are the addresses of its buffers, in device memory; its tensor maps, of
-// kTensorMapBytes, aligned to 64; and then, unless it is 0, the address of
-// `scratch_bytes` of device memory that is its own for the launch.
+// The launch of a kernel: `blocks` blocks of kBlock threads. The parameters are
+// the addresses of its buffers in device memory; its tensor maps, of
+// kTensorMapBytes each, aligned to 64; and then, unless it is 0, the address of
+// `scratch_bytes` of device memory that the launch has to itself.
 struct PtxKernel {
   std::string symbol;
   int64_t blocks = 0;
   int64_t scratch_bytes = 0;
-  int64_t shared_bytes = 0;  // of a block's shared memory, to be asked for
+  int64_t shared_bytes = 0;  // per block; a launch must request them
   std::vector<TensorMap> maps = {};
 };
 
-// The version of PTX that is written, as LLVM says it: what CUDA 12 and later
-// read.
+// The PTX version of generated code, as LLVM names it. CUDA 12 and later read
+// it.
 inline constexpr char kPtxFeatures[] = "+ptx80";
 
 struct PtxOptions {
@@ -32,15 +32,15 @@ struct PtxOptions {
   int opt_level = 3;
 };
 
-// What generateKernel is to be given for this target.
+// The options of generateKernel for this target.
 CodegenOptions ptxCodegenOptions(const PtxOptions& options = {});
 
-// How a kernel of generateKernel's is launched, without those before it.
+// The launch of a kernel made by generateKernel, without the kernels before it.
 PtxKernel ptxKernelOf(const KernelCode& code, const PtxOptions& options);
 
-// Lowers what generateKernel appended to `target` (which it consumes) to PTX
-// text: each of `kernels`, and those that run before it. Emits a diagnostic
-// where it fails.
+// Lowers the functions that generateKernel appended to `target` to PTX text:
+// each of `kernels`, and the kernels that run before it. Consumes `target`.
+// Emits a diagnostic on failure.
 mlir::FailureOr<std::string> compileToPtx(mlir::ModuleOp target,
                                           llvm::ArrayRef<KernelCode> kernels,
                                           const PtxOptions& options);

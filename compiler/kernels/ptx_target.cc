@@ -1,5 +1,4 @@
-// Bodies of the functions that teams and tensor cores stand for: instructions
-// of PTX.
+// Defines the functions that teams and tensor cores call, as PTX instructions.
 #include "compiler/kernels/ptx_target.h"
 
 #include "compiler/kernels/codegen.h"
@@ -82,8 +81,8 @@ class TargetFunctions {
     });
   }
 
-  // A float is taken as the sum of two of tf32, of 11 bits each; the product of
-  // the small ones is left out.
+  // Splits each float into the sum of two tf32, of 11 bits each. The product of
+  // the small parts is left out.
   llvm::Value* multiplyFloats(Arguments arguments) {
     llvm::SmallVector<llvm::Value*> large, small;
     for (int i = 0; i < 6; ++i) {
@@ -150,16 +149,16 @@ class TargetFunctions {
     });
   }
 
-  // Four steps of a product each, in one piece of assembly, so that nothing
-  // that fills registers comes between the fence and what reads them.
+  // Emits the four steps of a product as one piece of assembly, so that no
+  // instruction between the fence and the product fills the registers it reads.
   void defineGroupProducts(const std::string& type) {
     const auto steps = [&](int64_t columns, int first, bool starts,
                            bool in_registers) {
       std::string text;
       const std::string sums = registers(0, columns / 2);
       for (int step = 0; step < 4; ++step) {
-        // From registers, the right matrix has its rows together; from shared
-        // memory, both have their columns.
+        // With the left matrix in registers, rows of the right one are
+        // contiguous; with both in shared memory, columns are.
         const std::string left = in_registers
                                      ? registers(first + 4 * step, 4)
                                      : "$" + std::to_string(first + step);
@@ -177,7 +176,7 @@ class TargetFunctions {
     defineFunction(kGroupStart + ("_" + type), [&](Arguments arguments) {
       return assemble(fence + steps(keys, half, true, false), keys, arguments);
     });
-    // What it adds to is on its way: no fence.
+    // The sums are in flight already: no fence.
     defineFunction(kGroupAdd + ("_" + type), [&](Arguments arguments) {
       return assemble(steps(keys, half, false, false), keys, arguments);
     });
@@ -196,7 +195,7 @@ class TargetFunctions {
     defineFunction(kGroupCommit, [&](Arguments) {
       return call(llvm::Intrinsic::nvvm_wgmma_commit_group_sync_aligned, {});
     });
-    // It seems to change the sums, so that nobody reads them before.
+    // The assembly seems to change the sums, so that no reader moves before it.
     for (int64_t columns : {64, 128})
       defineFunction(kGroupWait + ("_" + std::to_string(columns)),
                      [&](Arguments arguments) {
@@ -204,7 +203,7 @@ class TargetFunctions {
                                            std::to_string(columns / 2) + ";\n",
                                        columns, arguments);
                      });
-    // With effects, so that it stays where it is.
+    // Side effects keep LLVM from moving it.
     defineFunction(kSharedAddress, [&](Arguments arguments) {
       llvm::Type* i64 = builder_.getInt64Ty();
       llvm::Value* address = addressOf(builder_.CreateAddrSpaceCast(
@@ -254,12 +253,12 @@ class TargetFunctions {
       builder_.SetInsertPoint(over);
       return is_over;
     });
-    // A block is a cluster of its own here: its shared memory is the cluster's.
+    // Here each block is a cluster, so its shared memory is the cluster's.
     defineFunction(kCopyBox, [&](Arguments arguments) {
       llvm::Value* to = builder_.CreateAddrSpaceCast(
           sharedAt(arguments), builder_.getPtrTy(kClusterMemory));
       llvm::Value* barrier = sharedAt({arguments[0], arguments[2]});
-      // The innermost dimension first.
+      // The innermost dimension comes first.
       return callIf(
           "cp.async.bulk.tensor.4d.shared::cluster.global.tile."
           "mbarrier::complete_tx::bytes [$0], [$2, {$3, $4, $5, $6}], [$1];",
@@ -273,8 +272,8 @@ class TargetFunctions {
     return builder_.CreatePtrToInt(pointer, builder_.getInt64Ty());
   }
 
-  // One instruction of assembly, on addresses and words, unless the condition,
-  // a word, is 0.
+  // One assembly instruction on addresses and words. It is skipped if
+  // `condition`, a word, is 0.
   llvm::Value* callIf(const std::string& text,
                       llvm::SmallVector<llvm::Value*> operands,
                       llvm::Value* condition) {
@@ -305,9 +304,10 @@ class TargetFunctions {
     return text + "}";
   }
 
-  // Assembly whose results are `columns` / 2 floats: $0 ... The arguments come
-  // behind them: words and numbers each in a register, and vectors of floats,
-  // which the results are in place of.
+  // Assembly with `columns` / 2 floats as results: $0 .... The arguments
+  // follow. 64-bit numbers take a register each, and other scalars are
+  // constants. Vectors of words take registers; vectors of floats take the
+  // registers of the results.
   llvm::Value* assemble(const std::string& text, int64_t columns,
                         Arguments arguments) {
     std::string constraints;
@@ -343,7 +343,7 @@ class TargetFunctions {
     return sumsOf(result, columns);
   }
 
-  // Vectors of four.
+  // Groups the floats into vectors of four.
   llvm::Value* sumsOf(llvm::Value* floats, int64_t columns) {
     auto* four = llvm::FixedVectorType::get(builder_.getFloatTy(), 4);
     const llvm::SmallVector<llvm::Type*> types(columns / 8, four);
@@ -359,7 +359,7 @@ class TargetFunctions {
     return sums;
   }
 
-  // Of a base in scratch and an offset.
+  // The address in shared memory of a base in scratch and an offset.
   llvm::Value* sharedAt(Arguments arguments) {
     llvm::Value* at =
         builder_.CreateGEP(builder_.getInt8Ty(), arguments[0], arguments[1]);
@@ -387,7 +387,7 @@ class TargetFunctions {
     if (!function) return;
     function->setLinkage(llvm::GlobalValue::InternalLinkage);
     function->addFnAttr(llvm::Attribute::AlwaysInline);
-    // Threads call it together: it may not move to where fewer come.
+    // Threads call it together: it must not move to where fewer threads come.
     function->addFnAttr(llvm::Attribute::Convergent);
     builder_.SetInsertPoint(
         llvm::BasicBlock::Create(module_.getContext(), "entry", function));

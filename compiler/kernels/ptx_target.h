@@ -1,4 +1,4 @@
-// What GPUs provide to generated code.
+// The functions that GPUs provide to generated code.
 #ifndef PARTITA_COMPILER_KERNELS_PTX_TARGET_H_
 #define PARTITA_COMPILER_KERNELS_PTX_TARGET_H_
 
@@ -8,9 +8,9 @@ class Module;
 
 namespace partita::kernels {
 
-// Gives those functions of emit_team.h, emit_fragments.h, emit_warpgroup.h and
-// emit_tile_ring.h that the module declares their bodies: for chips from sm_80
-// on, the last two headers' for sm_90a.
+// Defines the functions of emit_team.h, emit_fragments.h, emit_warpgroup.h and
+// emit_tile_ring.h that the module declares. They run on sm_80 and later; those
+// of the last two headers run on sm_90a only.
 void defineTargetFunctions(llvm::Module& module);
 
 }  // namespace partita::kernels

@@ -1,5 +1,5 @@
-// What GPU code must be like to be fast: wide accesses next to each other, rows
-// read once, no spills.
+// Checks the properties that make GPU code fast: wide accesses next to each
+// other, rows read once, no spills.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -61,8 +61,8 @@ func.func @k(%a: tensor<64x1024xbf16>, %b: tensor<1024xbf16>) -> tensor<64x1024x
   expectNoSpills(ptx);
 }
 
-// A thread has eight reads under way: four turns of the loop are one, and LLVM
-// doubles that.
+// A thread has eight reads in flight: four iterations of the loop become one,
+// and LLVM doubles that.
 TEST(PtxTest, ColumnsAreReadEightRowsAtATime) {
   PtxKernel launch;
   const std::string ptx = ptxOf(R"(
@@ -81,8 +81,8 @@ func.func @k(%a: tensor<96x512xf32>) -> tensor<96x512xf32> {
   %r = nn.softmax %a axis = 1 : tensor<96x512xf32>
   return %r : tensor<96x512xf32> })",
                                 "sm_90", launch);
-  // Two reductions of five exchanges; what is exponentiated lies in shared
-  // memory, so that device memory is read twice, not three times.
+  // Two reductions of five exchanges. Exponentials are kept in shared memory,
+  // so device memory is read twice, not three times.
   EXPECT_EQ(count(ptx, "shfl.sync.bfly"), 10) << ptx;
   EXPECT_EQ(count(ptx, "ld.global.v4") + count(ptx, "ld.global.nc.v4"), 2)
       << ptx;
@@ -113,7 +113,7 @@ func.func @k(%a: tensor<64x50257xf32>) -> (tensor<64x50xf32>, tensor<64x50xi64>)
   %v, %i = nn.top_k %a largest = true : tensor<64x50257xf32> -> tensor<64x50xf32>, tensor<64x50xi64>
   return %v, %i : tensor<64x50xf32>, tensor<64x50xi64> })",
                                 "sm_90", launch);
-  // Two tournaments, of values and places, in five rounds.
+  // Two tournaments, of values and of places, in five rounds.
   EXPECT_EQ(count(ptx, "shfl.sync.bfly"), 20) << ptx;
   EXPECT_EQ(launch.blocks, 64 / 4);
   EXPECT_EQ(launch.scratch_bytes, 0);
@@ -128,8 +128,8 @@ TEST(PtxTest, FunctionsThatNeedALibraryAreRefused) {
                   "sm_90", launch),
             "");
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              HasSubstr("expected a function that is computed by instructions "
-                        "on this target, found one of 'vector<4xf64>'"));
+              HasSubstr("expected a function that this target has instructions "
+                        "for, found one of 'vector<4xf64>'"));
 }
 
 }  // namespace

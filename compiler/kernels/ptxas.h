@@ -1,5 +1,5 @@
-// NVIDIA's assembler, for tests: the program that PARTITA_PTXAS names
-// (--test_env=PARTITA_PTXAS=...), or else that of /usr/local/cuda.
+// Runs NVIDIA's assembler in tests. PARTITA_PTXAS names the program
+// (--test_env=PARTITA_PTXAS=...); by default it is that of /usr/local/cuda.
 #ifndef PARTITA_COMPILER_KERNELS_PTXAS_H_
 #define PARTITA_COMPILER_KERNELS_PTXAS_H_
 
@@ -19,16 +19,17 @@ inline constexpr char kWithoutPtxas[] =
 
 struct Assembled {
   bool ok = false;
-  std::string report;  // all that it says
+  std::string report;  // the whole output
   struct Kernel {
-    int registers = 0;      // of a thread
-    int spilled_bytes = 0;  // that did not fit into them, stores and loads
-    int shared_bytes = 0;   // of a block
+    int registers = 0;      // per thread
+    int spilled_bytes = 0;  // spill stores and spill loads
+    int shared_bytes = 0;   // per block
   };
   std::map<std::string, Kernel> kernels;
 };
 
-// For a chip such as sm_90. Files go to the test's folder, under `name`.
+// Assembles for a chip such as sm_90. Files go to the test's folder, under
+// `name`.
 Assembled assemble(const std::string& ptx, const std::string& chip,
                    const std::string& name = "kernels");
 

@@ -1,5 +1,5 @@
-// dot_general and conv to library calls, with operands read through strides;
-// see passes.td.
+// Turns dot_general and conv into library calls whose operands are read through
+// strides; see passes.td.
 #include <optional>
 
 #include "compiler/kernels/passes.h"
@@ -29,7 +29,7 @@ SmallVector<int64_t> denseStrides(ArrayRef<int64_t> shape) {
   return strides;
 }
 
-// A value as a strided reading of another value's dense memory.
+// A value as a strided view of another value's dense memory.
 struct StridedView {
   Value base;
   SmallVector<int64_t> strides;  // one per dimension of the value
@@ -81,8 +81,8 @@ StridedView denseView(Value value) {
   return {value, denseStrides(typeOf(value).getShape())};
 }
 
-// Looks through transposes, reshapes and broadcasts as far as strides can say
-// what they do.
+// Looks through transposes, reshapes and broadcasts while strides can express
+// them.
 StridedView viewOf(Value value) {
   if (auto transpose = value.getDefiningOp<nn::TransposeOp>()) {
     StridedView view = viewOf(transpose.getInput());
@@ -110,7 +110,7 @@ StridedView viewOf(Value value) {
   return denseView(value);
 }
 
-// Several dimensions as one (size, stride), if memory allows.
+// Several dimensions as one (size, stride), if their strides allow it.
 struct Extent {
   int64_t size = 1;
   int64_t stride = 0;
@@ -158,15 +158,15 @@ std::optional<MatrixOperand> matrixOperand(Value value, const StridedView& view,
   auto b = collapse(value, view, batch), o = collapse(value, view, outer),
        i = collapse(value, view, inner);
   if (!b || !o || !i) return std::nullopt;
-  // The library wants one of the two matrix dimensions contiguous, and repeats
-  // nothing inside a matrix.
+  // The library needs one of the two matrix dimensions contiguous, and no
+  // repeated elements inside a matrix.
   if (o->size > 1 && i->size > 1 && o->stride != 1 && i->stride != 1)
     return std::nullopt;
   if ((o->size > 1 && o->stride == 0) || (i->size > 1 && i->stride == 0))
     return std::nullopt;
   if (b->size > 1 && b->stride == 0 && !may_share_batch) return std::nullopt;
-  // A dimension of size 1 has no stride of its own: give it the one a dense
-  // matrix would have.
+  // A dimension of size 1 has no stride of its own; it gets that of a dense
+  // matrix.
   if (i->size == 1) i->stride = o->size > 1 && o->stride == 1 ? o->size : 1;
   if (o->size == 1) o->stride = i->stride == 1 ? i->size : 1;
   return MatrixOperand{view.base, *b, *o, *i};
@@ -197,7 +197,7 @@ class SelectLibraryCalls
   }
 
  private:
-  // Sums of 16-bit factors are of f32 there too, and rounded once.
+  // Libraries, too, sum 16-bit factors in f32 and round once.
   static bool libraryKnows(mlir::Operation* op) {
     const RankedTensorType result = typeOf(op->getResult(0));
     const mlir::Type element = result.getElementType();
@@ -216,8 +216,8 @@ class SelectLibraryCalls
     if (auto operand = matrixOperand(value, denseView(value), batch, outer,
                                      inner, may_share_batch))
       return *operand;
-    // Bring it into the order (batch, outer, inner): a copy, which a later
-    // kernel does.
+    // Brings the operand into the order (batch, outer, inner): a copy, which a
+    // later kernel makes.
     ++copies;
     SmallVector<int64_t> perm(batch);
     llvm::append_range(perm, outer);

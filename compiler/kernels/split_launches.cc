@@ -1,5 +1,5 @@
-// One launch for each of a kernel's parts, which write to the same places; see
-// passes.td.
+// Makes one launch for each of a kernel's parts, which write to the same
+// places; see passes.td.
 #include "compiler/kernels/kernel_work.h"
 #include "compiler/kernels/passes.h"
 #include "dialects/exec/dialect.h"
@@ -23,7 +23,8 @@ struct Part {
   KernelWork work;
 };
 
-// Declares the parts' functions behind the kernel, whose own is the last part.
+// Declares the parts' functions behind the kernel, which is itself the last
+// part.
 llvm::SmallVector<Part> declareParts(FuncOp kernel) {
   llvm::SmallVector<Part> parts;
   mlir::OpBuilder builder(kernel.getContext());
@@ -43,8 +44,7 @@ llvm::SmallVector<Part> declareParts(FuncOp kernel) {
   return parts;
 }
 
-// The part as a launch in front of `launch`, which goes on writing to the
-// results of the part before it.
+// Launches the part in front of `launch`. It writes to the results of `before`.
 exec::LaunchOp launchPart(exec::LaunchOp launch, const Part& part,
                           exec::LaunchOp before, bool is_last) {
   mlir::OpBuilder builder(launch);
@@ -57,7 +57,7 @@ exec::LaunchOp launchPart(exec::LaunchOp launch, const Part& part,
   else
     one.removeSharedAttr();
   setWork(one, part.work);
-  // The launch's maps are parameters of its own kernel, the last one.
+  // The launch's maps are parameters of the last part's kernel.
   if (!is_last) one.removeMapsAttr();
   if (before) {
     one.getIntoMutable().assign(before.getResults());

@@ -1,4 +1,4 @@
-// Reductions whose results are too few to fill a GPU, in several steps; see
+// Splits reductions with too few results to fill a GPU into several steps; see
 // passes.td.
 #include "compiler/core/reduction_steps.h"
 #include "compiler/kernels/passes.h"
@@ -25,15 +25,15 @@ std::vector<core::ReductionStep> stepsOf(RankedTensorType type,
   return core::ReductionSteps(type.getShape().vec(), dims.vec());
 }
 
-// Writes the reduction in several steps where that is faster. Returns how many
-// were added.
+// Writes the reduction in several steps if that is faster. Returns the number
+// of added steps.
 int64_t split(nn::ReduceOp op) {
   const auto type = llvm::cast<RankedTensorType>(op.getInput().getType());
   const std::vector<core::ReductionStep> steps = stepsOf(type, op.getDims());
   if (steps.size() < 2) return 0;
   mlir::OpBuilder builder(op);
   nn::MathBuilder b(builder, op.getLoc());
-  // 16-bit floats are summed in f32, all the way.
+  // All steps sum 16-bit floats in f32.
   const bool is_float = llvm::isa<mlir::FloatType>(type.getElementType());
   mlir::Value value = is_float ? b.widen(op.getInput()) : op.getInput();
   for (const core::ReductionStep& step : steps)
@@ -55,7 +55,7 @@ bool hasLongStatistics(nn::BatchNormOp op) {
 class SplitReductions : public impl::SplitReductionsPassBase<SplitReductions> {
  public:
   void runOnOperation() override {
-    // Statistics of a batch may be such reductions.
+    // Batch statistics may be such reductions.
     SmallVector<nn::BatchNormOp> norms;
     getOperation().walk([&](nn::BatchNormOp op) {
       if (op.getTraining() && hasLongStatistics(op)) norms.push_back(op);

@@ -1,4 +1,4 @@
-// What is reduced in several steps is what it was in one.
+// A reduction in several steps must equal the reduction in one.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -19,8 +19,8 @@ using mlir::func::FuncOp;
 
 struct Case {
   std::string name, kind, input, dims, result;
-  // Differences of floats, of elements about 1: sums are added in another
-  // order.
+  // Largest difference for floats of elements about 1: sums are added in
+  // another order.
   double most = 0;
 };
 

@@ -1,4 +1,4 @@
-// Threads of a team as fibers, which meet where they exchange.
+// Runs the threads of a team as fibers, which meet where they exchange.
 #include "compiler/kernels/team_fibers.h"
 
 #include <ucontext.h>
@@ -26,21 +26,21 @@ struct Copy {
 
 struct Fiber;
 
-// What threads come together for.
+// A meeting of threads.
 struct Meeting {
   const char* what;
-  bool of_block;  // otherwise of a warp
-  // What happens when all of them have come; null: nothing.
-  void (*happens)(Fiber* all, int threads) = nullptr;
+  bool of_block;  // false: of a warp
+  // Runs when all of the threads have come; null: nothing.
+  void (*when_met)(Fiber* all, int threads) = nullptr;
 };
 
 struct Fiber {
   ucontext_t context;
   std::unique_ptr<char[]> stack;
   const Meeting* meeting = nullptr;  // null: it runs, or waits at a barrier
-  const char* barrier = nullptr;     // which
-  int parameter = 0;                 // on which all agree
-  void* data = nullptr;              // what this one brings and gets
+  const char* barrier = nullptr;     // it waits at this one, or null
+  int parameter = 0;                 // must be equal in all threads
+  void* data = nullptr;              // input and output of this thread
   std::vector<Copy> copies;
   bool copied = false;  // since its last fence
 };
@@ -55,7 +55,7 @@ struct Team {
   int current = 0;
   WarpgroupEmulation warpgroup;
   BarrierEmulation barriers;
-  bool unfenced = false;  // all have met, some with copies before a fence
+  bool unfenced = false;  // threads have met after copies without a fence
   std::string wrong;
 };
 
@@ -71,7 +71,7 @@ void wait(const Meeting& meeting, int parameter = 0, void* data = nullptr) {
   swapcontext(&fiber.context, &team->scheduler);
 }
 
-// Ends where something is wrong.
+// Does not return if there is an error.
 void leave() {
   while (!team->wrong.empty()) swapcontext(&here().context, &team->scheduler);
 }
@@ -89,7 +89,7 @@ void waitAtBarrier(const char* barrier, int parity) {
   here().barrier = nullptr;
 }
 
-// What a thread does alone with barriers.
+// Ends the run if a thread's barrier operation failed.
 void perform(std::string wrong) {
   team->wrong = std::move(wrong);
   leave();
@@ -110,12 +110,12 @@ bool isTogether(const Fiber& a, const Fiber& b) {
   return a.meeting == b.meeting && a.parameter == b.parameter;
 }
 
-void part(Fiber* met, int threads) {
+void release(Fiber* met, int threads) {
   for (int i = 0; i < threads; ++i) met[i].meeting = nullptr;
 }
 
 // Runs the threads of a warp until they wait for other warps or at barriers.
-// What is wrong.
+// Returns an error message; empty on success.
 std::string runWarp(int first, int threads) {
   Fiber* const warp = &team->fibers[first];
   for (;;) {
@@ -130,29 +130,29 @@ std::string runWarp(int first, int threads) {
     for (int i = 1; i < threads; ++i)
       if (!isTogether(warp[0], warp[i])) return difference(first, first + i);
     if (warp->meeting->of_block) return "";
-    if (warp->meeting->happens) warp->meeting->happens(warp, threads);
-    part(warp, threads);
+    if (warp->meeting->when_met) warp->meeting->when_met(warp, threads);
+    release(warp, threads);
   }
 }
 
-// Where nobody comes further, a box comes for which somebody waits: as late as
-// it can. What is wrong if there is none.
+// Called when no thread can go on. Completes the latest box that a thread waits
+// for, so that boxes arrive as late as possible. Returns an error message if
+// there is none.
 std::string awaitBox() {
-  std::string stands;
+  std::string stuck;
   for (const Fiber& fiber : team->fibers) {
     if (!fiber.barrier) continue;
     std::string wrong;
     if (team->barriers.completeLast(fiber.barrier, wrong)) return wrong;
-    if (stands.empty())
-      stands = "thread " + std::to_string(&fiber - team->fibers.data()) +
-               " waits for what never comes: " +
-               team->barriers.describe(fiber.barrier);
+    if (stuck.empty())
+      stuck = "thread " + std::to_string(&fiber - team->fibers.data()) +
+              " waits forever: " + team->barriers.describe(fiber.barrier);
   }
-  return stands;
+  return stuck;
 }
 
-// Until all threads have met. Before that, the first warp is ahead of the
-// others or behind them. What is wrong.
+// Runs until all threads have met. With `forwards`, the first warp runs before
+// the others, else after them. Returns an error message; empty on success.
 std::string runToMeeting(bool forwards) {
   const int threads = static_cast<int>(team->fibers.size()),
             warp = std::min(threads, kLanesOfWarp);
@@ -179,10 +179,10 @@ std::string runToEnd() {
     std::string wrong = runToMeeting(forwards);
     if (!wrong.empty()) return wrong;
     const Meeting* meeting = team->fibers[0].meeting;
-    if (meeting->happens) meeting->happens(&team->fibers[0], threads);
+    if (meeting->when_met) meeting->when_met(&team->fibers[0], threads);
     if (!team->wrong.empty()) return team->wrong;
     if (meeting != &kDone) {
-      part(&team->fibers[0], threads);
+      release(&team->fibers[0], threads);
       continue;
     }
     if (!team->warpgroup.isIdle())
@@ -219,7 +219,7 @@ void meetAll(Fiber* all, int threads) {
   for (int i = 0; i < threads; ++i) team->unfenced |= all[i].copied;
 }
 
-// Of a warpgroup, which is all of a block.
+// For a warpgroup, which is the whole block.
 template <typename Data, auto emulation>
 void emulateGroup(Fiber* all, int threads) {
   if (threads != kThreadsOfGroup) {
@@ -228,7 +228,7 @@ void emulateGroup(Fiber* all, int threads) {
     return;
   }
   if (team->unfenced) {
-    team->wrong = "products of what was copied without a fence";
+    team->wrong = "products of tiles that were copied without a fence";
     return;
   }
   Data* data[kThreadsOfGroup];
@@ -300,7 +300,7 @@ Sums<n> multiplyGroup(GroupProduct product, const Descriptors& right,
   float floats[4 * n];
   std::memcpy(floats, &sums, sizeof(floats));
   product.sums = floats;
-  // What kind it is, all have to agree upon.
+  // All threads must agree on the kind of product.
   wait(kGroupProduct,
        static_cast<int>(4 * n) * 8 + product.bf16 * 4 + product.starts * 2 +
            product.in_registers,
@@ -355,7 +355,7 @@ std::string runTeam(int threads, const std::function<void()>& body) {
   return wrong;
 }
 
-// What generated code calls.
+// The functions that generated code calls.
 #define FOR_GENERATED_CODE __attribute__((visibility("default")))
 extern "C" {
 FOR_GENERATED_CODE int64_t partita_team_thread() {
@@ -414,7 +414,7 @@ FOR_GENERATED_CODE void partita_wait_for_copies() {
 
 FOR_GENERATED_CODE float partita_exp2(float x) { return std::exp2(x); }
 
-// Shared memory begins where its first 1024 bytes do.
+// Shared memory begins at the multiple of 1024 bytes before `memory`.
 FOR_GENERATED_CODE int64_t partita_shared_address(const char* memory) {
   const auto past = reinterpret_cast<uintptr_t>(memory) % kSharedBegin;
   team->warpgroup.setShared(memory - past);

@@ -9,15 +9,18 @@
 
 namespace partita::kernels {
 
-// Calls `body` once per thread of a team of `threads`, a warp or a block of
-// several; inside, the functions of emit_team.h and emit_fragments.h are those
-// of the team. Every thread runs until it waits for the others, every warp
-// until it waits for other warps, so that what lacks a wait finds memory as
-// others have not written it yet; copies happen where they are waited for,
-// boxes (barrier_emulation.h) only when nobody comes further without them.
-// Returns an empty text, or what is wrong: that the threads do not all come to
-// the same places, that one waits for what never comes, or that they end before
-// their copies. Not reentrant.
+// Calls `body` once per thread of a team of `threads`: a warp, or a block of
+// several. Inside, the functions of emit_team.h and emit_fragments.h act on
+// this team.
+//
+// A thread runs until it waits for the others, and a warp until it waits for
+// other warps, so code that lacks a wait finds memory that others have not
+// written yet. Copies happen when they are waited for. Boxes
+// (barrier_emulation.h) arrive only when no thread can go on without them.
+//
+// Returns an error message: threads do not all come to the same places, a wait
+// never ends, or threads end before their copies. Empty on success. Not
+// reentrant.
 std::string runTeam(int threads, const std::function<void()>& body);
 
 }  // namespace partita::kernels

@@ -1,4 +1,4 @@
-// How a kernel copies boxes of an argument to shared memory.
+// Describes how a kernel copies boxes of an argument to shared memory.
 #ifndef PARTITA_COMPILER_KERNELS_TENSOR_MAP_H_
 #define PARTITA_COMPILER_KERNELS_TENSOR_MAP_H_
 
@@ -7,9 +7,9 @@
 
 namespace partita::kernels {
 
-// A tensor inside of an argument, outermost dimension first; the elements of
-// the last dimension lie together. Where a box ends outside of it are zeros.
-// Boxes are swizzled by 128 bytes (Tile::swizzled in emit_fragments.h).
+// A tensor inside an argument, outermost dimension first; elements of the last
+// dimension are contiguous. Where a box extends past the tensor, it holds
+// zeros. Boxes are swizzled by 128 bytes (Tile::swizzled in emit_fragments.h).
 struct TensorMap {
   int64_t argument = 0;
   int64_t offset = 0;  // bytes to the first element
@@ -18,7 +18,7 @@ struct TensorMap {
   std::vector<int64_t> box;      // elements
 };
 
-// Of a map as a kernel takes it.
+// Size of a map as a kernel's parameter.
 inline constexpr int64_t kTensorMapBytes = 128;
 
 }  // namespace partita::kernels

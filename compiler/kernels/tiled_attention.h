@@ -1,5 +1,5 @@
-// Which gradients of attention have a kernel; the others are decomposed before
-// products go to libraries.
+// Selects the gradients of attention that have a kernel. The others are
+// decomposed before products go to libraries.
 #ifndef PARTITA_COMPILER_KERNELS_TILED_ATTENTION_H_
 #define PARTITA_COMPILER_KERNELS_TILED_ATTENTION_H_
 
@@ -7,8 +7,9 @@
 
 namespace partita::kernels {
 
-// Without softcap; if the bias gets a gradient, it is one matrix for each head,
-// and key-value heads are not shared.
+// True if no operand is empty and there is no softcap. If the bias gets a
+// gradient, it must also have one matrix per head for the whole batch, and no
+// heads may share keys and values.
 inline bool isTiled(nn::AttentionGradOp op) {
   const auto shape = [](mlir::Value value) {
     return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();

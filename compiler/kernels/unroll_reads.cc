@@ -13,7 +13,7 @@ namespace {
 using namespace mlir;
 
 constexpr int64_t kTurns = 4;
-// More operations than these have enough to do, and registers to keep.
+// Larger loops have enough work to hide reads, and need their registers.
 constexpr int64_t kMostOperations = 64;
 
 bool isShortAndReads(scf::ForOp loop) {
@@ -37,7 +37,7 @@ void unrollReads(func::FuncOp body) {
       loops.push_back(loop);
   });
   for (scf::ForOp loop : loops) {
-    loop->removeAttr(kTripsAttr);  // its turns are others now
+    loop->removeAttr(kTripsAttr);  // the number of iterations has changed
     const bool unrolled = succeeded(loopUnrollByFactor(loop, kTurns));
     assert(unrolled && "its number of turns is known");
     (void)unrolled;

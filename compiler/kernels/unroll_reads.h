@@ -1,4 +1,4 @@
-// Several reads of memory under way at a time.
+// Keeps several reads of memory in flight.
 #ifndef PARTITA_COMPILER_KERNELS_UNROLL_READS_H_
 #define PARTITA_COMPILER_KERNELS_UNROLL_READS_H_
 
@@ -6,9 +6,9 @@
 
 namespace partita::kernels {
 
-// A GPU's thread waits for what it reads only where it needs it: in short
-// innermost loops that read memory and are run a known number of times, four
-// turns become one, whose reads can be under way together. Sums keep their
+// A GPU's thread waits for a read only where it needs the value. So in short
+// innermost loops that read memory and have a known number of iterations, four
+// iterations become one, whose reads can be in flight together. Sums keep their
 // order.
 void unrollReads(mlir::func::FuncOp body);
 

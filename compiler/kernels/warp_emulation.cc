@@ -1,4 +1,4 @@
-// Fragments to matrices and back.
+// Converts fragments to matrices and back.
 #include "compiler/kernels/warp_emulation.h"
 
 #include <cstring>
@@ -7,7 +7,7 @@
 namespace partita::kernels {
 namespace {
 
-// Rounded to 11 bits, halves away from zero.
+// Rounds to 11 bits, halves away from zero.
 float tf32(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));

@@ -1,5 +1,5 @@
-// What a GPU's tensor cores do, in plain loops, after PTX's description of its
-// fragments: for tests on machines without a GPU.
+// Emulates a GPU's tensor cores in plain loops, so that tests need no GPU.
+// Follows PTX's description of its fragments.
 #ifndef PARTITA_COMPILER_KERNELS_WARP_EMULATION_H_
 #define PARTITA_COMPILER_KERNELS_WARP_EMULATION_H_
 
@@ -9,27 +9,28 @@ namespace partita::kernels {
 
 inline constexpr int kLanesOfWarp = 32;
 
-// Element 0 or 1 of a word of two, bf16 or f16.
+// Element 0 or 1 of a word with two bf16 or f16.
 float elementOf(uint32_t word, int i, bool bf16);
 
-// Of one thread; words hold two 16-bit elements, the first in the low half.
+// One thread's part of a product. A word holds two 16-bit elements, the first
+// in the low half.
 struct ProductOfLane {
   uint32_t left[4];
   uint32_t right[2];
-  float sums[4];  // and then the result
+  float sums[4];  // input and result
 };
-// mma.sync.m16n8k16 of f32 sums and bf16 or f16 elements. Products are summed
-// without rounding, which hardware need not do.
+// mma.sync.m16n8k16 of bf16 or f16 elements with f32 sums. Sums are rounded
+// once at the end; hardware may round in between.
 void multiplyFragments(bool bf16, ProductOfLane* lanes[kLanesOfWarp]);
 
-// Of one thread, of floats.
+// One thread's part of a product of floats.
 struct FloatProductOfLane {
   float left[4];
   float right[2];
-  float sums[4];  // and then the result
+  float sums[4];  // input and result
 };
-// mma.sync.m16n8k8 of f32 sums and elements that are each the sum of two of
-// tf32, without the products of the second ones.
+// mma.sync.m16n8k8 with f32 sums, on f32 elements that are each split into two
+// tf32. The products of the two small parts are left out.
 void multiplyFloatFragments(bool, FloatProductOfLane* lanes[kLanesOfWarp]);
 
 struct LoadOfLane {

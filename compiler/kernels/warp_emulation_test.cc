@@ -1,5 +1,6 @@
-// The emulated tensor cores against matrices: each element of a fragment where
-// PTX's description of mma.m16n8k16 and ldmatrix says that it lies.
+// Compares the emulated tensor cores with products of matrices. Each element of
+// a fragment must lie where PTX's description of mma.m16n8k16 and ldmatrix
+// places it.
 #include "compiler/kernels/warp_emulation.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +34,7 @@ uint16_t Bits(float value, bool bf16) {
   return bits;
 }
 
-// Small integers, which every type holds and no sum rounds.
+// Small integers, which every type holds exactly and no sum rounds.
 float LeftAt(int row, int column) {
   return static_cast<float>((row * 5 + column * 3) % 11 - 5);
 }
@@ -43,7 +44,7 @@ float RightAt(int row, int column) {
 
 class Products : public testing::TestWithParam<bool> {};
 
-// Elements a0 ... a7, b0 ... b3 and c0 ... c3 of a thread, one by one.
+// Fills elements a0 ... a7, b0 ... b3 and c0 ... c3 of a thread one by one.
 TEST_P(Products, EqualMatrixProducts) {
   const bool bf16 = GetParam();
   std::vector<ProductOfLane> products(kLanesOfWarp);
@@ -81,8 +82,8 @@ INSTANTIATE_TEST_SUITE_P(WarpEmulation, Products, testing::Bool(),
                            return info.param ? "Bf16" : "F16";
                          });
 
-// mma.m16n8k8 of tf32: elements a0 ... a3, b0 and b1. Three products give what
-// floats give but for their last bits; one would be wrong by 2^-11.
+// mma.m16n8k8 of tf32: elements a0 ... a3, b0 and b1. Three products equal a
+// product of floats except for its last bits; one would be wrong by 2^-11.
 TEST(WarpEmulationTest, ProductsOfFloatsAreGoodTo21Bits) {
   std::vector<FloatProductOfLane> products(kLanesOfWarp);
   FloatProductOfLane* lanes[kLanesOfWarp];
@@ -115,8 +116,8 @@ TEST(WarpEmulationTest, ProductsOfFloatsAreGoodTo21Bits) {
     }
 }
 
-// Rows of matrix i are those that lanes 8 i ... 8 i + 7 point to; a thread gets
-// two elements of row lane / 4, or of column lane / 4.
+// Lanes 8 i ... 8 i + 7 point to the rows of matrix i. A thread gets two
+// elements of row lane / 4, or of column lane / 4.
 TEST(WarpEmulationTest, LoadsMatrices) {
   uint16_t memory[32][8];
   for (int row = 0; row < 32; ++row)
@@ -126,7 +127,7 @@ TEST(WarpEmulationTest, LoadsMatrices) {
     std::vector<LoadOfLane> loads(kLanesOfWarp);
     LoadOfLane* lanes[kLanesOfWarp];
     for (int lane = 0; lane < kLanesOfWarp; ++lane) {
-      // Rows in an order of their own.
+      // Rows in reverse order.
       loads[lane].row = reinterpret_cast<const char*>(memory[31 - lane]);
       lanes[lane] = &loads[lane];
     }

@@ -1,4 +1,4 @@
-// Descriptors to matrices, fragments to matrices, and back.
+// Converts descriptors and fragments to matrices, and back.
 #include "compiler/kernels/warpgroup_emulation.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace partita::kernels {
 namespace {
 
 constexpr int kRows = 64, kDepth = 16;
-// A signalling NaN that arithmetic does not make, with a number.
+// A signalling NaN, which arithmetic does not make, with a number.
 constexpr uint32_t kName = 0x7fa00000, kNumber = 0x000fffff;
 
 uint32_t bitsOf(float value) {
@@ -20,13 +20,13 @@ uint32_t bitsOf(float value) {
   return bits;
 }
 
-// The number of the sums that a float names; 0: it is a float.
+// The number of the sums that a NaN identifies; 0 for an ordinary float.
 uint32_t nameIn(float value) {
   const uint32_t bits = bitsOf(value);
   return (bits & ~kNumber) == kName ? bits & kNumber : 0;
 }
 
-// A thread's row and column of the i-th of its sums.
+// Row and column of the i-th sum of a thread.
 int rowOf(int thread, int i) {
   return 16 * (thread / 32) + thread % 32 / 4 + 8 * (i / 2 % 2);
 }
@@ -50,7 +50,7 @@ std::string WarpgroupEmulation::read(uint64_t descriptor, bool rows_together,
     return static_cast<int64_t>(descriptor >> bit & 0x3fff) * 16;
   };
   const int64_t start = bytes(0), leading = bytes(16), stride = bytes(32);
-  // All that is neither address nor offset.
+  // All bits that are neither address nor offset.
   if ((descriptor & 0xffffc000c000c000) != uint64_t{1} << 62)
     return "expected a descriptor of a 128-byte swizzle without base offset, "
            "found " +
@@ -103,7 +103,8 @@ std::string WarpgroupEmulation::readMatrices(
 
 std::string WarpgroupEmulation::begin(
     GroupProduct* const threads[kThreadsOfGroup]) {
-  if (shared_ == nullptr) return "a product of memory without an address";
+  if (shared_ == nullptr)
+    return "expected an address in shared memory before the first product";
   Pending pending;
   pending.product = *threads[0];
   pending.group = group_;
@@ -119,9 +120,10 @@ std::string WarpgroupEmulation::begin(
   uint32_t name = first.starts ? 0 : nameIn(threads[0]->sums[0]);
   const auto known = sums_.find(name);
   if (name != 0 && known == sums_.end())
-    return "sums that have been waited for are used as they were before";
+    return "expected the sums that a wait returned, found them from before the "
+           "wait";
   if (name == 0 && !first.fenced)
-    return "expected sums on their way, found others, which need a fence";
+    return "expected sums in flight, found others, which need a fence";
   if (name == 0) {
     name = ++last_;
     Sums& sums = sums_[name];
@@ -136,7 +138,7 @@ std::string WarpgroupEmulation::begin(
   for (int thread = 0; thread < kThreadsOfGroup; ++thread)
     for (int i = 0; i < count; ++i)
       std::memcpy(&threads[thread]->sums[i], &named, sizeof(named));
-  ++sums_[name].on_their_way;
+  ++sums_[name].in_flight;
   pending.sums = name;
   pending_.push_back(std::move(pending));
   return "";
@@ -154,7 +156,7 @@ std::string WarpgroupEmulation::finish(const Pending& pending) {
            product.bf16, now, &read_.emplace_back());
       const Matrix& before = right ? pending.right[step] : pending.left[step];
       if (std::memcmp(now.data(), before.data(), 4 * now.size()) != 0)
-        return "shared memory has changed while a product was on its way";
+        return "shared memory has changed while a product was in flight";
     }
     for (int row = 0; row < kRows; ++row)
       for (int column = 0; column < product.columns; ++column) {
@@ -169,7 +171,7 @@ std::string WarpgroupEmulation::finish(const Pending& pending) {
         sum = static_cast<float>(exact);
       }
   }
-  --sums.on_their_way;
+  --sums.in_flight;
   return "";
 }
 
@@ -184,7 +186,7 @@ std::string WarpgroupEmulation::wait(
   pending_.erase(pending_.begin(),
                  pending_.begin() + static_cast<std::ptrdiff_t>(done));
   const auto found = sums_.find(nameIn(threads[0]->sums[0]));
-  if (found == sums_.end() || found->second.on_their_way > 0) return "";
+  if (found == sums_.end() || found->second.in_flight > 0) return "";
   const int columns = threads[0]->columns;
   for (int thread = 0; thread < kThreadsOfGroup; ++thread)
     for (int i = 0; i < columns / 2; ++i)

@@ -1,10 +1,10 @@
-// What wgmma does, in plain loops, after PTX's description of its descriptors
-// and fragments: for tests on machines without a GPU.
+// Emulates wgmma in plain loops, so that tests need no GPU. Follows PTX's
+// description of its descriptors and fragments.
 //
-// Sums of products on their way are what no number is: each float a NaN that
-// names them. Whoever computes with it before the wait gets NaNs. Products are
-// computed where they are waited for, and what they are made of must be in
-// shared memory as it was where they began.
+// While products are in flight, each float of their sums is a NaN that
+// identifies the sums. Code that computes with them before the wait gets NaNs.
+// Products are computed when they are waited for; their operands in shared
+// memory must not have changed since the product began.
 #ifndef PARTITA_COMPILER_KERNELS_WARPGROUP_EMULATION_H_
 #define PARTITA_COMPILER_KERNELS_WARPGROUP_EMULATION_H_
 
@@ -18,27 +18,28 @@
 namespace partita::kernels {
 
 inline constexpr int kThreadsOfGroup = 128;
-// Where shared memory begins, as addresses say it.
+// The address at which shared memory begins.
 inline constexpr int64_t kSharedBegin = 1024;
 
-// A product of 64 rows, as one thread asks for it: four steps of 16.
+// One thread's part of a product of 64 rows, in four steps of 16.
 struct GroupProduct {
   bool bf16 = true;
-  bool starts = false;  // there are no sums yet
-  bool fenced = true;   // otherwise the sums must be on their way
+  bool starts = false;  // the product starts new sums
+  bool fenced = true;   // otherwise the sums must be in flight
   int columns = 64;
-  bool in_registers = false;  // the left side
-  uint64_t left[4] = {};      // descriptors, of columns that lie together
+  bool in_registers = false;  // the left operand
+  uint64_t left[4] = {};      // descriptors; columns are contiguous
   uint32_t words[4][4] = {};  // or fragments
-  uint64_t right[4] = {};  // of columns that lie together, with `in_registers`
-                           // of rows
-  float* sums = nullptr;   // columns / 2 of them; then what names the sums
+  // Descriptors. Columns are contiguous; with `in_registers`, rows are.
+  uint64_t right[4] = {};
+  // `columns` / 2 floats, replaced by NaNs that identify the sums.
+  float* sums = nullptr;
 };
 
 struct GroupWait {
   int pending = 0;
   int columns = 64;
-  float* sums = nullptr;  // and then the sums, if these have been waited for
+  float* sums = nullptr;  // replaced by the sums if they have been waited for
 };
 
 // Bytes of shared memory.
@@ -49,16 +50,16 @@ struct SharedRange {
 
 class WarpgroupEmulation {
  public:
-  // Byte `address` - kSharedBegin of this is at that address.
+  // Makes `memory` the byte of shared memory at address kSharedBegin.
   void setShared(const char* memory) { shared_ = memory; }
   const char* shared() const { return shared_; }
 
-  // All of a warpgroup's threads. What is wrong; empty if nothing is.
+  // Take all threads of a warpgroup. Return an error message; empty on success.
   std::string begin(GroupProduct* const threads[kThreadsOfGroup]);
   void commit() { ++group_; }
   std::string wait(GroupWait* const threads[kThreadsOfGroup]);
   bool isIdle() const { return pending_.empty(); }
-  // What products have read that were waited for since the last time.
+  // Memory read by the products that were waited for since the last call.
   std::vector<SharedRange> takeRead() { return std::exchange(read_, {}); }
 
  private:
@@ -67,17 +68,17 @@ class WarpgroupEmulation {
     GroupProduct product;  // of thread 0
     uint32_t sums;
     int group;
-    std::array<Matrix, 4> left, right;  // as they were in the beginning
+    std::array<Matrix, 4> left, right;  // as they were when the product began
   };
   struct Sums {
     Matrix values;
-    int on_their_way = 0;
+    int in_flight = 0;
   };
 
   std::string readMatrices(GroupProduct* const threads[kThreadsOfGroup],
                            Pending& pending) const;
-  // 16 steps of `count` rows (or, of a right side, columns), [count][16], and
-  // where they lie.
+  // Reads 16 columns of `count` rows, as [count][16], and the range they
+  // occupy. For a right operand, reads 16 rows of `count` columns.
   std::string read(uint64_t descriptor, bool rows_together, int count,
                    bool bf16, Matrix& matrix,
                    SharedRange* range = nullptr) const;
@@ -86,7 +87,7 @@ class WarpgroupEmulation {
   const char* shared_ = nullptr;
   int group_ = 0;  // commits so far
   uint32_t last_ = 0;
-  std::vector<Pending> pending_;  // in their order
+  std::vector<Pending> pending_;  // in the order of their start
   std::map<uint32_t, Sums> sums_;
   std::vector<SharedRange> read_;
 };

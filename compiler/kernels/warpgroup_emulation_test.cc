@@ -1,6 +1,6 @@
-// The emulated warpgroup against matrices: each element where PTX's description
-// of wgmma.m64nNk16, of its descriptors and of the 128-byte swizzle says that
-// it lies.
+// Compares the emulated warpgroup with products of matrices. Each element must
+// lie where PTX's description of wgmma.m64nNk16, of its descriptors and of the
+// 128-byte swizzle places it.
 #include "compiler/kernels/warpgroup_emulation.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ SumsOfThread partita_group_start_bf16(int64_t, int64_t, int64_t, int64_t,
                                       int64_t, int64_t, int64_t, int64_t);
 }
 
-// Small integers, which every type holds and no sum rounds.
+// Small integers, which every type holds exactly and no sum rounds.
 float LeftAt(int row, int k) {
   return static_cast<float>((row * 5 + k * 3) % 11 - 5);
 }
@@ -55,7 +55,7 @@ uint64_t Descriptor(int64_t byte, int64_t leading, int64_t stride) {
          static_cast<uint64_t>(stride >> 4) << 32 | uint64_t{1} << 62;
 }
 
-// Threads that multiply 64 rows, 64 deep, of LeftAt and RightAt.
+// The threads that multiply 64 rows, 64 deep, of LeftAt and RightAt.
 class Group {
  public:
   Group(bool bf16, int columns, bool in_registers)
@@ -97,7 +97,7 @@ class Group {
     }
   }
 
-  // Two bytes of a row of 128, from `begin` on.
+  // Stores an element into a swizzled row of 128 bytes; rows begin at `begin`.
   void Put(int begin, int row, int column, float value) {
     const uint16_t bits = Bits(value, bf16_);
     const int part = (column / 8) ^ (row % 8);
@@ -163,7 +163,7 @@ TEST(WarpgroupEmulationTest, AddsFragmentsTimesRows) {
   }
 }
 
-// What is on its way is no number, until its own group has been waited for.
+// Sums in flight are NaNs until their own group has been waited for.
 TEST(WarpgroupEmulationTest, SumsAreThereAfterTheWait) {
   Group group(true, 64, false);
   ASSERT_EQ(group.Begin(), "");
@@ -186,17 +186,17 @@ TEST(WarpgroupEmulationTest, MatricesMustStay) {
   group.warpgroup().commit();
   group.Put(0, 13, 50, 100);
   EXPECT_EQ(group.Wait(0),
-            "shared memory has changed while a product was on its way");
+            "shared memory has changed while a product was in flight");
 }
 
-TEST(WarpgroupEmulationTest, SumsNeedAFenceUnlessTheyAreOnTheirWay) {
+TEST(WarpgroupEmulationTest, SumsNeedAFenceUnlessTheyAreInFlight) {
   Group group(true, 64, false);
   for (int i = 0; i < 128; ++i) {
     group.product(i).starts = false;
     group.product(i).fenced = false;
   }
   EXPECT_EQ(group.Begin(),
-            "expected sums on their way, found others, which need a fence");
+            "expected sums in flight, found others, which need a fence");
 }
 
 TEST(WarpgroupEmulationTest, OtherDescriptorsAreRefused) {
@@ -209,7 +209,7 @@ TEST(WarpgroupEmulationTest, OtherDescriptorsAreRefused) {
             "found 0x4000400040");
 }
 
-// Of threads that copy 16 bytes each and multiply these: what is wrong.
+// Threads copy 16 bytes each and multiply them. Returns the error message.
 std::string runCopies(bool fence) {
   alignas(1024) static char from[2048], to[2048];
   return runTeam(128, [&] {
@@ -220,7 +220,7 @@ std::string runCopies(bool fence) {
     if (fence) partita_fence_tiles();
     partita_block_sync();
     if (!fence) partita_fence_tiles();  // too late
-    // All 64 rows are the first eight.
+    // All 64 rows are the first eight rows.
     const int64_t all = address / 16 | int64_t{1} << 62;
     partita_group_start_bf16(all, all, all, all, all, all, all, all);
   });
@@ -228,7 +228,7 @@ std::string runCopies(bool fence) {
 
 TEST(WarpgroupEmulationTest, CopiesNeedAFenceBeforeThreadsMeet) {
   EXPECT_EQ(runCopies(/*fence=*/false),
-            "products of what was copied without a fence");
+            "products of tiles that were copied without a fence");
 }
 
 TEST(WarpgroupEmulationTest, ProductsAreWaitedFor) {

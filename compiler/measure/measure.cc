@@ -1,4 +1,5 @@
-// One program per table: its operations are the table's combinations of sizes.
+// Makes one program per table. Its operations are the combinations of the
+// table's sizes.
 #include "compiler/measure/measure.h"
 
 #include <cmath>
@@ -53,8 +54,8 @@ class Measurer {
 };
 
 Probe Measurer::Products(core::Precision precision, ProductForm form) const {
-  // Rows that lie a power of two apart share places in caches: what models have
-  // beside those is measured too.
+  // Rows that are a power of two apart share sets of caches. Models have other
+  // sizes beside those, so both are measured.
   const std::vector<double> sizes =
       Sizes({8, 32, 128, 384, 512, 768, 1536, 2048, 3072});
   std::vector<double> rows = sizes;
@@ -135,7 +136,7 @@ absl::Status Measurer::MeasureProbe(Probe probe) {
   for (size_t i = 0; i < probe.labels.size(); ++i) {
     PARTITA_ASSIGN_OR_RETURN(const double seconds,
                              times.Seconds(probe.labels[i]));
-    // A clock that has not moved shows a nanosecond.
+    // A clock that has not advanced counts as a nanosecond.
     probe.table.rates.push_back(
         Rounded(probe.amounts[i] / std::max(seconds, 1e-9)));
   }
@@ -159,7 +160,7 @@ absl::Status Measurer::MeasureMessages() {
                              times.Seconds(program.receives[i]));
     const double bytes = 4.0 * static_cast<double>(elements[i]);
     table.sizes[0].push_back(bytes);
-    // To the other device and back.
+    // The message goes to the other device and back.
     table.rates.push_back(Rounded(2 * bytes / std::max(sent + received, 1e-9)));
   }
   tables_[planner::kSendName] = std::move(table);

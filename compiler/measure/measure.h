@@ -1,4 +1,4 @@
-// The tables of this machine.
+// Measures the tables of this machine.
 #ifndef PARTITA_COMPILER_MEASURE_MEASURE_H_
 #define PARTITA_COMPILER_MEASURE_MEASURE_H_
 
@@ -14,24 +14,24 @@
 namespace partita::measure {
 
 struct MeasureOptions {
-  // How many devices share the machine: all of them are at work while one is
+  // Number of devices that share the machine. All of them work while one is
   // measured.
   int devices = 1;
   std::vector<core::Precision> precisions;  // of products: f32, bf16, f16
   // Fewer and smaller sizes, for tests.
   bool small = false;
-  std::string folder;  // for programs; exists and is the caller's
+  std::string folder;  // for programs; the caller creates and owns it
   // Executes an artifact and returns its profile.
   std::function<absl::StatusOr<ProfileTimes>(const std::string& artifact)> run;
-  // Is told what is measured next: it is step `number` of `count`.
+  // Called before each measurement, which is step `number` of `count`.
   std::function<void(const std::string& what, int number, int count)> progress;
 };
 
-// To as many digits as measuring gives; 0 where that is less than 0.
+// Rounds to four digits, as measurements have; 0 if `value` is not positive.
 double Rounded(double value);
 
-// Products, convolutions in f32, collectives among 2, 4 ... devices and
-// messages. Errors are those of `run` and of the disk.
+// Measures products, convolutions in f32, collectives among 2, 4 ... devices,
+// and messages. Returns errors of `run` and of the disk.
 absl::StatusOr<planner::RateTables> MeasureTables(
     const MeasureOptions& options);
 

@@ -1,5 +1,5 @@
 // Probes are valid programs with an operation for every cell of a table, and a
-// table has what a profile said of them.
+// table has the times of a profile.
 #include "compiler/measure/measure.h"
 
 #include <cstdlib>
@@ -22,8 +22,8 @@ std::string Folder() {
   return folder == nullptr ? testing::TempDir() : folder;
 }
 
-// A machine on which every operation takes a millisecond, but convolutions from
-// 32 to 128 channels two; opening checks the program.
+// A machine on which every operation takes 1 ms, except 2 ms for convolutions
+// from 32 to 128 channels. Opening the artifact checks the program.
 absl::StatusOr<ProfileTimes> TakeAMillisecond(const std::string& path) {
   const auto artifact = program::Artifact::Open(path);
   if (!artifact.ok()) return artifact.status();
@@ -85,7 +85,7 @@ TEST(MeasureTables, HasATableForEachOperation) {
   const auto rate = [&](const std::string& name, std::vector<double> at) {
     return tables->at(name).At(at);
   };
-  // In the digits that a table has.
+  // To the digits that a table has.
   EXPECT_NEAR(rate("product bf16 tn", {128, 512, 32}) / (2e3 * 128 * 512 * 32),
               1, 1e-3);
   EXPECT_NEAR(rate("convolution f32 forward window", {128, 32, 784}) /
@@ -100,7 +100,7 @@ TEST(MeasureTables, HasATableForEachOperation) {
   const double bytes = tables->at("all_reduce 2").sizes[0][2];
   EXPECT_EQ(bytes, 4 << 18);
   EXPECT_NEAR(tables->at("all_reduce 2").Seconds(bytes), 1e-3, 1e-6);
-  // There and back, a send and a receive each.
+  // There and back, each with a send and a receive.
   EXPECT_NEAR(tables->at("send").Seconds(4 << 18), 1e-3, 1e-6);
 }
 
@@ -116,7 +116,7 @@ TEST(MeasureTables, OneDeviceSendsNothing) {
   EXPECT_EQ(tables->size(), 4u + 9);
 }
 
-TEST(PushOutCaches, LaunchesComeAfterBlocksLargerThanCaches) {
+TEST(EvictCaches, LaunchesComeAfterBlocksLargerThanCaches) {
   program::TrainingProgram sample(4, 1, 1);
   sample.program.kernels.push_back(program::MakeKernel("kernel"));
   program::LaunchT kernel;
@@ -132,7 +132,7 @@ TEST(PushOutCaches, LaunchesComeAfterBlocksLargerThanCaches) {
   parts.code = "code";
   parts.data = sample.data;
   ASSERT_TRUE(program::WriteArtifact(path, parts).ok());
-  ASSERT_TRUE(PushOutCaches(path).ok());
+  ASSERT_TRUE(EvictCaches(path).ok());
   const auto artifact = program::Artifact::Open(path);
   ASSERT_TRUE(artifact.ok()) << artifact.status();
   EXPECT_EQ(artifact->code(), "code");

@@ -1,5 +1,5 @@
-// Frames have three parts: what is read, what is written, and room at the end
-// for operands that begin near the end of theirs.
+// A frame has a region for inputs and one for outputs. Each has room at its end
+// for operands that begin near the end.
 #include "compiler/measure/probe_program.h"
 
 #include <algorithm>
@@ -24,8 +24,8 @@ using program::OperationUnion;
 using program::Space;
 
 constexpr int64_t kRegion = int64_t{32} << 20;  // bytes
-// An operand may begin anywhere in a region; the largest have 3072 x 3072
-// elements.
+// An operand may begin anywhere in a region. The largest operands have 3072 x
+// 3072 elements.
 constexpr int64_t kReserved = kRegion + (int64_t{40} << 20);
 
 std::unique_ptr<program::InstructionT> MakeInstruction(
@@ -56,7 +56,7 @@ void AddAxis(program::ProgramT& program, const std::string& name,
   program.mesh->axes.push_back(std::move(axis));
 }
 
-// Numbers that are neither zero nor so small that they take longer.
+// Adds values that are neither zero nor so small that operations take longer.
 void AddValues(program::ProgramT& program, DType dtype, int64_t elements) {
   auto parameter = std::make_unique<program::ParameterT>();
   parameter->name = "values";
@@ -157,7 +157,7 @@ std::string ProbeProgram::AddProduct(ProductForm form, int64_t m, int64_t n,
   gemm.out_strides = {m * n, n, 1};
   if (form == ProductForm::kLhsTransposed) gemm.lhs_strides = {m * k, 1, m};
   if (form == ProductForm::kRhsTransposed) gemm.rhs_strides = {k * n, 1, k};
-  // What outlives the run is packed.
+  // Operands that outlive the run are packed.
   const Buffer rhs = form == ProductForm::kPacked
                          ? Buffer(Space::argument, 0, kReserved)
                          : Input(k * n);
@@ -239,7 +239,7 @@ std::string ProbeProgram::AddCollective(CollectiveKind kind,
   Meet();
   collective.input_shape = in;
   collective.output_shape = out;
-  // As runtime/executor/collective_desc.cc says it.
+  // Must match the names in runtime/executor/collective_desc.cc.
   const bool reduces = kind == CollectiveKind::all_reduce ||
                        kind == CollectiveKind::reduce_scatter;
   const std::string label = absl::StrCat(
@@ -263,7 +263,7 @@ absl::Status ProbeProgram::Write(const std::string& path) const {
   return WriteProgram(program_, path);
 }
 
-absl::Status PushOutCaches(const std::string& path) {
+absl::Status EvictCaches(const std::string& path) {
   PARTITA_ASSIGN_OR_RETURN(const program::Artifact artifact,
                            program::Artifact::Open(path));
   const std::unique_ptr<program::ProgramT> program(artifact.program().UnPack());
@@ -274,7 +274,8 @@ absl::Status PushOutCaches(const std::string& path) {
     main.frame_bytes = middle + kReserved;
     std::vector<std::unique_ptr<program::InstructionT>> body;
     for (auto& instruction : main.body) {
-      // There and back: memory that was never written is no memory yet.
+      // Copy there and back: memory that was never written is not allocated
+      // yet.
       if (instruction->operation.type == program::Operation::Launch)
         for (const auto& [from, to] :
              {std::pair(begin, middle), std::pair(middle, begin)})

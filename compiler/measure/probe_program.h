@@ -1,4 +1,4 @@
-// Programs to be timed.
+// Programs whose operations are timed.
 #ifndef PARTITA_COMPILER_MEASURE_PROBE_PROGRAM_H_
 #define PARTITA_COMPILER_MEASURE_PROBE_PROGRAM_H_
 
@@ -13,28 +13,30 @@
 
 namespace partita::measure {
 
-// Operations one after the other, which every device executes on memory of its
-// own. Operands follow each other through 32 MB, so that an operation finds
-// none of them in a small cache. Each Add returns what a profile calls the
-// operation, up to what the device adds in parentheses.
+// Operations one after the other, which every device executes on its own
+// memory. Operands follow each other through 32 MiB, so that small caches hold
+// none of them. Each Add function returns the name of the operation in a
+// profile, without the part in parentheses that the device adds.
 class ProbeProgram {
  public:
-  // Of `devices`, of which `group` next to each other meet in collectives.
+  // A program for `devices`, in groups of `group` adjacent ones that share
+  // collectives.
   ProbeProgram(program::DType dtype, int devices, int group);
 
   std::string AddProduct(planner::ProductForm form, int64_t m, int64_t n,
                          int64_t k);
-  // Of one square image, channels last, to as many places. A depthwise one has
-  // as many channels on both sides.
+  // Adds a convolution of one square image, channels last, whose result has the
+  // size of the image. A depthwise one has `in` channels on both sides.
   std::string AddConvolution(program::ConvDirection direction,
                              planner::ConvKind kind, int64_t in, int64_t out,
                              int64_t side);
-  // all_reduce, all_gather, reduce_scatter, all_to_all or exchange, whose
-  // larger side has about so many elements: `elements` afterwards. Devices meet
-  // before it, so that none waits in it for what others did before.
+  // Adds an all_reduce, all_gather, reduce_scatter, all_to_all or exchange,
+  // whose larger side has about `elements` elements; sets `elements` to the
+  // exact number. Devices synchronize before it, so that none waits in it for
+  // earlier work of others.
   std::string AddCollective(program::CollectiveKind kind, int64_t& elements);
 
-  // What was added, as a file. An error is a bug of ours, or the disk's.
+  // Writes the program to a file. An error is a bug of ours, or of the disk.
   absl::Status Write(const std::string& path) const;
 
  private:
@@ -51,17 +53,17 @@ class ProbeProgram {
   const int64_t group_;
   program::ProgramT program_;
   program::FunctionT* main_;
-  int64_t inputs_ = 0, outputs_ = 0;  // bytes of the regions that were used
+  int64_t inputs_ = 0, outputs_ = 0;  // next positions in the regions, in bytes
 };
 
-// Writes a compiled program again so that its launches find nothing in caches:
-// before each of main's, a block that is larger than they are is copied. Errors
-// are the disk's.
-absl::Status PushOutCaches(const std::string& path);
+// Writes a compiled program again so that its launches start with cold caches:
+// before each launch in main, a block larger than the caches is copied. Returns
+// errors of the disk.
+absl::Status EvictCaches(const std::string& path);
 
-// Two devices that send each other messages of so many f32 elements, one of
-// them waiting at any time. `sends` and `receives` are what the first one's
-// profile calls them.
+// Two devices that send each other messages with these numbers of f32 elements.
+// One of them waits at any time. `sends` and `receives` are the names in the
+// first device's profile.
 struct PingPong {
   std::vector<std::string> sends, receives;
   absl::Status Write(const std::string& path) const;

@@ -1,4 +1,4 @@
-// Rows of a profile by their names.
+// Reads the rows of a profile by their names.
 #include "compiler/measure/profile_times.h"
 
 #include "nlohmann/json.hpp"

@@ -1,4 +1,4 @@
-// What a profile says that operations took.
+// Times of operations in a profile.
 #ifndef PARTITA_COMPILER_MEASURE_PROFILE_TIMES_H_
 #define PARTITA_COMPILER_MEASURE_PROFILE_TIMES_H_
 
@@ -9,15 +9,16 @@
 
 namespace partita::measure {
 
-// Of the first device, or of the first of each place in a pipeline.
+// Times on the first device, or on the first device of each pipeline rank.
 class ProfileTimes {
  public:
-  // Reads what `partita-run --profile --json` prints: DataLoss if it is
+  // Reads the output of `partita-run --profile --json`. DataLoss if `json` is
   // something else.
   static absl::StatusOr<ProfileTimes> Parse(const std::string& json);
 
-  // Seconds of one call of the operation that is called `label`, whatever the
-  // profile adds behind it: the median of the runs. Internal if there is none.
+  // Seconds of one call of the operation `label`: the median of the runs. The
+  // profile may add text behind the label. Internal if there is no such
+  // operation.
   absl::StatusOr<double> Seconds(const std::string& label) const;
 
  private:

@@ -1,5 +1,5 @@
-// Greedy placement, in several orders; each quadratic in the number of buffers,
-// which is at most a few thousand.
+// Greedy placement in several orders. Each is quadratic in the number of
+// buffers, which is at most a few thousand.
 #include "compiler/memory/arena.h"
 
 #include <algorithm>
@@ -21,9 +21,9 @@ int64_t duration(const Lifetime& lifetime) {
   return lifetime.last - lifetime.first;
 }
 
-// What comes first is placed first. Largest first suits what comes and goes
-// with each layer; of a pipeline's microbatches, what is made first, lives
-// longest or stays to the end.
+// Orders of placement. Largest first suits buffers that come and go with each
+// layer. For the microbatches of a pipeline, first made, longest lived or last
+// used first are better.
 using Order = bool (*)(const Lifetime&, const Lifetime&);
 constexpr Order kOrders[] = {
     [](const Lifetime& a, const Lifetime& b) { return a.bytes > b.bytes; },
@@ -33,13 +33,13 @@ constexpr Order kOrders[] = {
     },
     [](const Lifetime& a, const Lifetime& b) { return a.last > b.last; }};
 
-// How often an order is tried, and how many buffers its trials place: of the
-// largest programs, with 7000 buffers on each of 16 devices, a trial takes 15
-// milliseconds a device.
+// Bounds on the trials per order, and on the buffers that they place. The
+// largest programs have 7000 buffers on each of 16 devices, where a trial takes
+// 15 ms per device.
 constexpr size_t kMostTrials = 16, kMostPlaced = 12000;
 
-// Each where those which are placed already, and live at the same time, leave
-// room: in the lowest gap, or in the tightest one.
+// Each buffer goes to a gap between placed buffers that live at the same time:
+// the lowest gap, or the tightest one.
 enum class Fit { kLowest, kTightest };
 
 ArenaPlan place(const std::vector<Lifetime>& lifetimes,
@@ -70,7 +70,7 @@ ArenaPlan place(const std::vector<Lifetime>& lifetimes,
   return plan;
 }
 
-// The buffer at the arena's end is placed first the next time.
+// Moves the buffer at the arena's end to the front of the order.
 void promoteHighest(const std::vector<Lifetime>& lifetimes,
                     const ArenaPlan& plan, std::vector<size_t>& order) {
   const auto highest = std::find_if(order.begin(), order.end(), [&](size_t i) {

@@ -3,8 +3,8 @@
 // Plain data, no IR. Greedy (Pisarchyk and Lee, "Efficient Memory Management
 // for Deep Neural Net Inference", 2020): one buffer after the other, each in a
 // gap between placed buffers that live at the same time. The order decides how
-// much stays unused: several are tried, each again with what ended highest in
-// front, and the smallest arena is taken.
+// much memory stays unused. Several orders are tried, each again with the
+// buffer that ended highest in front, and the smallest arena is taken.
 #ifndef PARTITA_COMPILER_MEMORY_ARENA_H_
 #define PARTITA_COMPILER_MEMORY_ARENA_H_
 
@@ -29,7 +29,7 @@ struct ArenaPlan {
 
 ArenaPlan planArena(const std::vector<Lifetime>& lifetimes);
 
-// The most bytes that live at one step: no plan can need fewer.
+// Lower bound of all plans: the peak of live bytes.
 int64_t arenaLowerBound(const std::vector<Lifetime>& lifetimes);
 
 }  // namespace partita::memory

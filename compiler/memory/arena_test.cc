@@ -36,7 +36,8 @@ TEST(ArenaTest, ChainOfTwoReusesMemory) {
   EXPECT_EQ(plan.bytes, 1280);
 }
 
-// Each with gaps in all orders but one, and one in all that are tried once.
+// Each case has gaps in all orders but one, and one case in every order that is
+// tried only once.
 TEST(ArenaTest, TheOrderThatLeavesNoGapsIsFound) {
   const std::vector<std::vector<Lifetime>> cases = {
       {{256, 4, 4}, {128, 3, 6}, {192, 0, 3}, {128, 2, 3}, {192, 1, 4}},

@@ -1,5 +1,5 @@
-// Copies of results that no operation could write where the caller wants them;
-// see passes.td.
+// Copies results that no operation could write where the caller wants them; see
+// passes.td.
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,7 +47,7 @@ class Copier {
   }
 
  private:
-  // Results that lie elsewhere than where the caller wants them.
+  // Finds results that are not where the caller wants them.
   LogicalResult findOpen() {
     for (auto [index, value] : llvm::enumerate(terminator_->getOperands())) {
       const std::optional<Place> place = placeOf(value, function_);

@@ -1,4 +1,4 @@
-// Gathers of parameters at call sites; see passes.td.
+// Moves gathers of parameters to call sites; see passes.td.
 #include "compiler/memory/passes.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/exec/entries.h"
@@ -40,7 +40,7 @@ class Layer {
   Layer(FuncOp function, llvm::ArrayRef<CallOp> calls)
       : function_(function), calls_(calls) {}
 
-  // How many gathers now stand at each call.
+  // Returns the number of gathers that moved to each call.
   int64_t run() {
     for (mlir::BlockArgument argument : function_.getArguments())
       if (llvm::all_of(calls_, [&](CallOp call) {
@@ -57,7 +57,8 @@ class Layer {
   }
 
  private:
-  // Nothing but parameters, constants and what kernels pack of them.
+  // True if `op` depends only on parameters, constants, and kernels that pack
+  // them.
   bool dependsOnParameters(Operation* op) const {
     return llvm::all_of(op->getOperands(), [&](Value operand) {
       Operation* producer = operand.getDefiningOp();

@@ -1,4 +1,4 @@
-// Greedy, in order: a launch joins those before it or begins anew; see
+// Greedy, in order: a launch joins those before it, or begins a new group; see
 // passes.td.
 #include <algorithm>
 #include <numeric>
@@ -120,13 +120,14 @@ class Joiner {
     llvm::append_range(writes_, writes);
   }
 
-  // Replaces the launches since the last time by one.
+  // Replaces the launches since the last flush by one.
   void flush() {
     if (pieces_.size() > 1) join();
     pieces_.clear(), reads_.clear(), writes_.clear(), views_.clear();
   }
 
-  // In the last one's place, where all operands are known.
+  // Creates the joined launch in place of the last piece, where all operands
+  // are available.
   void join() {
     mlir::OpBuilder builder(pieces_.back());
     exec::LaunchOp first = pieces_.front();
@@ -177,7 +178,7 @@ class Joiner {
         first.getLoc());
   }
 
-  // Views of results, which may have stood between the pieces.
+  // Moves views of results, which may be between the pieces, behind the launch.
   void moveViews(exec::LaunchPiecesOp joined) {
     Operation* last = joined;
     for (Operation* view : views_) {
@@ -189,7 +190,7 @@ class Joiner {
 
   FuncOp function_;
   mlir::SymbolTable& symbols_;
-  // By argument, results counted behind: the argument that has the memory.
+  // The argument that owns the memory, by argument and then by result.
   llvm::SmallVector<int64_t> memory_;
   llvm::SmallVector<exec::LaunchOp> pieces_;
   Places reads_, writes_;                // of the pieces
@@ -204,8 +205,8 @@ class JoinLaunches : public impl::JoinLaunchesPassBase<JoinLaunches> {
   void runOnOperation() override {
     mlir::SymbolTable symbols(getOperation());
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
-      // No other function calls one that updates: the memory of all its
-      // results is known.
+      // A function that updates stored tensors has no callers, so the memory of
+      // all its results is known.
       if (function.isExternal() || function->hasAttr(exec::kKernelAttr) ||
           !updatesStored(function))
         continue;

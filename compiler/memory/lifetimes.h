@@ -1,4 +1,4 @@
-// How long the values of a function live.
+// Lifetimes of the values of a function.
 #ifndef PARTITA_COMPILER_MEMORY_LIFETIMES_H_
 #define PARTITA_COMPILER_MEMORY_LIFETIMES_H_
 
@@ -8,9 +8,9 @@
 
 namespace partita::memory {
 
-// What a value's memory belongs to: views lead back to the value they view,
-// what is awaited to what was started, a launch with `into` to the launch that
-// began to write.
+// The value that owns a value's memory: the viewed value for a view, the
+// started collective for an await, and the launch that began to write for a
+// launch with `into`.
 inline mlir::Value rootOf(mlir::Value value) {
   while (true) {
     if (auto view = value.getDefiningOp<exec::ViewOp>())
@@ -26,7 +26,7 @@ inline mlir::Value rootOf(mlir::Value value) {
   }
 }
 
-// Operations by number, and the last that uses each value or a view of it.
+// Numbers of operations, and the last use of each value or of a view of it.
 struct Lifetimes {
   explicit Lifetimes(mlir::func::FuncOp function) {
     for (mlir::Operation& op : function.front()) {
@@ -35,7 +35,8 @@ struct Lifetimes {
       step[&op] = steps++;
     }
   }
-  // Of a result of the function's operations.
+  // The last step that uses a result of the function's operations; the step
+  // that computes it if there are no uses.
   int64_t end(mlir::Value value) const {
     auto used = last_use.find(value);
     return used == last_use.end() ? step.lookup(value.getDefiningOp())

@@ -1,6 +1,6 @@
-// Classes of what is stored are those of arguments; of what is computed, by
-// where it goes: back from updates over what only moves or adds, it is a
-// gradient.
+// Classifies a program's memory. Stored tensors have the classes of their
+// arguments. A computed value is a gradient if only launches and collectives
+// lead from it to an update.
 #include "compiler/memory/memory_table.h"
 
 #include <algorithm>
@@ -36,8 +36,8 @@ llvm::StringRef argumentText(FuncOp function, unsigned i,
   return attr ? attr.getValue() : llvm::StringRef();
 }
 
-// Users of a value. Views and launches that go on writing it count as their
-// results' users.
+// Users of a value, including the users of its views, and of launches that
+// continue to write it.
 llvm::SmallVector<Operation*> usersOf(Value value) {
   llvm::SmallVector<Operation*> users;
   for (mlir::OpOperand& use : value.getUses()) {
@@ -55,7 +55,7 @@ llvm::SmallVector<Operation*> usersOf(Value value) {
   return users;
 }
 
-// The operation that makes a value; of exec.launch_pieces also the piece.
+// The operation that computes a value; for exec.launch_pieces also the piece.
 std::pair<Operation*, unsigned> makerOf(Value value) {
   auto result = llvm::cast<mlir::OpResult>(value);
   auto pieces = llvm::dyn_cast<exec::LaunchPiecesOp>(result.getOwner());
@@ -114,7 +114,7 @@ class Tabulation {
     table_.parts.push_back({memory_class, bytesOf(type), name.str(), loc});
   }
 
-  // Arguments; both functions may have one of a name.
+  // Adds arguments. Both functions may have one of the same name.
   void addStored(FuncOp function) {
     for (unsigned i = 0; i < function.getNumArguments(); ++i) {
       llvm::StringRef kind = argumentText(function, i, kKindAttr);
@@ -163,7 +163,7 @@ class Tabulation {
     return gradient ? MemoryClass::kGradients : MemoryClass::kActivations;
   }
 
-  // What has a place in the frame, from when to when.
+  // A result or a callee's frame: its bytes in the frame, from step to step.
   struct Placed {
     Value value;  // or
     CallOp call;  // a callee's frame
@@ -203,10 +203,10 @@ class Tabulation {
     return bytes ? bytes.getInt() : 0;
   }
 
-  // What lives where the frame is fullest.
+  // Adds the values that live at the peak of the frame.
   void addFrame(FuncOp function, bool outermost) {
     const std::vector<Placed> placed = placedIn(function);
-    // By how much more lives at a step than before it.
+    // Changes of the live bytes at each step.
     const size_t steps = function.front().getOperations().size();
     std::vector<int64_t> live(steps + 1), gradients(steps + 1);
     const auto count = [](const Placed& p, std::vector<int64_t>& changes) {

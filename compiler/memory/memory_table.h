@@ -1,4 +1,4 @@
-// What a compiled program's memory is for.
+// A compiled program's memory, by purpose.
 #ifndef PARTITA_COMPILER_MEMORY_MEMORY_TABLE_H_
 #define PARTITA_COMPILER_MEMORY_MEMORY_TABLE_H_
 
@@ -12,37 +12,37 @@
 namespace partita::memory {
 
 enum class MemoryClass {
-  kParameters,     // what a model's file holds, and stored constants
-  kStates,         // the optimizer's
-  kGradients,      // what updates take, from where it is made
-  kActivations,    // whatever else is computed
+  kParameters,     // parameters, buffers and stored constants
+  kStates,         // optimizer states
+  kGradients,      // inputs of updates, once they are computed
+  kActivations,    // all other computed values
   kCommunication,  // buffers that collectives read or write
-  kDerived,        // made of parameters at load time
+  kDerived,        // computed from parameters at load time
   kPorts,          // inputs and outputs
-  kScratch,        // operations', while they run; of GPUs
+  kScratch,        // of running operations, on GPUs
 };
 inline constexpr int kMemoryClasses = 8;
 // "optimizer states"; as a key "optimizer_states".
 std::string nameOf(MemoryClass memory_class, bool key = false);
 
-// One tensor of those that are there at once.
+// One tensor that is in memory at the peak.
 struct MemoryPart {
   MemoryClass memory_class;
   int64_t bytes = 0;
-  std::string name;  // of what is stored; else empty
+  std::string name;  // of a stored tensor; else empty
   mlir::Location loc;
 };
 
-// Of one device: the largest, where shards differ, as all take as much. In
-// bytes.
+// Memory of one device, in bytes. If shards differ in size, all devices count
+// as the one with the largest.
 struct MemoryTable {
-  // Where the arena is fullest; what has an end is counted there.
+  // Bytes by class at the peak of the arena.
   int64_t at_peak[kMemoryClasses] = {};
-  // Most that is there at once, at whatever time.
+  // Peak of the bytes of gradients, at any time.
   int64_t most_gradients = 0;
-  // Optimizer states in the host's memory, which are no part of the rest.
+  // Optimizer states in the host's memory, which are not part of the rest.
   int64_t host = 0;
-  // Of the arena, between buffers.
+  // Unused bytes of the arena, between buffers.
   int64_t gaps = 0;
   std::vector<MemoryPart> parts;  // largest first
 
@@ -51,8 +51,8 @@ struct MemoryTable {
   int64_t of(MemoryClass c) const { return at_peak[static_cast<int>(c)]; }
 };
 
-// Of each entry of a module whose memory is planned, without scratch. The
-// optimizer's states may lie on the host.
+// A table for each entry of a module whose memory is planned, without scratch.
+// Optimizer states may be in the host's memory.
 std::vector<MemoryTable> tabulateMemory(mlir::ModuleOp module,
                                         bool states_on_host);
 

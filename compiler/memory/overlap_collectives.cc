@@ -1,5 +1,5 @@
-// Starts and awaits of collectives; see passes.td. The order of a function is
-// decided first, then what is in flight.
+// Starts collectives early and awaits them late; see passes.td. The order of a
+// function is decided first, then the collectives in flight.
 #include "compiler/memory/lifetimes.h"
 #include "compiler/memory/passes.h"
 #include "dialects/exec/dialect.h"
@@ -21,15 +21,16 @@ using mlir::Operation;
 using mlir::func::CallOp;
 using mlir::func::FuncOp;
 
-// What runtimes allow to be in flight (kMaxStarted of runtime/program).
+// The runtime's limit on collectives in flight (kMaxStarted in
+// runtime/program).
 constexpr size_t kMostInFlight = 64;
 
-// Operations that go where those that need them are.
+// Light operations move along with the operations that need them.
 bool isLight(Operation* op) {
   return llvm::isa<exec::LaunchOp, exec::ViewOp>(op);
 }
 
-// What is worth a collective beside it.
+// Work that is worth a collective beside it.
 bool isWork(Operation& op) {
   return llvm::isa<CallOp, exec::GemmOp, exec::ConvOp>(op);
 }
@@ -59,7 +60,7 @@ class Overlap {
   Overlap(FuncOp function, int64_t most_bytes, int64_t ahead)
       : function_(function), most_bytes_(most_bytes), ahead_(ahead) {}
 
-  // How many are started.
+  // Returns the number of started collectives.
   int64_t run() {
     hoistConstants();
     const auto all = llvm::to_vector(function_.getOps<CollectiveOp>());
@@ -76,8 +77,8 @@ class Overlap {
   }
 
  private:
-  // They take no memory that has a lifetime, and are there wherever what needs
-  // them goes.
+  // Constants take no memory that has a lifetime. At the front, they are
+  // available wherever their users move.
   void hoistConstants() {
     mlir::Block& body = function_.front();
     for (auto op : llvm::to_vector(function_.getOps<mlir::arith::ConstantOp>()))
@@ -91,9 +92,10 @@ class Overlap {
         });
   }
 
-  // Behind the next sends in front of what needs it: another rank waits for
-  // them, while nobody computes beside a collective that is not in flight. Not
-  // behind those of later cells, in which its input would be kept.
+  // Moves a collective that cannot be in flight behind the next sends before
+  // its first user. Another rank waits for those sends, and nothing runs beside
+  // the collective. It does not move behind sends of later cells, because its
+  // input would live until then.
   static void sendFirst(CollectiveOp op) {
     Operation* end = firstUser(op);
     Operation* send = op->getNextNode();
@@ -105,13 +107,13 @@ class Overlap {
     op->moveAfter(send);
   }
 
-  // What counts against the bytes in flight: what is fetched ahead is bounded
-  // by the calls that it is ahead of its use.
+  // Bytes that count as in flight. Gathers that are fetched ahead do not count;
+  // the number of calls ahead bounds them.
   int64_t inFlight(CollectiveOp op) const {
     return fetched_.contains(op) ? 0 : bytesOf(op);
   }
 
-  // Light operations that only `op` needs, and itself, in order.
+  // Returns the light operations that only `op` needs, and `op`, in order.
   static llvm::SmallVector<Operation*> feedersOf(CollectiveOp op) {
     llvm::SetVector<Operation*> feeders;
     feeders.insert(op);
@@ -132,14 +134,15 @@ class Overlap {
     return order;
   }
 
-  // The last operation whose results they need, null if there is none.
+  // The last operation whose results the feeders need; null if there is none.
   static Operation* lastNeeded(llvm::ArrayRef<Operation*> feeders) {
-    const llvm::SmallPtrSet<Operation*, 8> own(feeders.begin(), feeders.end());
+    const llvm::SmallPtrSet<Operation*, 8> feeder_set(feeders.begin(),
+                                                      feeders.end());
     Operation* last = nullptr;
     for (Operation* feeder : feeders) {
       for (mlir::Value operand : feeder->getOperands()) {
         Operation* producer = operand.getDefiningOp();
-        if (!producer || own.contains(producer) ||
+        if (!producer || feeder_set.contains(producer) ||
             llvm::isa<mlir::arith::ConstantOp>(producer))
           continue;
         if (!last || last->isBeforeInBlock(producer)) last = producer;
@@ -148,14 +151,15 @@ class Overlap {
     return last;
   }
 
-  // To where its operands are there, with the light operations that pack them.
-  // What needs nothing but arguments stays, and so does what stands before:
-  // sums of earlier microbatches' gradients would keep those until then.
+  // Moves a collective up to where its operands are available, with the light
+  // operations that pack them. It stays if it needs only arguments. Feeders
+  // before that point stay, too: sums of earlier microbatches' gradients would
+  // keep those gradients alive until then.
   static void raise(CollectiveOp op) {
     llvm::SmallVector<Operation*> feeders = feedersOf(op);
     Operation* last = lastNeeded(feeders);
     if (!last) return;
-    // Another rank waits for what is sent.
+    // Another rank waits for these sends.
     while (llvm::isa_and_present<exec::SendOp>(last->getNextNode()))
       last = last->getNextNode();
     llvm::erase_if(feeders, [&](Operation* feeder) {
@@ -167,8 +171,8 @@ class Overlap {
     }
   }
 
-  // Gathers of arguments, in front of the call that is so many before the one
-  // that they stand at.
+  // Moves gathers of arguments in front of the call that is `ahead_` calls
+  // before their use.
   void fetchAhead() {
     std::vector<CallOp> calls(function_.getOps<CallOp>().begin(),
                               function_.getOps<CallOp>().end());
@@ -187,8 +191,8 @@ class Overlap {
     }
   }
 
-  // Light operations that read the result go to the first that is not light
-  // and needs them.
+  // Moves light operations that read the result down to the first other
+  // operation that needs them.
   static void lowerReaders(CollectiveOp op) {
     llvm::SmallPtrSet<Operation*, 16> dependent = {op};
     llvm::SmallVector<Operation*> light;
@@ -213,9 +217,10 @@ class Overlap {
     return first;
   }
 
-  // With the light operations that unpack the result, as far as the rest of
-  // what they need is there, which what is `in_flight` is not: what is awaited
-  // shall not take memory for longer.
+  // Awaits `flight` before `op`. Light operations that unpack the result move
+  // along if their other operands are available there, which results
+  // `in_flight` are not. Otherwise the awaited result would take memory for
+  // longer.
   static void awaitBefore(Flight& flight, Operation* op,
                           const llvm::SmallPtrSetImpl<Operation*>& in_flight) {
     llvm::SmallPtrSet<mlir::Operation*, 16> readers = {flight.collective};
@@ -241,8 +246,8 @@ class Overlap {
       flight.end = first;
   }
 
-  // In the order in which they start; where too much would be in flight, the
-  // oldest is awaited.
+  // Decides flights in the order in which they start. If too much would be in
+  // flight, the oldest is awaited.
   void decide() {
     llvm::SmallVector<size_t> in_flight;
     for (CollectiveOp op : collectives()) {

@@ -1,4 +1,4 @@
-// Reads tokens; see overlap_report.h.
+// Reads the tokens of collectives; see overlap_report.h.
 #include "compiler/memory/overlap_report.h"
 
 #include "dialects/exec/dialect.h"

@@ -1,4 +1,4 @@
-// Which collectives run beside what.
+// Lists the collectives that run beside other work.
 #ifndef PARTITA_COMPILER_MEMORY_OVERLAP_REPORT_H_
 #define PARTITA_COMPILER_MEMORY_OVERLAP_REPORT_H_
 
@@ -10,14 +10,15 @@
 
 namespace partita::memory {
 
-// A collective that is started, and what its device does until it is awaited.
+// A started collective, and its device's work until it is awaited.
 struct OverlapUse {
   std::string kind;    // as in the exec dialect
   int64_t bytes = 0;   // of its input
   std::string beside;  // "3 x block_backward, segment_backward, 2 products"
 };
 
-// Of the mains of a module after --partita-overlap-collectives, in order.
+// Lists the started collectives in the mains of a module after
+// --partita-overlap-collectives, in order.
 std::vector<OverlapUse> listOverlaps(mlir::ModuleOp module);
 
 }  // namespace partita::memory

@@ -7,9 +7,9 @@ include "mlir/Pass/PassBase.td"
 def ExposeGathersPass : Pass<"partita-expose-gathers", "::mlir::ModuleOp"> {
   let summary = "Moves gathers of parameters from layers to their calls";
   let description = [{
-    In functions that only the mains of devices call, gathers of nothing but
-    parameters, with the kernels that pack them, go in front of each call, and
-    their results become arguments. There they can be started before the layer is called.
+    If only the mains of devices call a function, its gathers that depend on nothing but parameters move in front of
+    each call, with the kernels that pack them. Their results become arguments of the function. In front of the call,
+    they can be started before the layer runs.
 
     ```mlir
     func.func private @layer(%x: tensor<4xf32>, %w: tensor<2xf32>) -> tensor<4xf32> {
@@ -30,13 +30,14 @@ def ExposeGathersPass : Pass<"partita-expose-gathers", "::mlir::ModuleOp"> {
 def OverlapCollectivesPass : Pass<"partita-overlap-collectives", "::mlir::ModuleOp"> {
   let summary = "Starts collectives early and awaits them late";
   let description = [{
-    In the mains of devices, each collective moves up to where its input is there, together with the kernels that pack
-    it: a bucket of gradients is reduced as soon as the last of them is. Kernels
-    that unpack its result move down to the first operation that needs them. A
-    collective with calls or library calls in between is started and awaited; the rest stays as it is.
-    Inputs and results of what is in flight take at most `most-bytes`: the oldest is awaited and unpacked before
-    a new one starts. What is larger is not started: it moves behind the next sends in front of its first user, so that other
-    ranks go on. Nothing moves up past the send of what was computed before it.
+    In the mains of devices, each collective moves up to where its input is available, together with the kernels that
+    pack it: a bucket of gradients is reduced as soon as its last gradient is computed. Kernels that unpack its result
+    move down to the first operation that needs them. A collective with calls or library calls in between is started and
+    awaited; other collectives stay as they are.
+
+    Inputs and results of collectives in flight take at most `most-bytes`: the oldest one is awaited and unpacked before
+    a new one starts. A larger collective is not started. It moves behind the next sends in front of its first user, so
+    that other ranks need not wait. Nothing moves up past the send of a value that was computed before it.
 
     ```mlir
     %g:2 = call @backward(%x) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
@@ -50,20 +51,19 @@ def OverlapCollectivesPass : Pass<"partita-overlap-collectives", "::mlir::Module
     ```
   }];
   let options = [Option<"most_bytes", "most-bytes", "int64_t", /*default=*/"::partita::core::kBytesInFlight",
-                        "Bytes of inputs and results in flight (64 MiB: a full bucket and its sum, and some)">,
+                        "Limit on bytes of inputs and results in flight (64 MiB: a full bucket, its sum, and some more)">,
                  Option<"ahead", "ahead", "int64_t", /*default=*/"0",
-                        "How many calls before its use a gather of nothing but arguments starts; its bytes do not count">];
+                        "Start gathers of nothing but arguments this many calls before their use; their bytes do not count">];
   let statistics = [Statistic<"started", "started", "Number of collectives that are started">];
 }
 
 def PlanMemoryPass : Pass<"partita-plan-memory", "::mlir::ModuleOp"> {
-  let summary = "Gives every buffer of a program its place";
+  let summary = "Places every buffer of a program";
   let description = [{
-    Walks each function in program order, callees first, computes how long each
-    result lives (views prolong what they view) and places results and the
-    frames of callees in the function's frame. A value that the function
-    returns is written straight into the caller's memory where possible.
-    Annotates `exec.offsets`, `exec.frame_offset` and `exec.frame_bytes`.
+    Walks each function in program order, callees first. Computes how long each result lives (a view extends the life of
+    its value), and places results and the frames of callees in the function's frame. A value that the function returns
+    is written straight into the caller's memory where possible. Annotates `exec.offsets`, `exec.frame_offset` and
+    `exec.frame_bytes`.
 
     ```mlir
     %0 = exec.launch @k(%x) {exec.offsets = array<i64: 0>} : (tensor<8xf32>) -> tensor<8xf32>
@@ -75,11 +75,11 @@ def PlanMemoryPass : Pass<"partita-plan-memory", "::mlir::ModuleOp"> {
 }
 
 def JoinLaunchesPass : Pass<"partita-join-launches", "::mlir::ModuleOp"> {
-  let summary = "Makes one launch of those that update parameters with the same code";
+  let summary = "Joins launches that update parameters with the same code";
   let description = [{
-    In functions that update stored tensors, launches that follow each other, whose kernels share one code, and of which
-    none writes what another reads or writes, become one `exec.launch_pieces` of at most 256. A result that updates an
-    argument is that argument's memory. On GPUs launches have no range and stay as they are.
+    In functions that update stored tensors, joins consecutive launches into one `exec.launch_pieces` of at most 256, if
+    their kernels share one code and none of them writes memory that another reads or writes. A result that updates an
+    argument uses that argument's memory. On GPUs launches have no range and stay as they are.
 
     ```mlir
     %a = exec.launch @k_0(%p) {exec.offsets = array<i64: -1>, range = 8 : i64, ...} : (tensor<8xf32>) -> tensor<8xf32>
@@ -97,8 +97,8 @@ def CopyReturnedPass : Pass<"partita-copy-returned", "::mlir::ModuleOp"> {
   let summary = "Copies results that no operation could write where the caller wants them";
   let description = [{
     These are arguments, constants, values that are returned twice, and new values of stored tensors whose old ones are
-    read later. Each gets an `exec.copy` in front of the return. An argument that is updated, and whose old value is a
-    result too, is read before it is written; stored tensors that change places are refused.
+    read later. Each gets an `exec.copy` in front of the return. If an argument is updated and its old value is a result
+    too, the old value is read before it is overwritten. Stored tensors that exchange their values are refused.
 
     ```mlir
     return %x, %x : tensor<8xf32>, tensor<8xf32>

@@ -1,4 +1,4 @@
-// Offsets of exec operations, read as places.
+// Reads the offsets of exec operations as places.
 #include "compiler/memory/places.h"
 
 #include "compiler/memory/lifetimes.h"

@@ -1,4 +1,4 @@
-// Where the values of a function whose memory is planned lie.
+// Places in memory of a function's values, once memory is planned.
 #ifndef PARTITA_COMPILER_MEMORY_PLACES_H_
 #define PARTITA_COMPILER_MEMORY_PLACES_H_
 
@@ -14,8 +14,8 @@ namespace partita::memory {
 struct Place {
   enum class Space { kArgument, kFrame, kConstant };
   Space space = Space::kFrame;
-  // Number of an argument, results counted behind the function's arguments; or
-  // a byte of the frame.
+  // The number of an argument, or a byte of the frame. Results are numbered
+  // after the function's arguments.
   int64_t value = 0;
   int64_t bytes = 0;
 };
@@ -27,8 +27,8 @@ std::optional<Place> placeOf(mlir::Value value, mlir::func::FuncOp function);
 // True if a result of `function` is the new value of a stored tensor.
 bool updatesStored(mlir::func::FuncOp function);
 
-// For each result the argument whose memory it is, because the result updates
-// the stored tensor that the argument is; none for other results.
+// For each result that updates a stored tensor: the argument that is this
+// tensor, whose memory the result uses. None for other results.
 std::vector<std::optional<unsigned>> updatedArguments(
     mlir::func::FuncOp function);
 

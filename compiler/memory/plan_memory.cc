@@ -1,4 +1,4 @@
-// Lifetimes from SSA, places from planArena; see passes.td.
+// Lifetimes come from SSA, places from planArena; see passes.td.
 #include "compiler/memory/arena.h"
 #include "compiler/memory/lifetimes.h"
 #include "compiler/memory/passes.h"
@@ -23,9 +23,9 @@ constexpr char kUpdatesAttr[] = "nn.updates";
 using mlir::func::CallOp;
 using mlir::func::FuncOp;
 
-// Whether a call's or a launch's result number `result` may be written into the
-// memory of its operand number `operand`: nothing is read there after it was
-// written.
+// Decides whether result number `result` of a call or a launch may overwrite
+// the memory of operand number `operand`. It may if nothing reads the operand
+// after the result was written.
 class InPlace {
  public:
   explicit InPlace(mlir::SymbolTable& symbols) : symbols_(symbols) {}
@@ -39,8 +39,8 @@ class InPlace {
     return false;
   }
 
-  // `argument` is not read behind the operation that makes `value`, nor by it
-  // in another order.
+  // True if `argument` is not read after the operation that computes `value`,
+  // and this operation reads each element before it overwrites it.
   bool allowed(mlir::BlockArgument argument, mlir::Value value) {
     auto produced = llvm::dyn_cast<mlir::OpResult>(rootOf(value));
     if (!produced) return false;
@@ -58,7 +58,7 @@ class InPlace {
   }
 
  private:
-  // Of a value and of its views.
+  // Uses of a value and of its views.
   static llvm::SmallVector<mlir::OpOperand*> usesOf(mlir::Value value) {
     llvm::SmallVector<mlir::OpOperand*> uses;
     for (mlir::OpOperand& use : value.getUses()) {
@@ -70,8 +70,8 @@ class InPlace {
     return uses;
   }
 
-  // Each element is read by the iteration that writes its place, if everything
-  // that depends on it is elementwise.
+  // If everything that depends on the operand is elementwise, each element is
+  // read by the iteration that overwrites it.
   static bool inKernel(FuncOp kernel, unsigned operand) {
     llvm::SmallVector<mlir::Value> open = {kernel.getArgument(operand)};
     llvm::DenseSet<mlir::Value> seen;
@@ -96,8 +96,8 @@ class InPlace {
   mlir::SymbolTable& symbols_;
 };
 
-// Its results, if any, are elsewhere already.
-bool hasNoPlace(mlir::Operation& op) {
+// True if no memory is planned for the operation's results, if it has any.
+bool needsNoPlace(mlir::Operation& op) {
   auto launch = llvm::dyn_cast<exec::LaunchOp>(op);
   return (launch && !launch.getInto().empty()) ||
          llvm::isa<mlir::arith::ConstantOp, exec::ViewOp, exec::AwaitOp>(op);
@@ -126,8 +126,8 @@ class FunctionPlanner {
   }
 
  private:
-  // Results that may be written where the caller wants them. A value returned
-  // twice, or one that is an argument or a constant, is copied later
+  // Finds results that may be written where the caller wants them. Values that
+  // are returned twice, arguments and constants are copied later
   // (copy_returned.cc).
   void assignReturned() {
     for (mlir::BlockArgument argument : function_.getArguments())
@@ -143,8 +143,8 @@ class FunctionPlanner {
     }
   }
 
-  // Whether a result that is the memory of an argument, which it updates, may
-  // be written as soon as it is made.
+  // True if result number `result` may be written as soon as `value` is
+  // computed, even if it overwrites the argument that it updates.
   bool mayUpdate(unsigned result, mlir::Value value) {
     auto updated =
         function_.getResultAttrOfType<mlir::StringAttr>(result, kUpdatesAttr);
@@ -156,7 +156,7 @@ class FunctionPlanner {
 
   void collectLifetimes() {
     for (mlir::Operation& op : function_.front()) {
-      if (hasNoPlace(op)) continue;
+      if (needsNoPlace(op)) continue;
       const int64_t step = values_.step.lookup(&op);
       for (mlir::Value result : op.getResults()) {
         if (returned_.contains(result)) continue;
@@ -177,7 +177,7 @@ class FunctionPlanner {
   void annotate(const ArenaPlan& plan) {
     mlir::Builder builder(function_.getContext());
     for (mlir::Operation& op : function_.front()) {
-      if (hasNoPlace(op)) continue;
+      if (needsNoPlace(op)) continue;
       llvm::SmallVector<int64_t> offsets;
       for (mlir::Value result : op.getResults()) {
         auto given = returned_.find(result);

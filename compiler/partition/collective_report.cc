@@ -1,4 +1,4 @@
-// Reads each function once.
+// Reads each function once and multiplies by its runs.
 #include "compiler/partition/collective_report.h"
 
 #include "compiler/core/traffic.h"
@@ -73,7 +73,7 @@ FailureOr<std::vector<CollectiveUse>> listCollectives(mlir::ModuleOp module) {
   for (auto [function, times] : countRuns(module))
     for (Operation& op : function.front()) {
       auto attr = op.getAttrOfType<dist::AxesAttr>("axes");
-      // What is received is counted where it is sent.
+      // Receives are counted at the send.
       if (!attr ||
           llvm::isa<dist::AllSliceOp, dist::CoordinateOp, dist::ReceiveOp>(op))
         continue;

@@ -1,4 +1,4 @@
-// What a divided program sends: every collective, how often, how much, and why.
+// Lists the collectives of a divided program: count, bytes and reason.
 #ifndef PARTITA_COMPILER_PARTITION_COLLECTIVE_REPORT_H_
 #define PARTITA_COMPILER_PARTITION_COLLECTIVE_REPORT_H_
 
@@ -12,18 +12,18 @@
 namespace partita::partition {
 
 struct CollectiveUse {
-  std::string kind;    // all_reduce, all_gather ... as in the dist dialect
+  std::string kind;    // name in the dist dialect: all_reduce, all_gather ...
   std::string axes;    // "tensor", "data, tensor:(1)2"
-  int64_t group = 1;   // devices that take part together
-  int64_t bytes = 0;   // each time; see core::BytesMoved
-  int64_t times = 1;   // in one run of the program
-  std::string why;     // in words
-  mlir::Location loc;  // of the operation it is for
+  int64_t group = 1;   // number of participating devices
+  int64_t bytes = 0;   // per execution; see core::BytesMoved
+  int64_t times = 1;   // executions per run of the program
+  std::string why;     // reason, for users
+  mlir::Location loc;  // of the operation that needs it
 };
 
-// The collectives of a partitioned module, in program order, those of a layer
-// function once with the number of its calls. Slices that move nothing are left
-// out. Fails, with a diagnostic, where the module has no mesh.
+// Lists the collectives of a partitioned module in program order. A collective
+// of a layer function appears once, with the number of calls. Omits slices,
+// which move nothing. Fails with a diagnostic if the module has no mesh.
 mlir::FailureOr<std::vector<CollectiveUse>> listCollectives(
     mlir::ModuleOp module);
 

@@ -1,4 +1,4 @@
-// Gathers of parameters, once in a step; see passes.td.
+// Gathers parameters once per step; see passes.td.
 #include "compiler/partition/passes.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -32,22 +32,24 @@ bool isParameter(Value value) {
   return kind && kind.getValue() == "parameter";
 }
 
-// Computed of nothing but what `is_given` says, and constants.
-bool follows(Operation* op, llvm::function_ref<bool(Value)> is_given) {
+// True if an operation depends only on values that satisfy `is_given` and on
+// constants.
+bool dependsOnlyOn(Operation* op, llvm::function_ref<bool(Value)> is_given) {
   return op->getNumRegions() == 0 && mlir::isMemoryEffectFree(op) &&
          llvm::all_of(op->getOperands(), [&](Value operand) {
            Operation* producer = operand.getDefiningOp();
-           return producer ? follows(producer, is_given) : is_given(operand);
+           return producer ? dependsOnlyOn(producer, is_given)
+                           : is_given(operand);
          });
 }
 
-// A function that only main calls.
+// A function that only @main calls.
 class Layer {
  public:
   Layer(FuncOp function, llvm::ArrayRef<CallOp> calls)
       : function_(function), calls_(calls) {}
 
-  // How many gathers went to the calls.
+  // Returns the number of gathers moved to the calls.
   int64_t run() {
     for (BlockArgument argument : function_.getArguments())
       if (llvm::all_of(calls_, [&](CallOp call) {
@@ -63,7 +65,7 @@ class Layer {
   }
 
  private:
-  // With it go those that it is gathered of, along other axes.
+  // Gathers of its operand, along other axes, move with it.
   dist::AllGatherOp lastGather() {
     for (Operation& op : llvm::reverse(function_.front()))
       if (auto gather = llvm::dyn_cast<dist::AllGatherOp>(op);
@@ -73,8 +75,8 @@ class Layer {
   }
 
   bool isOfParameters(Operation* op) const {
-    return follows(op,
-                   [&](Value value) { return parameters_.contains(value); });
+    return dependsOnlyOn(
+        op, [&](Value value) { return parameters_.contains(value); });
   }
 
   static void collect(Operation* op, llvm::SetVector<Operation*>& slice) {
@@ -85,7 +87,7 @@ class Layer {
   }
 
   void expose(dist::AllGatherOp gather) {
-    llvm::SetVector<Operation*> slice;  // in order
+    llvm::SetVector<Operation*> slice;  // in program order
     collect(gather, slice);
     for (CallOp call : calls_) {
       mlir::OpBuilder builder(call);
@@ -109,8 +111,7 @@ class Layer {
   llvm::SmallPtrSet<Value, 32> parameters_;
 };
 
-// Equal ones of parameters, whatever each says that it is for, become the
-// first.
+// Merges equal gathers of parameters, whatever their reasons, into the first.
 void joinGathers(FuncOp function) {
   mlir::IRRewriter rewriter(function.getContext());
   mlir::DominanceInfo dominance(function);
@@ -119,7 +120,7 @@ void joinGathers(FuncOp function) {
   llvm::DenseMap<Key, Value> known;
   for (auto gather :
        llvm::make_early_inc_range(function.getOps<dist::AllGatherOp>())) {
-    if (!follows(gather, isParameter)) continue;
+    if (!dependsOnlyOn(gather, isParameter)) continue;
     const Key key(gather.getInput(), gather.getAxesAttr(),
                   static_cast<int64_t>(gather.getDim()), gather.getType());
     const auto [first, is_new] = known.try_emplace(key, gather.getResult());

@@ -1,4 +1,4 @@
-// Masks, and the form of operations that are themselves on local shapes.
+// Builds masks, and the default form: the operation on local shapes.
 #include "compiler/partition/local_form.h"
 
 #include "compiler/partition/local_form.cc.inc"
@@ -17,8 +17,7 @@ using mlir::Value;
 
 namespace {
 
-// Whether the last shard of a dimension (or some before it) has rows beyond the
-// end.
+// True if some shard has rows beyond the end.
 bool hasTail(int64_t size, const core::DimSharding& dim) {
   return core::BlockOf(size, dim) * core::SizeOf(dim.axes) != size;
 }
@@ -104,7 +103,7 @@ mlir::TypedAttr neutralOf(core::Reduction reduction, mlir::Type element) {
   }
   const unsigned width = element.getIntOrFloatBitWidth();
   llvm::APInt value(width, one ? 1 : 0);
-  // i1 counts as unsigned.
+  // i1 is unsigned.
   if (lowest && width > 1) value = llvm::APInt::getSignedMinValue(width);
   if (highest)
     value =
@@ -139,7 +138,7 @@ FailureOr<SmallVector<Value>> buildLocal(const LocalForm& form) {
   SmallVector<Value> operands;
   for (size_t i = 0; i < form.operands.size(); ++i)
     operands.push_back(form.cleanOperand(i));
-  // Undefined rows must not trap.
+  // Rows beyond the end are undefined and must not trap.
   if (dividesByZero(form.op) && form.operandType(1).getRank() > 0)
     for (auto [dim, sharding] : llvm::enumerate(form.sharding.operands[1].dims))
       operands[1] = form.cleanRows(
@@ -151,7 +150,7 @@ FailureOr<SmallVector<Value>> buildLocal(const LocalForm& form) {
     results.push_back(form.resultType(i));
   SmallVector<Value> locals(
       cloneLocally(form, operands, results)->getResults());
-  // What is whole is its own mean.
+  // A value that is not partial is its own mean.
   if (form.op->hasAttr(sharding::kSharesAttr) &&
       !form.sharding.operands[0].unreduced.empty())
     locals[0] = nn::MathBuilder(form.builder, form.loc())

@@ -1,5 +1,5 @@
-// What an operation's local form is built from, and the form of most
-// operations.
+// The context in which an operation's local form is built, and the default
+// local form.
 #ifndef PARTITA_COMPILER_PARTITION_LOCAL_FORM_H_
 #define PARTITA_COMPILER_PARTITION_LOCAL_FORM_H_
 
@@ -19,10 +19,10 @@ struct LocalForm {
   const core::ShardingRule& rule;
   const core::OpSharding& sharding;
   mlir::Operation* op;                      // on global shapes
-  llvm::SmallVector<mlir::Value> operands;  // as sharding.operands says
+  llvm::SmallVector<mlir::Value> operands;  // placed as in sharding.operands
 
   mlir::Location loc() const { return op->getLoc(); }
-  // The reason written on a collective that the form needs: what for.
+  // Returns the reason attribute of a collective that the form needs.
   mlir::StringAttr why(const std::string& what) const;
   llvm::ArrayRef<int64_t> globalShape(mlir::Value value) const {
     return llvm::cast<mlir::RankedTensorType>(value.getType()).getShape();
@@ -30,40 +30,40 @@ struct LocalForm {
   mlir::RankedTensorType operandType(int i) const {
     return llvm::cast<mlir::RankedTensorType>(operands[i].getType());
   }
-  // Local type of a result.
+  // Returns the local type of a result.
   mlir::RankedTensorType resultType(int i) const;
 
-  // The first row of this device's block, as a scalar tensor<i64>; the
-  // dimension is sharded.
+  // Builds the first row of this device's block, a scalar tensor<i64>. The
+  // dimension must be divided.
   mlir::Value firstRow(int64_t size, const core::DimSharding& dim) const;
-  // Which rows along `dim` of a local tensor of type `like` are inside a
-  // dimension of `size` rows: i1, of like's shape.
+  // Builds an i1 mask of like's shape: true for rows along `dim` that are
+  // inside a dimension of `size` rows.
   mlir::Value insideMask(mlir::RankedTensorType like, int64_t dim, int64_t size,
                          const core::DimSharding& sharding) const;
-  // `local` with `neutral` where rows of dimension `dim` lie beyond the end;
-  // the value itself where none does.
+  // Returns `local` with `neutral` in rows of dimension `dim` beyond the end;
+  // the value itself if there are none.
   mlir::Value cleanRows(mlir::Value local, int64_t dim, int64_t size,
                         const core::DimSharding& sharding,
                         mlir::TypedAttr neutral) const;
-  // Operand i with neutral elements in the rows of reduced factors that lie
-  // beyond the end.
+  // Returns operand i with neutral elements in rows of reduced factors beyond
+  // the end.
   mlir::Value cleanOperand(int i) const;
 };
 
-// The element that leaves a reduction unchanged.
+// Returns the neutral element of a reduction.
 mlir::TypedAttr neutralOf(core::Reduction reduction, mlir::Type element);
 
-// The operation itself on local operands, cleaned where they are reduced; what
-// LocalFormOpInterface's implementations leave to it is done here.
+// Builds the operation on local operands, with reduced operands cleaned.
+// Implementations of LocalFormOpInterface fall back to it.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>> buildLocal(
     const LocalForm& form);
 
-// Clones the operation with other operands and result types, without what it
-// said about sharding.
+// Clones the operation with other operands and result types, without its
+// sharding attributes.
 mlir::Operation* cloneLocally(const LocalForm& form, mlir::ValueRange operands,
                               mlir::TypeRange results);
 
-// Attaches the forms of nn's and arith's operations.
+// Attaches the local forms of operations of nn and arith.
 void registerLocalForms(mlir::DialectRegistry& registry);
 
 }  // namespace partita::partition

@@ -1,4 +1,4 @@
-// The groups of local forms, one file each.
+// Registers local forms, one group per file.
 #ifndef PARTITA_COMPILER_PARTITION_LOCAL_FORMS_H_
 #define PARTITA_COMPILER_PARTITION_LOCAL_FORMS_H_
 

@@ -1,4 +1,5 @@
-// Local forms of operations that count rows: iota, gather, attention.
+// Local forms of operations that use row numbers: iota, gather, scatter,
+// attention.
 #include "compiler/partition/local_form.h"
 #include "compiler/partition/local_forms.h"
 #include "dialects/nn/math_builder.h"
@@ -12,7 +13,7 @@ using mlir::RankedTensorType;
 using mlir::Value;
 using mlir::arith::CmpIPredicate;
 
-// A scalar i64 as a tensor of `shape` with elements of `element`.
+// Broadcasts a scalar i64 to `type`, converted to its element type.
 Value spread(const LocalForm& form, Value scalar, RankedTensorType type) {
   nn::MathBuilder math(form.builder, form.loc());
   mlir::Type element = type.getElementType();
@@ -26,7 +27,7 @@ Value spread(const LocalForm& form, Value scalar, RankedTensorType type) {
   return math.broadcast(scalar, type, {});
 }
 
-// Rows are numbered from the device's first.
+// Numbers rows from the device's first row.
 struct IotaForm : LocalFormOpInterface::ExternalModel<IotaForm, nn::IotaOp> {
   FailureOr<SmallVector<Value>> buildLocal(mlir::Operation* op,
                                            const LocalForm& form) const {
@@ -45,8 +46,9 @@ struct IotaForm : LocalFormOpInterface::ExternalModel<IotaForm, nn::IotaOp> {
   }
 };
 
-// A table whose indexed dimension is divided: each device looks up what falls
-// into its rows and gives 0 for the rest, and the results are summed.
+// If an indexed dimension of the table is divided, each device looks up the
+// indices in its own rows and returns 0 for the others. The results are then
+// summed.
 struct GatherForm
     : LocalFormOpInterface::ExternalModel<GatherForm, nn::GatherOp> {
   FailureOr<SmallVector<Value>> buildLocal(mlir::Operation* op,
@@ -68,7 +70,7 @@ struct GatherForm
     Value local =
         cloneLocally(form, {form.operands[0], indices}, type)->getResult(0);
     if (!found) return SmallVector<Value>{local};
-    // The result's first dimensions are those of the indices.
+    // The result begins with the dimensions of the indices.
     SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(
         0, llvm::cast<RankedTensorType>(found.getType()).getRank()));
     Value mask =
@@ -80,9 +82,9 @@ struct GatherForm
     return SmallVector<Value>{math.select(mask, local, zero)};
   }
 
-  // Component `position` of the indices counted from the device's first row,
-  // clamped first as the undivided gather clamps; `inside`: whether it is one
-  // of the device's rows.
+  // Returns component `position` of the indices relative to the device's first
+  // row. Indices are clamped first, as in the undivided gather. `inside` is
+  // true for indices in the device's rows.
   static Value relative(const LocalForm& form, Value indices, int64_t position,
                         int64_t size, const core::DimSharding& rows,
                         Value& inside) {
@@ -114,14 +116,15 @@ struct GatherForm
         strides);
     inside = math.reshape(one, llvm::ArrayRef(column).drop_back());
     if (type.getDimSize(last) == 1) return moved;
-    // Other components stay.
+    // Other components stay unchanged.
     Value which = math.compare(CmpIPredicate::eq, math.iota(type, last),
                                constant(position));
     return math.select(which, moved, indices);
   }
 };
 
-// Rows are counted from the device's first; updates of others' lie outside.
+// Indices are relative to the device's first row; updates of other devices'
+// rows are out of range.
 struct ScatterForm
     : LocalFormOpInterface::ExternalModel<ScatterForm, nn::ScatterOp> {
   FailureOr<SmallVector<Value>> buildLocal(mlir::Operation* op,
@@ -150,8 +153,8 @@ struct ScatterForm
   }
 };
 
-// With queries divided, causality speaks of global positions: as a bias, added
-// to the one at `bias` if there is one.
+// If queries are divided, causality depends on global positions. Builds it as a
+// bias, added to `bias` if that is not null.
 Value causalBias(const LocalForm& form, int64_t offset, Value bias) {
   nn::MathBuilder math(form.builder, form.loc());
   const core::DimSharding& queries = form.sharding.operands[0].dims[2];
@@ -172,7 +175,7 @@ Value causalBias(const LocalForm& form, int64_t offset, Value bias) {
   Value mask = math.reshape(math.select(seen, none, hidden),
                             {1, 1, scores.getDimSize(0), scores.getDimSize(1)});
   if (!bias) return mask;
-  // Both broadcast to what they share.
+  // Broadcast both to their common shape.
   auto type = llvm::cast<RankedTensorType>(bias.getType());
   auto full =
       RankedTensorType::get({type.getDimSize(0), type.getDimSize(1),
@@ -182,7 +185,7 @@ Value causalBias(const LocalForm& form, int64_t offset, Value bias) {
                   math.broadcast(mask, full, {0, 1, 2, 3}));
 }
 
-// Attention and its gradient; the bias is the operand behind `kBias` others.
+// Attention and its gradient. The bias is operand number `kBias`.
 template <typename Op, size_t kBias>
 struct AttentionForm
     : LocalFormOpInterface::ExternalModel<AttentionForm<Op, kBias>, Op> {
@@ -201,7 +204,7 @@ struct AttentionForm
     operands.resize(kBias + 1);
     operands[kBias] =
         causalBias(form, *attention.getCausalOffset(), operands[kBias]);
-    // The gradient of a bias is as large as the bias.
+    // The gradient of the bias has the shape of the bias.
     RankedTensorType wanted;
     if (results.size() > kGradients) {
       wanted = llvm::cast<RankedTensorType>(results[kGradients]);
@@ -215,10 +218,11 @@ struct AttentionForm
   }
 
  private:
-  static constexpr size_t kGradients = 3;  // of q, k and v
+  static constexpr size_t kGradients = 3;  // gradients of q, k and v
 
-  // Gradients of keys sum over queries, that of a bias over all that it does
-  // not have: nothing may come from rows beyond the end.
+  // Gradients of keys sum over queries; the gradient of the bias sums over all
+  // dimensions that the bias lacks. Rows beyond the end must contribute
+  // nothing.
   static void clean(const LocalForm& form, SmallVector<Value>& operands) {
     for (auto [i, operand] : llvm::enumerate(operands)) {
       const auto shape = form.globalShape(form.op->getOperand(i));

@@ -1,7 +1,6 @@
-// Local forms of sliding windows and their gradients. A device
-// fetches the rows that its result rows read, as intervals of global rows, so
-// that stride, dilation, padding, uneven blocks and halos wider than a shard
-// are one case.
+// Local forms of sliding windows and their gradients. A device fetches the rows
+// that its result rows read, as intervals of global rows. This covers stride,
+// dilation, padding, uneven blocks, and halos wider than a shard.
 #include "compiler/partition/local_form.h"
 #include "compiler/partition/local_forms.h"
 #include "compiler/sharding/convert.h"
@@ -14,16 +13,17 @@ using mlir::FailureOr;
 using mlir::RankedTensorType;
 using mlir::Value;
 
-// Along one dimension. Positions are the input's, rows the result's; row o
-// reads the positions o * stride - low + k * dilation, k < size.
+// A window along one dimension. The input has positions, the result has rows.
+// Row o reads the positions o * stride - low + k * dilation, k < size.
 struct Window {
   int64_t size, stride, dilation, low;
 
   int64_t reach() const { return (size - 1) * dilation; }
 };
 
-// Rows [r * step + first, ... + count) for the device of index r along `rows`,
-// which divide dimension `dim` of `size` rows; `fill` where there are none.
+// Fetches rows [r * step + first, ... + count) for the device with index r
+// along `rows`, which divides dimension `dim` of `size` rows. `fill` is used
+// for rows that do not exist.
 Value exchangeRows(const LocalForm& form, Value input, int64_t dim,
                    const core::DimSharding& rows, int64_t size, int64_t step,
                    int64_t first, int64_t count, double fill) {
@@ -37,9 +37,9 @@ Value exchangeRows(const LocalForm& form, Value input, int64_t dim,
       form.why("rows beside the shard"));
 }
 
-// The positions of dimension `dim` of operand 0 that the device's rows read, of
-// `made_size` divided as `made`; `padding` fills what lies outside. Afterwards
-// the window needs no padding.
+// Fetches the positions of dimension `dim` of operand 0 that the device's
+// result rows read. The results have `made_size` rows, divided as `made`.
+// `padding` fills positions outside. The window needs no padding afterwards.
 Value fetchRows(const LocalForm& form, Value input, int64_t dim,
                 const Window& window, const core::DimSharding& made,
                 int64_t made_size, double padding) {
@@ -49,7 +49,7 @@ Value fetchRows(const LocalForm& form, Value input, int64_t dim,
   const int64_t made_block = core::BlockOf(made_size, made);
   const int64_t step = made_block * window.stride;
   const int64_t needed = (made_block - 1) * window.stride + window.reach() + 1;
-  // Rows beyond the end are no padding: where the last result rows read there,
+  // Rows beyond the end are not padding: if the last result rows read there,
   // padding must be fetched.
   const bool reads_beyond =
       (made_size - 1) * window.stride + window.reach() + 1 - window.low > size;
@@ -59,13 +59,14 @@ Value fetchRows(const LocalForm& form, Value input, int64_t dim,
                       padding);
 }
 
-// The way back: what a device needs for the gradients of a block of positions.
-// Blocks are whole multiples of the stride, so that all devices' windows lie
-// alike; where the input's are not, they are cut anew afterwards.
-class WayBack {
+// The gradient: fetches the rows that a device needs for the gradients of a
+// block of positions. Blocks are multiples of the stride, so that all devices'
+// windows are aligned equally. If the input's blocks are not, they are cut
+// again afterwards.
+class GradientWindow {
  public:
-  // `dim` of result 0 has the positions, of operand 0 the rows.
-  WayBack(const LocalForm& form, int64_t dim, const Window& window)
+  // Dimension `dim` of result 0 has the positions, of operand 0 the rows.
+  GradientWindow(const LocalForm& form, int64_t dim, const Window& window)
       : form_(form),
         dim_(dim),
         window_(window),
@@ -74,7 +75,7 @@ class WayBack {
         aligned_(llvm::alignTo(block_, window.stride)) {
     const int64_t lowest = window.low - window.reach();
     first_ = -llvm::divideFloorSigned(-lowest, window.stride);
-    // A window that begins behind the block's first position has no padding.
+    // A window that begins after the block's first position has no padding.
     if (low() < 0) --first_;
     count_ = llvm::divideFloorSigned(aligned_ - 1 + window.low, window.stride) -
              first_ + 1;
@@ -86,10 +87,10 @@ class WayBack {
     return std::max<int64_t>(0, read() - low() - aligned_);
   }
   int64_t aligned() const { return aligned_; }
-  // The positions that the fetched rows read, and all of the block.
+  // Positions that the fetched rows read, and all positions of the block.
   int64_t positions() const { return std::max(read(), low() + aligned_); }
 
-  // Rows beyond the end must give nothing.
+  // Rows beyond the end must contribute nothing.
   Value fetchRows(Value gradient) const {
     const core::DimSharding& rows = form_.sharding.operands[0].dims[dim_];
     const int64_t size = form_.globalShape(form_.op->getOperand(0))[dim_];
@@ -106,7 +107,7 @@ class WayBack {
     return exchangeRows(form_, input, dim_, axes(), size_, aligned_, -low(),
                         positions(), padding);
   }
-  // Of `aligned` positions those of the device's block.
+  // Cuts the device's block out of `aligned` positions.
   Value cut(Value gradient) const {
     if (aligned_ == block_) return gradient;
     return exchangeRows(form_, gradient, dim_, axes(), size_, block_, 0, block_,
@@ -133,7 +134,7 @@ RankedTensorType withSize(RankedTensorType type, int64_t dim, int64_t size) {
   return type.clone(shape);
 }
 
-// Whole groups stay together.
+// Groups stay whole.
 template <typename Op>
 void setLocalGroups(Op local, Value with_channels, int64_t channels_per_group) {
   auto type = llvm::cast<RankedTensorType>(with_channels.getType());
@@ -188,11 +189,11 @@ struct ConvInputGradForm
     const auto weight_shape = form.globalShape(grad.getWeight());
     SmallVector<int64_t> low(grad.getLow()), high(grad.getHigh());
     RankedTensorType type = form.resultType(0);
-    SmallVector<WayBack> ways;
+    SmallVector<GradientWindow> ways;
     for (size_t i = 0; i < low.size(); ++i) {
       const int64_t dim = spatialDim(grad, i);
       if (form.sharding.results[0].dims[dim].axes.empty()) continue;
-      const WayBack& way =
+      const GradientWindow& way =
           ways.emplace_back(form, dim, windowOf(grad, weight_shape, i));
       rows = way.fetchRows(rows);
       low[i] = way.low();
@@ -205,7 +206,7 @@ struct ConvInputGradForm
     local.setHigh(high);
     Value result = local.getResult();
     setLocalGroups(local, result, weight_shape[1]);
-    for (const WayBack& way : ways) result = way.cut(result);
+    for (const GradientWindow& way : ways) result = way.cut(result);
     return SmallVector<Value>{result};
   }
 };
@@ -275,8 +276,8 @@ struct ReduceWindowForm
   }
 };
 
-// The windows of the fetched rows need all the positions that they read: which
-// one was the largest is decided there.
+// The windows of the fetched rows need all positions that they read, to find
+// the largest element.
 struct ReduceWindowGradForm
     : LocalFormOpInterface::ExternalModel<ReduceWindowGradForm,
                                           nn::ReduceWindowGradOp> {
@@ -288,12 +289,12 @@ struct ReduceWindowGradForm
     SmallVector<int64_t> low(grad.getLow()), high(grad.getHigh());
     RankedTensorType type = form.resultType(0), kept = type;
     SmallVector<int64_t> begin(type.getRank(), 0);
-    SmallVector<WayBack> ways;
+    SmallVector<GradientWindow> ways;
     for (size_t i = 0; i < low.size(); ++i) {
       if (form.sharding.results[0].dims[i].axes.empty() ||
           form.sharding.operands[0].dims[i].axes.empty())
         continue;
-      const WayBack& way =
+      const GradientWindow& way =
           ways.emplace_back(form, i,
                             Window{grad.getWindow()[i], grad.getStrides()[i],
                                    grad.getDilations()[i], low[i]});
@@ -315,7 +316,7 @@ struct ReduceWindowGradForm
       result =
           nn::SliceOp::create(form.builder, form.loc(), kept, result, begin,
                               SmallVector<int64_t>(kept.getRank(), 1));
-    for (const WayBack& way : ways) result = way.cut(result);
+    for (const GradientWindow& way : ways) result = way.cut(result);
     return SmallVector<Value>{result};
   }
 };

@@ -1,4 +1,4 @@
-// Buckets of collectives; see passes.td.
+// Merges collectives into buckets; see passes.td.
 #include "compiler/partition/passes.h"
 #include "dialects/dist/dialect.h"
 #include "dialects/nn/dialect.h"
@@ -25,7 +25,7 @@ int64_t bytesOf(RankedTensorType type) {
          llvm::divideCeil(type.getElementTypeBitWidth(), 8);
 }
 
-// What collectives must share to be one.
+// Properties that collectives must share to be merged.
 struct Kind {
   mlir::OperationName name;
   mlir::Attribute axes, reduction;
@@ -40,13 +40,13 @@ struct Kind {
 struct Bucket {
   Kind kind;
   SmallVector<Operation*> members;
-  // Read members, and are not read themselves yet: they stand after the merged
-  // collective.
+  // Operations that read members and whose own results are not read yet; they
+  // move behind the merged collective.
   SmallVector<Operation*> readers;
   int64_t bytes = 0;
 };
 
-// How the members' tensors lie in one tensor of [devices or 1, ...]: the
+// Arranges the members' tensors in one tensor [devices or 1, ...]: the
 // dimension that is scattered or gathered comes first.
 class Merger {
  public:
@@ -58,7 +58,7 @@ class Merger {
                                  value);
   }
 
-  // [A, n * c, R] as [n, A * c * R]; `size` rows of n * c, zeros behind them.
+  // Converts [A, rows, R] to [n, A * c * R]; pads rows with zeros to n * c.
   Value blocksFirst(Value value, int64_t dim, int64_t n, int64_t c) {
     value = padTo(value, dim, n * c);
     const auto [before, after] = around(typeOf(value), dim);
@@ -68,7 +68,7 @@ class Merger {
     return reshape(value, {n, before * c * after});
   }
 
-  // The way back, to a tensor of this type.
+  // Inverse of blocksFirst, to a tensor of the given type.
   Value blocksInPlace(Value value, RankedTensorType type, int64_t dim,
                       int64_t n, int64_t c) {
     const auto [before, after] = around(type, dim);
@@ -84,7 +84,7 @@ class Merger {
                                SmallVector<int64_t>(type.getRank(), 1));
   }
 
-  // Columns [begin, begin + count).
+  // Returns columns [begin, begin + count).
   Value columns(Value value, int64_t begin, int64_t count) {
     RankedTensorType type = typeOf(value);
     return nn::SliceOp::create(
@@ -128,7 +128,7 @@ class Merger {
   mlir::Location loc_;
 };
 
-// A member's blocks along a dimension: `count` of `rows` rows.
+// A member's blocks along a dimension: `count` blocks of `rows` rows.
 struct Blocks {
   int64_t dim = 0, count = 1, rows = 0;
 };
@@ -151,7 +151,7 @@ class MergeCollectives
   void run(mlir::Block& block) {
     SmallVector<Bucket> open;
     for (Operation& op : llvm::make_early_inc_range(block)) {
-      // What reads a result waits, or ends its bucket.
+      // An operation that reads a result either waits or closes the bucket.
       for (Bucket& bucket : open) {
         const int64_t reads = countReads(op, bucket.members);
         if (countReads(op, bucket.readers) > 0 || reads > 1 ||
@@ -185,20 +185,20 @@ class MergeCollectives
     });
   }
 
-  // Sums, as those over microbatches, which read one gradient of the current
-  // one. Others may wait as well: nothing needs them yet.
+  // Additions may wait: sums over microbatches read one gradient of the current
+  // one, and no other operation needs them yet.
   static bool canWait(Operation& op) {
     return llvm::isa<mlir::arith::AddFOp>(op);
   }
 
-  // The larger side of a collective.
+  // Returns the bytes of the larger side of a collective.
   static int64_t sentBytes(Operation& op) {
     return std::max(bytesOf(typeOf(op.getOperand(0))),
                     bytesOf(typeOf(op.getResult(0))));
   }
 
-  // None for what is sent alone: other operations, scalars, and what fills a
-  // bucket by itself.
+  // Returns nullopt for operations that are not merged: other operations,
+  // scalars, and tensors that fill a bucket alone.
   std::optional<Kind> kindOf(Operation& op) {
     if (!llvm::isa<dist::AllReduceOp, dist::AllGatherOp, dist::ReduceScatterOp>(
             op) ||
@@ -220,7 +220,7 @@ class MergeCollectives
     return {};
   }
 
-  // The operands side by side, one collective, its result cut up again.
+  // Concatenates the operands, emits one collective, and slices its result.
   void close(Bucket& bucket) {
     SmallVector<Operation*> members, readers;
     members.swap(bucket.members);

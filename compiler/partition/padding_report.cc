@@ -1,5 +1,5 @@
-// Goes through what the partitioner makes: arguments of @main, what operations
-// give, and what they take where that lies otherwise.
+// Visits the values that the partitioner creates: arguments of @main, results
+// of operations, and operands in another placement.
 #include "compiler/partition/padding_report.h"
 
 #include <algorithm>
@@ -31,10 +31,10 @@ class Lister {
          const std::vector<core::Sharding>& shardings)
       : problem_(problem), shardings_(shardings) {}
 
-  // What `function` makes, run so often.
+  // Adds the values of `function`, which runs `times` times.
   void list(FuncOp function, int64_t times) {
     times_ = times;
-    // Arguments of other functions are what their callers made.
+    // Arguments of other functions are counted at their callers.
     if (function.getName() == "main")
       for (Value argument : function.getArguments())
         add(argument, shardingOf(argument));
@@ -46,7 +46,7 @@ class Lister {
     std::vector<Padding> paddings;
     for (auto& [key, padding] : found_)
       paddings.push_back(std::move(padding.first));
-    // The map's order where equal.
+    // Equal bytes keep the map's order.
     std::vector<int> order(paddings.size());
     std::iota(order.begin(), order.end(), 0);
     std::sort(order.begin(), order.end(), [&](int a, int b) {
@@ -77,7 +77,7 @@ class Lister {
     return shardings_[problem_.ids.lookup(value)];
   }
 
-  // Each placement of a value once: equal reshards are one.
+  // Counts each placement of a value once, since equal reshards are shared.
   void add(Value value, const core::Sharding& sharding) {
     const int id = problem_.ids.lookup(value);
     const std::vector<int64_t>& shape = problem_.graph.values[id].shape;
@@ -94,7 +94,7 @@ class Lister {
                bytes / local[dim] * beyond);
   }
 
-  // On the last device: it has the fewest rows.
+  // The last device has the fewest rows.
   static int64_t rowsBeyond(int64_t size, const core::DimSharding& dim) {
     const int64_t block = core::BlockOf(size, dim);
     const int64_t others = core::SizeOf(dim.axes) - 1;
@@ -137,7 +137,7 @@ class Lister {
   const std::vector<core::Sharding>& shardings_;
   int64_t times_ = 1;
   std::set<std::pair<int, std::string>> seen_;
-  // By who divides what; with the most that one value wastes.
+  // By entry and division; with the largest padding of a single value.
   std::map<std::tuple<int, std::string, int64_t, std::string, int64_t>,
            std::pair<Padding, int64_t>>
       found_;

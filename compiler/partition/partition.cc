@@ -37,7 +37,8 @@ RankedTensorType typeOf(Value value) {
   return llvm::cast<RankedTensorType>(value.getType());
 }
 
-// How a rule's partial results combine; an operation has one way.
+// Returns how partial results combine; all reduced factors of an operation
+// agree.
 core::Reduction reductionOf(const core::ShardingRule& rule,
                             const core::OpSharding& sharding) {
   for (size_t i = 0; i < rule.factors.size(); ++i)
@@ -56,8 +57,8 @@ class Partitioner {
         shardings_(std::move(shardings)) {}
 
   LogicalResult run() {
-    // Bodies on whole tensors stay until the last one is rebuilt: calls ask
-    // them how arguments and results lie.
+    // Keep the old bodies until all functions are rebuilt: calls look up the
+    // shardings of arguments and results there.
     for (FuncOp function : module_.getOps<FuncOp>())
       bodies_[function] = &function.front();
     LogicalResult result = success();
@@ -119,7 +120,7 @@ class Partitioner {
     return success();
   }
 
-  // New values of parameters lie as the old ones.
+  // New values of parameters have the sharding of the old ones.
   const core::Sharding& returnedAs(FuncOp function, unsigned i, Value value) {
     auto updated =
         function.getResultAttrOfType<mlir::StringAttr>(i, nn::kUpdatesAttr);
@@ -131,7 +132,8 @@ class Partitioner {
             : bodies_.lookup(function)->getArgument(found->second));
   }
 
-  // Callers of private functions know; the runtime must be told.
+  // Callers of private functions know the sharding; the runtime needs it for
+  // @main.
   void describe(FuncOp function, unsigned i, Value argument,
                 nn::Signature& signature) {
     if (function.isPrivate()) {
@@ -182,7 +184,7 @@ class Partitioner {
     return success();
   }
 
-  // A value lies on both sides as it does where it is made.
+  // A transferred value has the sharding of its definition on both sides.
   void rebuildTransfer(Operation* op, mlir::OpBuilder& builder) {
     Operation* local = builder.clone(*op);
     if (op->getNumOperands() == 1) {
@@ -195,7 +197,7 @@ class Partitioner {
     locals_[global] = local->getResult(0);
   }
 
-  // Splats are splats of the local shape; other constants are cut.
+  // A splat becomes a splat of the local shape; other constants are sliced.
   LogicalResult rebuildConstant(Operation* op, mlir::OpBuilder& builder) {
     Value global = op->getResult(0);
     auto value = llvm::cast<mlir::ElementsAttr>(
@@ -212,8 +214,8 @@ class Partitioner {
     return success();
   }
 
-  // A constant that is one number everywhere lies everywhere, zeros as a
-  // partial sum too; null for others.
+  // Returns the local form of a splat constant; null for others. Zeros may also
+  // be partial sums.
   Value localSplat(Value global, const core::Sharding& wanted,
                    mlir::OpBuilder& builder) {
     auto constant = global.getDefiningOp<mlir::arith::ConstantOp>();
@@ -249,8 +251,8 @@ class Partitioner {
     return success();
   }
 
-  // A value of an operation, and from here on placed as annotated: partial
-  // results are reduced where they arise.
+  // Records an operation's result and converts it to its annotated placement.
+  // Partial results are reduced here, at their definition.
   void define(Value global, Value local, const core::Sharding& has,
               core::Reduction reduction, mlir::OpBuilder& builder,
               const std::string& conflicts = "") {
@@ -270,8 +272,8 @@ class Partitioner {
                          conflictsOf(index, operand, decided));
   }
 
-  // What an operation does otherwise than this tensor of it (operands first)
-  // is annotated.
+  // Explains why an operation does not use this tensor (operands first) as
+  // annotated.
   std::string conflictsOf(int tensor, Value value,
                           const core::OpSharding& decided) {
     std::string words;
@@ -281,7 +283,7 @@ class Partitioner {
     return words;
   }
 
-  // Equal reshards of a value are one.
+  // Equal reshards of a value are shared.
   Value resharded(Value global, const core::Sharding& wanted,
                   mlir::OpBuilder& builder, mlir::Location loc,
                   const std::string& why) {
@@ -306,7 +308,7 @@ class Partitioner {
            " has a partial result";
   }
 
-  // So that the operation is known again.
+  // Marks the operation so that it can be identified later.
   void mark(Operation* op, mlir::ValueRange locals,
             const core::OpSharding& decided, core::Reduction reduction) {
     mlir::Attribute number = op->getAttr(kOriginAttr);
@@ -332,7 +334,7 @@ class Partitioner {
   llvm::DenseMap<Value, Value> locals_;
   std::map<std::pair<int, std::string>, Value> resharded_;
   llvm::DenseMap<Operation*, mlir::Block*> bodies_;
-  llvm::StringMap<unsigned> by_name_;  // arguments of the function at hand
+  llvm::StringMap<unsigned> by_name_;  // arguments of the current function
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Makes one device's program of a module on whole tensors.
+// Makes one device's program from a module on whole tensors.
 #ifndef PARTITA_COMPILER_PARTITION_PARTITION_H_
 #define PARTITA_COMPILER_PARTITION_PARTITION_H_
 
@@ -6,21 +6,21 @@
 
 namespace partita::partition {
 
-// On an operation: a number by which to know it again after partitioning. What
-// stands for its results then carries the same.
+// On an operation: a number that identifies it after partitioning. The
+// operation that defines its results then carries this number.
 inline constexpr char kOriginAttr[] = "origin";
-// Beside it after partitioning: how its results lie, before they are reduced
-// and placed.
+// Set by partitioning: the shardings of the results before they are reduced and
+// placed.
 inline constexpr char kOriginShardingsAttr[] = "origin_shardings";
-// And how partial results combine: a core::Reduction.
+// Set by partitioning: how partial results combine, a core::Reduction.
 inline constexpr char kOriginReductionAttr[] = "origin_reduction";
 
-// `module` has a `dist.mesh @mesh` and a sharding on every argument and
-// operation. Afterwards all tensors have local shapes, differences of sharding
-// are collectives, and the arguments and results of @main say how the global
-// tensors lie (`dist.sharding`, `dist.global_type`). The program is the same
-// for every device: what depends on the device is computed from
-// `dist.coordinate`. Its size does not depend on the mesh's. Needs the
+// Requires `dist.mesh @mesh` and a sharding on every argument and operation.
+// Afterwards all tensors have local shapes, and collectives convert between
+// shardings. Arguments and results of @main record the placement of their
+// global tensors (`dist.sharding`, `dist.global_type`). The program is the same
+// for every device: values that depend on the device are computed from
+// `dist.coordinate`. Its size does not depend on the mesh size. Requires the
 // interfaces of registerLocalForms.
 mlir::LogicalResult partitionModule(mlir::ModuleOp module);
 

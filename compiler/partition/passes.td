@@ -5,12 +5,12 @@
 include "mlir/Pass/PassBase.td"
 
 def PartitionPass : Pass<"partita-partition", "::mlir::ModuleOp"> {
-  let summary = "Makes local shapes and inserts collectives";
+  let summary = "Converts to local shapes and inserts collectives";
   let description = [{
-    Every operation gets its local form; every difference between how a value
-    lies and how an operation needs it becomes the cheapest sequence of
-    collectives, once for all equal uses. Partial results go at their definition
-    directly to where they are wanted. The program is the same for every device.
+    Replaces every operation by its local form. If an operation needs a value in
+    another placement, inserts the cheapest sequence of collectives, once for all
+    equal uses. Partial results are reduced at their definition, directly into
+    their annotated placement. The program is the same for every device.
 
     ```mlir
     dist.mesh @mesh <["data"=2]>
@@ -32,10 +32,11 @@ def PartitionPass : Pass<"partita-partition", "::mlir::ModuleOp"> {
 def HoldGathersPass : Pass<"partita-hold-gathers", "::mlir::ModuleOp"> {
   let summary = "Gathers parameters in @main, not in each layer";
   let description = [{
-    In functions that only @main calls, gathers of nothing but parameters, with
-    what they are computed of, go in front of each call, and their results become
-    arguments. Equal ones, of the backward pass and of other microbatches, are
-    then one, whose result is kept for the whole step: `gather: {hold: step}`.
+    In functions that only @main calls, gathers that depend on parameters alone
+    move in front of each call, with the operations that they depend on. Their
+    results become arguments. Equal gathers, of the backward pass and of other
+    microbatches, are then merged, and the result is held for the whole step:
+    `gather: {hold: step}`.
 
     ```mlir
     func.func private @layer(%x: tensor<4xf32>, %w: tensor<2xf32>) -> tensor<4xf32> {
@@ -50,17 +51,18 @@ def HoldGathersPass : Pass<"partita-hold-gathers", "::mlir::ModuleOp"> {
     }
     ```
   }];
-  let statistics = [Statistic<"gathers", "gathers", "Number of gathers moved, counted in functions">];
+  let statistics = [Statistic<"gathers", "gathers", "Gathers moved, counted once per function">];
 }
 
 def MergeCollectivesPass : Pass<"partita-merge-collectives", "::mlir::ModuleOp"> {
-  let summary = "Sends small tensors together";
+  let summary = "Merges collectives on small tensors";
   let description = [{
-    All-reduces, reduce-scatters and all-gathers of one function over the same
-    axes become one while nothing but sums over microbatches, which wait, reads
-    their results: gradients are reduced, and parameters gathered, in buckets. A bucket is full at `bucket-bytes`; what is
-    as large is sent alone, as are scalars. Tensors lie side by side in a bucket,
-    the dimension that is scattered or gathered first.
+    Merges all-reduces, reduce-scatters or all-gathers of one function over the
+    same axes, as long as no operation reads their results. Sums over
+    microbatches are exempt: they are delayed. Gradients are therefore reduced,
+    and parameters gathered, in buckets. A bucket is full at `bucket-bytes`.
+    Scalars and tensors of at least this size are sent alone. A bucket
+    concatenates its tensors; the scattered or gathered dimension comes first.
 
     ```mlir
     %0 = dist.all_reduce %x over ["data"] sum : tensor<4x6xf32>
@@ -75,7 +77,7 @@ def MergeCollectivesPass : Pass<"partita-merge-collectives", "::mlir::ModuleOp">
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::partita::nn::NNDialect"];
   let options = [Option<"bucket_bytes", "bucket-bytes", "int64_t", /*default=*/"::partita::core::kBucketBytes",
-                        "Bytes of a full bucket (25 MiB, as PyTorch's DistributedDataParallel)">];
+                        "Size of a full bucket in bytes (default: 25 MiB, as in PyTorch's DistributedDataParallel)">];
 }
 
 #endif  // PARTITA_COMPILER_PARTITION_PASSES_TD

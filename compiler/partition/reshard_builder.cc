@@ -1,4 +1,4 @@
-// One dist operation per step of the plan.
+// Emits one dist operation per step of the plan.
 #include "compiler/partition/reshard_builder.h"
 
 #include "compiler/sharding/convert.h"

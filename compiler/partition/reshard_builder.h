@@ -7,13 +7,13 @@
 
 namespace partita::partition {
 
-// What a value of `global` type is, on one device.
+// Returns the type of a value of type `global` on one device.
 mlir::RankedTensorType localType(mlir::RankedTensorType global,
                                  const core::Sharding& sharding);
 
-// `local`, placed as `from`, placed as `to` by the cheapest collectives; the
-// value itself where nothing changes. `reduction` is how partial results
-// combine; `why` is written on each collective.
+// Builds the cheapest collectives that convert `local` from placement `from` to
+// placement `to`; returns the value itself if nothing changes. `reduction`
+// combines partial results; `why` is written on each collective.
 mlir::Value buildReshard(mlir::OpBuilder& builder, mlir::Location loc,
                          const core::Mesh& mesh, mlir::RankedTensorType global,
                          mlir::Value local, const core::Sharding& from,

@@ -1,4 +1,4 @@
-// From @main down, call by call.
+// Counts from @main downwards, call by call.
 #include "compiler/partition/run_counts.h"
 
 namespace partita::partition {

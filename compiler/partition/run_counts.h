@@ -1,4 +1,4 @@
-// How often the functions of a module run.
+// Counts the runs of each function of a module.
 #ifndef PARTITA_COMPILER_PARTITION_RUN_COUNTS_H_
 #define PARTITA_COMPILER_PARTITION_RUN_COUNTS_H_
 
@@ -9,8 +9,8 @@
 
 namespace partita::partition {
 
-// The functions that @main reaches, in the order of the first call, with how
-// often each runs when @main runs once; empty without @main.
+// Returns the functions reachable from @main, in the order of their first call,
+// with the number of runs of each per run of @main. Empty without @main.
 llvm::MapVector<mlir::func::FuncOp, int64_t> countRuns(mlir::ModuleOp module);
 
 }  // namespace partita::partition

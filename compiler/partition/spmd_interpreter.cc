@@ -1,4 +1,4 @@
-// Lockstep over devices; collectives in plain loops over global indices.
+// Runs devices in lockstep; collectives are plain loops over global indices.
 #include "compiler/partition/spmd_interpreter.h"
 
 #include <deque>
@@ -43,7 +43,7 @@ double combine(core::Reduction reduction, double a, double b) {
   }
 }
 
-// Element-by-element combination of all tensors.
+// Combines all tensors element by element.
 Tensor reduceAll(core::Reduction reduction,
                  llvm::ArrayRef<const Tensor*> parts) {
   Tensor sum = *parts.front();
@@ -58,7 +58,7 @@ Tensor reduceAll(core::Reduction reduction,
   return sum;
 }
 
-// The nearest integer of that many bits.
+// Returns the nearest integer of `bits` bits.
 int64_t saturated(double value, unsigned bits) {
   const double limit = std::ldexp(1.0, static_cast<int>(bits) - 1);
   if (value <= -limit)
@@ -68,9 +68,9 @@ int64_t saturated(double value, unsigned bits) {
   return static_cast<int64_t>(value);
 }
 
-// A tensor of `type` whose elements are taken from others: `source` gives, for
-// an index of the result, the tensor and changes the index into one of its own;
-// null leaves the element as it is.
+// Builds a tensor of `type` from elements of other tensors. `source` maps an
+// index of the result to a tensor, and changes the index to one of that tensor.
+// If it returns null, the element is `fill`.
 Tensor collect(RankedTensorType type, double fill,
                llvm::function_ref<const Tensor*(Index&)> source) {
   Tensor result(type);
@@ -86,7 +86,7 @@ Tensor collect(RankedTensorType type, double fill,
   return result;
 }
 
-// What one device gets from a collective over its group.
+// Computes the result of a collective on one device, from its group's operands.
 class Collective {
  public:
   Collective(Operation* op, const core::Mesh& mesh, const Everywhere& operand,
@@ -272,7 +272,7 @@ class Interpreter {
   const Observer& observer_;
 };
 
-// A rank at its next operation.
+// A rank and its next operation.
 struct Rank {
   FuncOp function;
   Interpreter::Values values;
@@ -281,10 +281,10 @@ struct Rank {
   bool isDone() { return llvm::isa<mlir::func::ReturnOp>(*next); }
 };
 
-// What is on its way from one rank to another.
+// Values in flight from one rank to another.
 using Queues = std::map<std::pair<int64_t, int64_t>, std::deque<Everywhere>>;
 
-// Whether the transfer at which `rank` stands is done now.
+// Executes the transfer at which `rank` stands; false if it must wait.
 bool transfer(Operation* op, int64_t rank, Rank& state, Queues& queues) {
   if (auto send = llvm::dyn_cast<dist::SendOp>(op)) {
     queues[{rank, send.getTo()}].push_back(
@@ -299,7 +299,7 @@ bool transfer(Operation* op, int64_t rank, Rank& state, Queues& queues) {
   return true;
 }
 
-// The global index of a local one; false beyond a dimension's end.
+// Converts a local index to a global one; false beyond a dimension's end.
 bool toGlobal(const core::Mesh& mesh, llvm::ArrayRef<int64_t> shape,
               const core::Sharding& sharding, int64_t position, Index& index) {
   for (size_t dim = 0; dim < shape.size(); ++dim) {
@@ -347,7 +347,7 @@ FailureOr<SmallVector<SmallVector<Everywhere>>> interpretRanks(
   for (Rank& rank : ranks) {
     if (!rank.isDone())
       return rank.next->emitOpError(
-          "expected what it receives to be sent; "
+          "expected the received value to be sent; "
           "found every rank waiting");
     results.push_back(Interpreter::returned(rank.function, rank.values));
   }
@@ -379,7 +379,8 @@ Tensor assembleTensor(const Everywhere& parts, const core::Mesh& mesh,
         core::IndexAlong(mesh, sharding.unreduced, position)};
     for (const core::DimSharding& dim : sharding.dims)
       which.push_back(core::IndexAlong(mesh, dim.axes, position));
-    if (!parts_seen.insert(which).second) continue;  // a copy
+    if (!parts_seen.insert(which).second)
+      continue;  // a copy of a part already seen
     const Tensor& part = parts[position];
     for (int64_t i = 0; i < part.size(); ++i) {
       Index index = part.index(i);

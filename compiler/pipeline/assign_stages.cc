@@ -1,4 +1,4 @@
-// Balanced runs of the operations of @main; see passes.td.
+// Divides the operations of @main into balanced runs; see passes.td.
 #include "compiler/autodiff/call_marks.h"
 #include "compiler/core/stages.h"
 #include "compiler/pipeline/passes.h"
@@ -21,8 +21,9 @@ using mlir::Operation;
 using mlir::Value;
 using mlir::func::FuncOp;
 
-// How much of a device's memory is of what can be told before a model is cut.
-constexpr double kCounted = 0.95;
+// Fraction of a device's memory available to values known before stages are
+// cut.
+constexpr double kPlannedFraction = 0.95;
 
 double bytesOf(Value value) {
   auto type = llvm::cast<mlir::RankedTensorType>(value.getType());
@@ -60,7 +61,7 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
   }
 
  private:
-  // What follows from inputs and constants alone.
+  // Finds operations that depend on inputs and constants alone.
   void findFree(FuncOp main) {
     llvm::DenseSet<Value> free;
     for (mlir::BlockArgument argument : main.getArguments()) {
@@ -87,7 +88,7 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
     return mlir::success();
   }
 
-  // The first step of each stage.
+  // Returns the first step of each stage.
   mlir::FailureOr<std::vector<int>> balance() {
     Work work;
     std::vector<core::Piece> pieces;
@@ -110,8 +111,8 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
     limits.stages = static_cast<int>(stages);
     if (memory_.measure) addMemory(pieces, limits);
     absl::StatusOr<core::StageCut> cut = core::BalanceStages(pieces, limits);
-    // What is measured here is not exact: whether the least that a cut takes is
-    // too much, the whole program's memory tells.
+    // The estimate is approximate, so relax the limit here; the check of the
+    // whole program's memory decides.
     while (absl::IsResourceExhausted(cut.status())) {
       limits.memory = 1.05 * std::max(limits.memory, 1.0);
       cut = core::BalanceStages(pieces, limits);
@@ -120,8 +121,8 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
     return refuse(depthPlace(), std::string(cut.status().message()));
   }
 
-  // Estimated work gives way to measured seconds where all of them are known;
-  // within a run of operations its seconds are shared out by work.
+  // Replaces estimated work by measured seconds if all of them are known. The
+  // seconds of a run are distributed over its operations by work.
   void setTimes(std::vector<core::Piece>& pieces) {
     const auto isLayer = [&](Operation* op) {
       auto call = llvm::dyn_cast<mlir::func::CallOp>(op);
@@ -148,12 +149,13 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
     }
   }
 
-  // What each piece takes, and of the limit what is there beside that.
+  // Sets the memory of each piece, and subtracts the remaining memory from the
+  // limit.
   void addMemory(std::vector<core::Piece>& pieces, core::StageLimits& limits) {
     std::vector<std::vector<int>> parts;
     for (auto [i, op] : llvm::enumerate(steps_)) {
-      // What stands between calls becomes one function: what of it is kept is
-      // known of all of it.
+      // Operations between calls become one function, so their saved bytes are
+      // known only in total.
       if (i == 0 || llvm::isa<mlir::func::CallOp>(op) ||
           llvm::isa<mlir::func::CallOp>(steps_[i - 1]))
         parts.emplace_back();
@@ -171,12 +173,12 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
       largest = std::max(largest, kept->saved[part]);
     }
     addParameters(*kept, pieces);
-    // On its way back a layer has gradients of what it has kept; buffers of
-    // what is sent, and gaps, are some percent.
-    limits.memory = std::max(kCounted * limits.memory - largest, 0.0);
+    // Backward of a layer holds gradients of its saved values. Transfer buffers
+    // and fragmentation take a few percent.
+    limits.memory = std::max(kPlannedFraction * limits.memory - largest, 0.0);
   }
 
-  // By the size of what they compute.
+  // Distributes `saved` in proportion to the bytes of results.
   void spread(double saved, llvm::ArrayRef<int> steps,
               std::vector<core::Piece>& pieces) {
     const auto size = [&](int step) {
@@ -190,7 +192,7 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
       if (all > 0) pieces[step].saved += saved * size(step) / all;
   }
 
-  // Each belongs to the first step that uses it.
+  // Assigns each parameter to the first step that uses it.
   void addParameters(const KeptBytes& kept, std::vector<core::Piece>& pieces) {
     auto main = getOperation().lookupSymbol<FuncOp>("main");
     for (mlir::BlockArgument argument : main.getArguments()) {
@@ -209,7 +211,7 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
     }
   }
 
-  // The same where each stage's last layer is given.
+  // Returns the first step of each stage, if the plan lists the last layers.
   mlir::FailureOr<std::vector<int>> cutAsListed(FuncOp main) {
     if (static_cast<int64_t>(plan_.stages.size()) != stages)
       return refuse("stages", "expected a last layer for each of " +
@@ -225,7 +227,7 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
       number[&op] = i;
     std::vector<int> first = {0};
     for (auto [stage, scope] : llvm::enumerate(plan_.stages)) {
-      int end = 0;  // behind the last step that it holds
+      int end = 0;  // after the last step in the scope
       for (auto [i, op] : llvm::enumerate(steps_))
         if ((*masks)[number[op]][stage]) end = static_cast<int>(i) + 1;
       if (end <= first.back())
@@ -247,7 +249,7 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
                : plan::Where(plan_, stage.where) + ": stages to";
   }
 
-  // Where the plan divides the sequence of layers.
+  // Returns the plan's entry that divides D.
   std::string depthPlace() const {
     for (const plan::Entry& entry : plan_.shard)
       for (const plan::ShardedDimension& division : entry.dimensions)
@@ -266,7 +268,7 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
                 mlir::Builder(op->getContext()).getI64IntegerAttr(stage));
   }
 
-  // Users come first: the operations go from the last one to the first.
+  // Visits operations last to first, so that users already have stages.
   static void joinUsers(Operation* op) {
     mlir::Attribute stage;
     for (Operation* user : op->getUsers()) {
@@ -277,11 +279,11 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
     if (stage) op->setAttr(kStageAttr, stage);
   }
 
-  plan::Plan plan_;  // its stages, with places for what is refused
+  plan::Plan plan_;  // its stages, with source places for diagnostics
   StageMemory memory_;
   StageTimes times_;
   SmallVector<Operation*> free_, steps_;
-  llvm::DenseMap<Operation*, size_t> place_;  // in steps_
+  llvm::DenseMap<Operation*, size_t> place_;  // index in steps_
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A new module for each rank, into which what is its own is copied, in the
-// order in which it computes it.
+// Makes a new module for each rank and copies the rank's operations into it, in
+// execution order.
 #include "compiler/pipeline/cut.h"
 
 #include "compiler/autodiff/call_marks.h"
@@ -96,7 +96,7 @@ class RankProgram {
                            builder.getStringAttr(reasonFor(transfer)));
   }
 
-  // Whose cell reads it first.
+  // Names the rank and the first cell there that reads the value.
   std::string reasonFor(const Transfer& transfer) {
     const std::string rank = "rank " + std::to_string(transfer.to);
     Operation* first = nullptr;
@@ -117,7 +117,7 @@ class RankProgram {
            (layer.empty() ? "" : " ('" + layer + "')");
   }
 
-  // "h.0" of what has the parameters "h.0.up.weight" and "h.0.down.weight".
+  // Returns "h.0" for parameters "h.0.up.weight" and "h.0.down.weight".
   std::string layerOf(Operation* op) {
     std::optional<llvm::StringRef> layer;
     for (Value operand : op->getOperands()) {
@@ -135,7 +135,7 @@ class RankProgram {
     return layer.value_or("").str();
   }
 
-  // Takes what `op` reads, and what its senders sent before that.
+  // Receives the values that `op` reads, and values sent before them.
   LogicalResult receiveAll(mlir::OpBuilder& builder, Operation* op,
                            llvm::ArrayRef<Value> operands) {
     for (Value operand : operands) {
@@ -143,7 +143,8 @@ class RankProgram {
       auto place = place_.find(operand);
       if (place == place_.end())
         return op->emitOpError("reads on rank ")
-               << rank_ << " what is neither computed there before nor sent";
+               << rank_
+               << " a value that is neither computed there before nor sent";
       Sender& sender = received_[place->second.first];
       while (sender.next <= place->second.second)
         receive(builder, sender.values[sender.next++], place->second.first);
@@ -176,7 +177,7 @@ class RankProgram {
     return main.eraseResults(others);
   }
 
-  // Those that the rank's calls lead to.
+  // Returns the functions reachable from the rank's calls.
   llvm::DenseSet<Operation*> functions() const {
     llvm::DenseSet<Operation*> called;
     SmallVector<FuncOp> open;
@@ -190,7 +191,7 @@ class RankProgram {
     return called;
   }
 
-  // What another rank sends to this one, in order.
+  // The values that another rank sends to this rank, in order.
   struct Sender {
     SmallVector<Value> values;
     size_t next = 0;

@@ -1,4 +1,4 @@
-// One program for each rank of a pipeline.
+// Makes one program per rank of a pipeline.
 #ifndef PARTITA_COMPILER_PIPELINE_CUT_H_
 #define PARTITA_COMPILER_PIPELINE_CUT_H_
 
@@ -10,25 +10,27 @@
 
 namespace partita::pipeline {
 
-// Cuts a module of whole tensors with shardings, whose calls are marked
-// (autodiff's call_marks.h), into one for each rank of `schedule`; ranks are
-// indices along `axes`, which no sharding uses. The module itself stays.
+// Cuts a module into one module per rank of `schedule`. The module has whole
+// tensors with shardings and marked calls (autodiff's call_marks.h). Ranks are
+// indices along `axes`, which no sharding uses. The original module stays
+// unchanged.
 //
-// A marked call is computed by the rank of its stage, in the order of the
-// rank's cells. What is not marked: a stored tensor that a step changes belongs
-// to the rank of the first call that uses it, its update too, others to all
-// that use them; what follows from inputs and what does not change is computed
-// by each rank that needs it, just before; all else
-// by the rank that computes its last operand, as soon as that is there. A value
-// that another rank needs is sent once, right after it is computed, and
-// received before its first use; between two ranks in the same order. What no
-// cell waits for is sent after all cells, and a stored tensor after the first
-// one, if there is time for that.
+// A marked call runs on the rank of its stage, in the order of the rank's
+// cells. A stored tensor that a step updates belongs to the rank of the first
+// call that uses it, together with its update. Other stored tensors belong to
+// all ranks that use them. Values computed from inputs and constant tensors are
+// computed by each rank that needs them, just before their use. Every other
+// operation runs on the rank of its last operand, as soon as that exists.
 //
-// Of a schedule that does not flush it is the period, and partita-delay-stages
-// has made the module a step of it.
+// A value that another rank needs is sent once, right after it is computed, and
+// received before its first use. Two ranks send and receive in the same order.
+// Values that no cell waits for are sent after all cells. A stored tensor is
+// sent after the sender's first cell, if it still arrives in time.
 //
-// Fails, with a diagnostic, where a mark is none of the schedule's cells.
+// A schedule without flushes contributes its period; partita-delay-stages has
+// already made the module a step of that schedule.
+//
+// Fails with a diagnostic if a mark matches no cell of the schedule.
 mlir::FailureOr<llvm::SmallVector<mlir::OwningOpRef<mlir::ModuleOp>>> cutStages(
     mlir::ModuleOp module, dist::AxesAttr axes, const core::Schedule& schedule);
 

@@ -1,8 +1,8 @@
-// A step that does not wait for its pipeline to run empty; see passes.td.
+// Builds a step that does not wait for its pipeline to drain; see passes.td.
 //
-// Retiming: what a stage computes comes a number of slots, one for each
-// microbatch of a step, later than what the first computes. What so falls into
-// the next step reads what it needs of this one from states.
+// This is retiming. A step has one slot per microbatch. Each stage runs a
+// number of slots later than the first stage. Work that falls into the next
+// step reads values of this step from states.
 #include <cmath>
 #include <map>
 
@@ -59,8 +59,8 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
   }
 
  private:
-  // When an operation is computed that belongs to a step's microbatches: how
-  // many steps later, and after which of a step's slots.
+  // The time of an operation of a step's microbatches: the number of steps
+  // later, and the slot in that step.
   struct Time {
     int64_t steps = 0, slot = 0;
     int64_t stage = -1;  // -1: any
@@ -113,7 +113,7 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     return attr ? attr.getValue() : llvm::StringRef();
   }
 
-  // What is the same in every step, and the learning rate.
+  // Finds values that are equal in every step, and the learning rate.
   void findFixed() {
     llvm::StringMap<bool> changes;
     for (unsigned i = 0; i < main_.getNumResults(); ++i)
@@ -132,7 +132,7 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
         fixed_.insert(op.result_begin(), op.result_end());
   }
 
-  // Slots after the step's first.
+  // Returns the number of slots since the step's first slot.
   int64_t slotsOf(Operation* op) const {
     auto found = times_.find(op);
     return found == times_.end()
@@ -140,8 +140,8 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
                : found->second.steps * slots_ + found->second.slot;
   }
 
-  // A stage's forward is as many slots late as it is stages behind the first;
-  // all backwards come when the last stage's do.
+  // A stage's forward is delayed by one slot per earlier stage. All backwards
+  // run when the last stage's do.
   LogicalResult setTime(Operation* op) {
     int64_t ready = 0, stage = -1;
     for (Value operand : op->getOperands())
@@ -155,9 +155,9 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
       slots = markOf(op, kMicrobatchAttr) +
               (op->hasAttr(kBackwardAttr) ? stages_ - 1 : stage);
       if (slots < ready)
-        return op->emitOpError("reads what is computed ")
+        return op->emitOpError("reads a value that is computed ")
                << ready - slots
-               << " microbatches later, where stages do not wait for the end "
+               << " microbatches later, but stages do not wait for the end "
                   "of a step; take a schedule that does";
     }
     times_[op] = {slots / slots_, slots % slots_, stage};
@@ -178,7 +178,7 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
       Value value = values.lookup(text(argument.getArgNumber(), nn::kNameAttr));
       if (!value) continue;
       updates_[argument] = value;
-      // A parameter is updated where it is first used.
+      // A parameter is updated on the stage that uses it first.
       Operation* update = value.getDefiningOp();
       if (!update || isMarked(update)) continue;
       int64_t first = stages_;
@@ -188,7 +188,7 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     }
   }
 
-  // Results of steps before the first: nothing is updated, all else is zero.
+  // Masks results of steps before the first: no update, and zero otherwise.
   void maskResults() {
     Operation* terminator = main_.front().getTerminator();
     llvm::DenseMap<Value, Value> arguments;
@@ -221,7 +221,8 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
         builder, loc, llvm::cast<mlir::TypedAttr>(builder.getZeroAttr(type)));
   }
 
-  // Whether there are results of the first step then. Each stage counts.
+  // True (i1) if results exist at `time`: step 0 has passed all stages. Each
+  // stage counts its own steps.
   Value started(Time time) {
     const int64_t stage = std::max<int64_t>(time.stage, 0);
     Value& known = started_[{time.steps, stage}];
@@ -234,7 +235,7 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     return known;
   }
 
-  // How many there were before this one.
+  // Returns the number of steps before this one.
   Value stepsOf(int64_t stage) {
     Value& steps = steps_[stage];
     if (steps) return steps;
@@ -263,7 +264,7 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     return success();
   }
 
-  // What `op` reads of a tensor that steps change.
+  // Returns the version that `op` reads of a tensor that steps update.
   FailureOr<Value> versionFor(Operation* op, BlockArgument argument) {
     Value update = updates_[argument];
     const Time own = times_[op], end = timeOf(update);
@@ -279,13 +280,13 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     if (age == 0 && end.slot < own.slot) return update;
     return op->emitOpError("reads '")
                << text(argument.getArgNumber(), nn::kNameAttr)
-               << "', which is computed later, where stages do not wait for "
+               << "', which is computed later, but stages do not wait for "
                   "the end of a step; take a schedule that does",
            failure();
   }
 
-  // By how many updates a forward's weights are older than where a pipeline is
-  // flushed.
+  // Records by how many updates a forward's weights are older than with
+  // flushes.
   void noteAge(Operation* op, BlockArgument argument, int64_t updates) {
     if (!isMarked(op) || op->hasAttr(kBackwardAttr) ||
         text(argument.getArgNumber(), nn::kKindAttr) != "parameter")
@@ -295,8 +296,9 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     age.reads += 1;
   }
 
-  // Rates of stages whose weights are old begin divided by their age, and come
-  // back to what they are in the first updates (PipeMare's first technique).
+  // Divides the learning rate of a stage with old weights by their age at
+  // first, and restores it during the first updates (PipeMare's first
+  // technique).
   LogicalResult slowDown() {
     if (!rate_)
       return main_.emitError(
@@ -324,7 +326,7 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     return success();
   }
 
-  // rate * age^-(1 - updates so far / rate_steps).
+  // Returns rate * age^-(1 - updates so far / rate_steps).
   Value slowedRate(Value rate, Time time, double age) {
     Value& known = rates_[{time.steps, time.stage}];
     if (known) return known;
@@ -345,7 +347,8 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
                                  math.exp(math.multiply(rest, -std::log(age))));
   }
 
-  // The newest that there is when the microbatch comes to the stage.
+  // Returns the age of the newest version when the microbatch reaches the
+  // stage.
   int64_t newestFor(Operation* op, Time end) const {
     const int64_t forward =
         markOf(op, kMicrobatchAttr) + markOf(op, kStageAttr);
@@ -357,8 +360,9 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     return correction > 0 && isMarked(op) && op->hasAttr(kBackwardAttr);
   }
 
-  // By how many updates the weights of a gradient's forward are older than the
-  // newest when it is computed; 0 or 1 of these are of this very step.
+  // Returns by how many updates a gradient's forward weights are older than the
+  // newest weights when the gradient is computed. `newestAt` is 0 if this
+  // step's update is already done, else 1.
   int64_t delayOf(Operation* op, Time end) const {
     return newestFor(op, end) - newestAt(op, end);
   }
@@ -366,7 +370,8 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     return times_.lookup(op).slot > end.slot ? 0 : 1;
   }
 
-  // Of all gradients that read a parameter, while they still do.
+  // Measures delays of all gradients that read a parameter, before operands are
+  // replaced.
   LogicalResult findDelays() {
     if (correction == 0) return success();
     if (weights != "newest" || correction < 0 || correction >= 1)
@@ -388,8 +393,8 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     return success();
   }
 
-  // In place of the weights that a gradient's forward had, the newest less as
-  // many updates as came between, of the size that their moving average has
+  // Returns a substitute for the forward's weights: the newest weights minus
+  // the moving average of updates, times the number of updates in between
   // (PipeMare's second technique).
   Value corrected(Operation* op, BlockArgument argument, int64_t age) {
     const Time end = timeOf(updates_[argument]);
@@ -413,7 +418,7 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     return value;
   }
 
-  // Of a parameter's updates; wider than 16 bits.
+  // Moving average of a parameter's updates, in at least 32 bits.
   struct MovingAverage {
     Value now, next;  // before and after this step's update
   };
@@ -439,7 +444,7 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     return known;
   }
 
-  // What was added to the end, behind `before`, comes when `time` says.
+  // Assigns `time` to the operations appended after `before`.
   void noteAdded(Operation* before, Time time) {
     Operation* terminator = main_.front().getTerminator();
     for (Operation* op = before->getNextNode(); op != terminator;
@@ -449,7 +454,8 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     }
   }
 
-  // As it was some steps before, on the stage that reads it first.
+  // Returns the value of some steps before, as states of the stage that reads
+  // it first.
   Value delayed(Value value, int64_t steps, int64_t stage) {
     if (steps == 0) return value;
     auto [entry, is_new] = delayed_.try_emplace({value, steps});
@@ -462,7 +468,7 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     return state;
   }
 
-  // Arguments and results are declared together, at the end.
+  // Arguments and results are declared together at the end.
   Value addState(mlir::Type type, const std::string& name) {
     mlir::Builder builder(main_.getContext());
     mlir::NamedAttrList attributes;
@@ -497,7 +503,8 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     main_.setAllResultAttrs(results);
   }
 
-  // By slots; what was added behind what it is made of.
+  // Sorts by slot. The sort is stable, so added operations stay after their
+  // operands.
   void reorder() {
     Operation* terminator = main_.front().getTerminator();
     llvm::append_range(body_, added_);
@@ -507,30 +514,30 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     for (Operation* op : body_) op->moveBefore(terminator);
   }
 
-  // Of the weights that a stage's forwards read, in updates.
+  // Age, in updates, of the weights that a stage's forwards read.
   struct Age {
     double updates = 0, reads = 0;
     double mean() const { return updates / reads; }
   };
 
   FuncOp main_;
-  int64_t stages_ = 0, slots_ = 1;  // slots: microbatches
+  int64_t stages_ = 0, slots_ = 1;  // one slot per microbatch
   llvm::DenseSet<Value> fixed_;
-  Value rate_;  // of learning; null where there is none
+  Value rate_;  // learning rate; null if absent
   SmallVector<Operation*> body_, added_;
   llvm::DenseMap<Operation*, Time> times_;
   llvm::DenseMap<BlockArgument, Value> updates_;
-  std::map<std::pair<int64_t, int64_t>, Value> started_;  // steps and stage
-  std::map<int64_t, Value> steps_;                        // done, by stage
-  std::map<int64_t, Age> ages_;                           // by stage
-  std::map<std::pair<int64_t, int64_t>, Value> rates_;    // steps and stage
+  std::map<std::pair<int64_t, int64_t>, Value> started_;  // by steps and stage
+  std::map<int64_t, Value> steps_;                      // steps done, by stage
+  std::map<int64_t, Age> ages_;                         // by stage
+  std::map<std::pair<int64_t, int64_t>, Value> rates_;  // by steps and stage
   llvm::DenseMap<std::pair<Value, int64_t>, Value> delayed_;
   llvm::DenseMap<BlockArgument, Age> delays_;  // of gradients' weights
   llvm::DenseMap<BlockArgument, MovingAverage> averages_;
-  // By the newest weights and how many updates they are ahead.
+  // By the newest weights and the number of updates in between.
   llvm::DenseMap<std::pair<Value, int64_t>, Value> corrected_;
   SmallVector<mlir::DictionaryAttr> new_arguments_, new_results_;
-  SmallVector<Value> returned_;  // as new_results_
+  SmallVector<Value> returned_;  // parallel to new_results_
 };
 
 }  // namespace

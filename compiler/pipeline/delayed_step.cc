@@ -1,4 +1,4 @@
-// A period's cells, compared stage by stage, numbered and timed.
+// Compares the cells of a period stage by stage, numbers and times them.
 #include "compiler/pipeline/delayed_step.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@ using core::Work;
 
 int floorDiv(int a, int b) { return a / b - (a % b < 0 ? 1 : 0); }
 
-// The first of the microbatches that a stage's forwards in a period are of;
-// gradients are of those from 0 on.
+// Returns the first microbatch of a stage's forwards in a period. Gradients
+// start at microbatch 0.
 int firstForward(const Schedule& schedule, int stage) {
   return schedule.stages - 1 - stage;
 }
@@ -30,7 +30,7 @@ std::string rangeFrom(int first, int count) {
   return std::to_string(first) + " to " + std::to_string(first + count - 1);
 }
 
-// Of the pass's two ways to choose weights: the version that a cell has.
+// Returns the version that a cell has under weights=newest or weights=previous.
 int versionOf(const Schedule& schedule, const Cell& cell, bool newest) {
   const int count = schedule.microbatches;
   return newest ? floorDiv(cell.microbatch - firstForward(schedule, cell.stage),
@@ -42,8 +42,8 @@ absl::Status refuse(const Cell& cell, const std::string& expected) {
   return absl::InvalidArgumentError(
       "without a flush expected " + expected + ", found " +
       core::ToString(cell) +
-      " in the period; order and ranks of cells are free, and so are I and W "
-      "for B, what they compute is not");
+      " in the period; cells may be in any order and on any rank, and I and W "
+      "may replace B, but the work must be the same");
 }
 
 bool computes(const Cell& cell, const Cell& value) {
@@ -59,7 +59,7 @@ absl::StatusOr<std::string> delayedWeights(const Schedule& schedule) {
   for (const std::vector<Cell>& cells : schedule.cells)
     for (const Cell& cell : cells) {
       const int first = firstOf(schedule, cell);
-      // A sound period has each of a step's microbatches once.
+      // A valid period has each of a step's microbatches once.
       if (cell.microbatch < first ||
           cell.microbatch >= first + schedule.microbatches)
         return refuse(
@@ -103,8 +103,8 @@ std::vector<std::vector<core::TimedCell>> delayedClock(
     const Schedule& schedule) {
   const Schedule step = delayedStep(schedule);
   std::vector<std::vector<core::TimedCell>> clock(schedule.ranks());
-  // The end of what `value` is, or nothing if it has none yet; what is not of
-  // this period was there before.
+  // Returns the end of the cell that computes `value`; nullopt if it has not
+  // run yet; 0 if it belongs to another period.
   const auto end = [&](const Cell& value) -> std::optional<double> {
     const int rank = schedule.rank_of_stage[value.stage];
     for (size_t i = 0; i < schedule.cells[rank].size(); ++i)
@@ -128,7 +128,7 @@ std::vector<std::vector<core::TimedCell>> delayedClock(
     clock[rank].push_back({step.cells[rank][next], start, start + length});
     return true;
   };
-  // Ends: a schedule whose cells wait for one another is none.
+  // Terminates: cells of a valid schedule do not wait for each other.
   for (bool runs = true; runs;) {
     runs = false;
     for (int rank = 0; rank < schedule.ranks(); ++rank)

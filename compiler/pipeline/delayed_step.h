@@ -1,4 +1,4 @@
-// A schedule without a flush as the step that partita-delay-stages makes of it.
+// Schedules without flushes, as steps of partita-delay-stages.
 #ifndef PARTITA_COMPILER_PIPELINE_DELAYED_STEP_H_
 #define PARTITA_COMPILER_PIPELINE_DELAYED_STEP_H_
 
@@ -11,20 +11,20 @@
 
 namespace partita::pipeline {
 
-// The pass's option `weights` with which its steps have the cells of the
-// schedule's period, in whatever order and on whatever rank they are, a B as an
-// I and a W too. Refuses periods with other cells, the first of which it names:
-// steps are those in which a stage is as many microbatches ahead of its
-// gradients as there are stages behind it, with the weights of async or of
-// async-2bw. The schedule must pass CheckSchedule and have no flush.
+// Returns the value of the pass's option `weights` whose steps have the cells
+// of the schedule's period. Their order and ranks are free, and an I and a W
+// may replace a B. Refuses periods with other cells, and names the first such
+// cell. In a valid period each stage is ahead of its gradients by one
+// microbatch per later stage, with the weight versions of async or async-2bw.
+// The schedule must pass CheckSchedule and have no flushes.
 absl::StatusOr<std::string> delayedWeights(const core::Schedule& schedule);
 
-// The same step: cells bear the numbers of the microbatches as the pass marks
-// them, the first that the first stage computes being 0.
+// Returns the same step with the microbatch numbers that the pass marks: the
+// first microbatch of the first stage is 0.
 core::Schedule delayedStep(const core::Schedule& schedule);
 
-// When the cells of that step run, [rank][cell]: what another step computes is
-// there from the beginning.
+// Returns the times of that step's cells, [rank][cell]. Values of other steps
+// exist from the beginning.
 std::vector<std::vector<core::TimedCell>> delayedClock(
     const core::Schedule& schedule);
 

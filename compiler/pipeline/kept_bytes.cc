@@ -1,4 +1,4 @@
-// Sums of local types, over the arguments of updates and over what crosses from
+// Sums local bytes over the arguments of updates and over values that pass from
 // forward to backward calls.
 #include "compiler/pipeline/kept_bytes.h"
 
@@ -40,14 +40,14 @@ class Count {
   }
 
  private:
-  // States, and the gradient, which no argument is.
+  // Adds states, and the gradient, which is not an argument.
   void addUpdates() {
     Operation* terminator = main_.front().getTerminator();
     for (unsigned i = 0; i < main_.getNumResults(); ++i) {
       auto name =
           main_.getResultAttrOfType<mlir::StringAttr>(i, nn::kUpdatesAttr);
       Operation* update = terminator->getOperand(i).getDefiningOp();
-      // A step of which the update may be left out.
+      // A select may skip the update.
       if (auto choice = llvm::dyn_cast_or_null<mlir::arith::SelectOp>(update))
         update = choice.getTrueValue().getDefiningOp();
       if (!name || !update) continue;
@@ -63,7 +63,7 @@ class Count {
     }
   }
 
-  // That there are at once of a parameter.
+  // Returns the number of gradients of a parameter that exist at once.
   int gradients() {
     return llvm::all_of(main_.getBody().front(), isOfFirstMicrobatch) ? 1 : 2;
   }

@@ -1,4 +1,5 @@
-// What a training step keeps of the parts of a model, before it is cut.
+// Estimates the memory of each part of a model in training, before stages are
+// cut.
 #ifndef PARTITA_COMPILER_PIPELINE_KEPT_BYTES_H_
 #define PARTITA_COMPILER_PIPELINE_KEPT_BYTES_H_
 
@@ -9,24 +10,24 @@
 
 namespace partita::pipeline {
 
-// Bytes on one device.
+// Bytes per device.
 struct KeptBytes {
   struct Parameter {
-    double all = 0;    // with its gradients and, but for those on the host,
-                       // the optimizer's states
-    double alone = 0;  // a version of it
+    double all = 0;    // parameter, gradients, and optimizer states unless
+                       // they are on the host
+    double alone = 0;  // one version of the parameter
   };
   llvm::StringMap<Parameter> parameters;  // by name
-  // By part: what it computes on its way forward that is read on the way back,
-  // of one microbatch. What two parts read counts for the later one, which may
-  // have to be sent it.
+  // Per part: forward values that backward reads, per microbatch. If two parts
+  // read a value, it counts for the later part, to which it may have to be
+  // sent.
   std::vector<double> saved;
 };
 
-// Of a module whose values have shardings. Calls of @main bear the number of
-// their part, 0 to parts - 1, where a stage's would be (nn.stage). A step of
-// several microbatches has two gradients of what it trains: one microbatch's is
-// there as a whole before it is added to the sum.
+// Measures a module whose values have shardings. nn.stage on calls of @main
+// holds the number of their part, 0 to parts - 1, instead of a stage. With
+// several microbatches, each trained parameter has two gradients: one
+// microbatch's gradient exists as a whole before it is added to the sum.
 KeptBytes keptBytes(mlir::ModuleOp module, int parts, bool states_on_host);
 
 }  // namespace partita::pipeline

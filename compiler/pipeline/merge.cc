@@ -1,4 +1,4 @@
-// Functions are compared once all that they call is: callees first.
+// Compares functions after their callees.
 #include "compiler/pipeline/merge.h"
 
 #include <map>
@@ -18,7 +18,7 @@ using mlir::func::FuncOp;
 
 constexpr auto kFlags = mlir::OperationEquivalence::IgnoreLocations;
 
-// Of what a function does, its name and the names of values left out.
+// Hashes a function's body without its name and the names of values.
 size_t hashOf(FuncOp function) {
   llvm::hash_code hash = llvm::hash_value(function->getNumRegions());
   function.getBody().walk([&](Operation* op) {
@@ -34,7 +34,7 @@ class Merger {
  public:
   explicit Merger(ModuleOp module) : module_(module) {}
 
-  // Takes the functions of one more rank.
+  // Adds the functions of one more rank.
   void add(ModuleOp program) {
     FuncOp main = program.lookupSymbol<FuncOp>("main");
     for (FuncOp root : {program.lookupSymbol<FuncOp>("init"), main})
@@ -43,8 +43,8 @@ class Merger {
   }
 
  private:
-  // Moves a function after those that it names, and gives it a name that is
-  // free, or finds the one that it is equal to.
+  // Moves a function after the functions that it references and gives it an
+  // unused name, or returns the name of an equal function.
   mlir::StringAttr move(FuncOp function, ModuleOp program) {
     const mlir::StringAttr old = function.getSymNameAttr();
     function.walk([&](Operation* op) {
@@ -58,7 +58,7 @@ class Merger {
     return names_[{ranks_, old}] = place(function);
   }
 
-  // Null if there is no such function.
+  // Returns null if there is no such function.
   mlir::StringAttr moved(llvm::StringRef symbol, ModuleOp program) {
     if (auto known = names_.find({ranks_, symbol}); known != names_.end())
       return known->second;

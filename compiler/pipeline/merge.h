@@ -1,4 +1,4 @@
-// One module for all ranks of a pipeline.
+// Merges the programs of all ranks of a pipeline into one module.
 #ifndef PARTITA_COMPILER_PIPELINE_MERGE_H_
 #define PARTITA_COMPILER_PIPELINE_MERGE_H_
 
@@ -8,9 +8,9 @@
 
 namespace partita::pipeline {
 
-// A module whose entries (dialects/exec/entries.h) are, in order, the functions
-// main and init of these modules, which are consumed. Private functions that do
-// the same, kernels and layers, become one.
+// Returns a module whose entries (dialects/exec/entries.h) are the functions
+// main and init of `programs`, in order. Consumes `programs`. Equal private
+// functions (kernels and layers) are merged.
 mlir::OwningOpRef<mlir::ModuleOp> mergePrograms(
     llvm::MutableArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> programs);
 

@@ -20,36 +20,38 @@
 
 namespace partita::pipeline {
 
-// The option `cells` of partita-split-backward for a schedule: those whose
-// gradients are two cells; empty where there are none.
+// Returns the option `cells` of partita-split-backward for a schedule: the
+// stage and microbatch of every gradient that is split into two cells; empty if
+// there are none.
 std::string cellsToSplit(const core::Schedule& schedule);
 
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "compiler/pipeline/passes.h.inc"
 
-// What stages may take of a device's memory, and what they will.
+// Memory limits of stages, and how to measure the memory that they need.
 struct StageMemory {
-  // But for the number of stages, which the pass says. Memory is of a stage.
+  // `limits.stages` is ignored: the pass's option gives it. `memory` is in
+  // bytes per stage.
   core::StageLimits limits;
-  // The most versions of a stage's weights that there are at once.
+  // Peak number of versions of a stage's weights.
   int versions = 1;
-  // Of a module whose operations bear the number of their part of the model
-  // (nn.stage), 0 to parts - 1; leaves the module as it is. Null: stages are
-  // balanced by time alone. Fails without a diagnostic where it cannot be told.
+  // Measures a module whose nn.stage attributes hold part numbers, 0 to parts -
+  // 1; does not change it. Null: stages are balanced by time alone. Fails
+  // without a diagnostic if the memory is unknown.
   std::function<mlir::FailureOr<KeptBytes>(mlir::ModuleOp, int parts)> measure;
 };
 
-// Seconds of forward and backward of one microbatch, as the compiled program
-// takes them: of one call of a layer, by function, and of each run of other
-// operations between calls in @main, in their order. Empty: estimated by Work.
+// Measured seconds of forward and backward of one microbatch: per call of a
+// layer function, and per run of other operations between calls in @main, in
+// order. Empty: Work estimates them.
 struct StageTimes {
   llvm::StringMap<double> calls;
   std::vector<double> runs;
 };
 
-// As many stages, cut where the plan's list says it, if it has one, or balanced
-// within these limits; what is refused has the plan's words and places.
+// Cuts into `stages` stages: after the layers that the plan lists, or balanced
+// within the limits. Diagnostics name entries and places of the plan.
 std::unique_ptr<mlir::Pass> createAssignStagesPass(
     int64_t stages, const plan::Plan& plan, const StageMemory& memory = {},
     const StageTimes& times = {});

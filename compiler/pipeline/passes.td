@@ -1,21 +1,23 @@
-// Passes that spread the layers of a model over the stages of a pipeline.
+// Passes that divide the layers of a model into pipeline stages.
 #ifndef PARTITA_COMPILER_PIPELINE_PASSES_TD
 #define PARTITA_COMPILER_PIPELINE_PASSES_TD
 
 include "mlir/Pass/PassBase.td"
 
 def AssignStagesPass : Pass<"partita-assign-stages", "::mlir::ModuleOp"> {
-  let summary = "Says which stage of a pipeline computes what of @main";
+  let summary = "Assigns the operations of @main to pipeline stages";
   let description = [{
-    Calls of layers, and what stands between them, in the order in which they
-    are computed, are cut into `stages` runs whose largest takes the least work
-    (`nn.stage`); among equally good cuts the one that sends the fewest bytes to
-    the next stage holds. What follows from inputs and constants alone has the
-    stage of what uses it, and none where several stages do: each computes it.
+    Cuts the sequence of layer calls and the operations between them into
+    `stages` runs (`nn.stage`), so that the largest run has the least work. Among
+    equally good cuts it takes the cut that sends the fewest bytes to the next
+    stage. An operation that depends on inputs and constants alone has the stage
+    of its users. If several stages use it, it has no stage, and each computes
+    it.
 
-    `last` cuts elsewhere: a pattern of layers for each stage, which ends with
-    the last operation that it holds; the last stage ends with the model. Every
-    pattern must hold something behind the stage before.
+    `last` chooses the cuts explicitly, by one pattern of layers per stage. A
+    stage ends with the last operation that its pattern matches; the last stage
+    ends with the model. Every pattern must match an operation after the previous
+    stage.
 
     ```mlir
     // stages=2
@@ -26,23 +28,23 @@ def AssignStagesPass : Pass<"partita-assign-stages", "::mlir::ModuleOp"> {
     %2 = call @layer(%1, %w1) {nn.stage = 1 : i64}
     ```
   }];
-  let options = [Option<"stages", "stages", "int64_t", /*default=*/"1", "How many stages; 1: nothing is marked">,
-                 Option<"last", "last", "std::string", /*default=*/"\"\"", "The last layer of each, as in *.h.5;*.h.11; empty: balanced">];
+  let options = [Option<"stages", "stages", "int64_t", /*default=*/"1", "Number of stages; 1 (default): mark nothing">,
+                 Option<"last", "last", "std::string", /*default=*/"\"\"", "End stages after these layers, e.g. *.h.5;*.h.11 (default: balance the work)">];
 }
 
 def SplitBackwardPass : Pass<"partita-split-backward", "::mlir::ModuleOp"> {
-  let summary = "Gradients that others wait for first, those of weights apart";
+  let summary = "Splits backward calls into input gradients and weight gradients";
   let description = [{
-    A call of @main that computes gradients (`nn.backward`) becomes two: one for
-    those that other such calls need (`"input"`), and one for the rest
-    (`"weight"`), which nobody waits for, so a schedule may put it off. Where
-    nothing is left for one of the two, the call is the other. Calls of the same
-    function share what it becomes.
+    Splits each call of @main that computes gradients (`nn.backward`) in two:
+    one computes gradients that other backward calls need (`"input"`), the other
+    computes the rest (`"weight"`). No call waits for weight gradients, so a
+    schedule may delay them. If one part would be empty, the call is not split,
+    only marked. Calls of one function share its halves.
 
-    The first passes on what the second needs of it. What is elementwise the
-    second computes again, if that keeps fewer bytes between them; and a
-    gradient without a product, as that of a norm's scale, stays with the first
-    where the second would have to be given more than that.
+    The first half passes values to the second. The second half recomputes
+    elementwise operations if this passes fewer bytes. A gradient without a
+    product, such as that of a norm's scale, stays in the first half if the
+    second would need more bytes to compute it.
 
     ```mlir
     %dx, %dw = call @layer_backward(%x, %w, %h, %dy) {nn.backward, nn.microbatch = 0 : i64, nn.stage = 1 : i64}
@@ -52,37 +54,38 @@ def SplitBackwardPass : Pass<"partita-split-backward", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::partita::nn::NNDialect"];
-  let options = [Option<"cells", "cells", "std::string", /*default=*/"\"all\"", "Whose calls: all, or STAGE.MICROBATCH, separated by ';'">];
-  let statistics = [Statistic<"functions", "functions", "Functions cut in two">,
-                    Statistic<"passed", "passed", "Values that first functions pass to second ones">];
+  let options = [Option<"cells", "cells", "std::string", /*default=*/"\"all\"", "Split the calls of these cells: all (default), or STAGE.MICROBATCH, separated by ';'">];
+  let statistics = [Statistic<"functions", "functions", "Functions split in two">,
+                    Statistic<"passed", "passed", "Values that first halves pass to second halves">];
 }
 
 def DelayStagesPass : Pass<"partita-delay-stages", "::mlir::ModuleOp"> {
-  let summary = "Lets microbatches of the next step follow before a step is complete";
+  let summary = "Overlaps consecutive steps, so that the pipeline stays full";
   let description = [{
-    For schedules without a flush. What a stage computes comes a microbatch
-    later for each stage in front of it, and all gradients as late as the last
-    stage's, so at the end of a step the pipeline stays full. What falls into
-    the next step reads activations, inputs and weights of this one from new
-    states (`delayed/...`); so a microbatch's gradients are of the weights that
-    its forward had. With `weights=previous` those are what they were a whole
-    step before the step of the microbatch began to be added up (PipeDream-2BW);
-    with `newest` the newest there were when it came to the stage (PipeDream).
+    For schedules without flushes. Each stage runs one microbatch later per
+    earlier stage, and all gradients run as late as in the last stage. The
+    pipeline therefore stays full at the end of a step. Work that falls into the
+    next step reads activations, inputs and weights of this step from new states
+    (`delayed/...`), so a microbatch's backward uses the weights of its forward.
+    With `weights=previous` these are the weights of one whole step before the
+    gradients of the microbatch's step begin to be summed (PipeDream-2BW). With
+    `weights=newest` they are the newest weights when the microbatch reaches the
+    stage (PipeDream).
 
-    An update, the loss and whatever else is of all microbatches belong to the
-    step 1 + (stages - 2) / microbatches before; the first ones update nothing,
-    and their results are 0.
+    Updates, the loss and other results of all microbatches belong to an earlier
+    step, 1 + (stages - 2) / microbatches steps before. The first steps update
+    nothing, and their results are 0.
 
-    With `correction=D` gradients do not have the weights of their forward,
-    which need then not be kept, but the newest, less by what the updates since
-    are on average: `n` times their moving average, in which an update counts
-    `1 - D^(1/n)`, `n` being how many they are, on average over a step's
-    microbatches (the second technique of PipeMare). 0: no such thing.
+    With `correction=D` > 0, backwards do not use the weights of their forward,
+    which then need not be kept. They use the newest weights minus `n` times the
+    moving average of updates. Here `n` is the number of updates since the
+    forward, averaged over a step's microbatches, and each update has weight
+    `1 - D^(1/n)` in the moving average (the second technique of PipeMare).
 
-    With `rate-steps` the learning rate of each stage whose weights are on
-    average `d` > 1 updates older than those of a step that flushes is divided
-    by `d^(1 - k / rate-steps)` in update `k` (the first technique of PipeMare,
-    Yang et al., 2021); where no stage's are, that is refused.
+    With `rate-steps` > 0, the learning rate of a stage is divided by
+    `d^(1 - k / rate-steps)` in update `k` if its weights are on average `d` > 1
+    updates older than with flushes (the first technique of PipeMare, Yang et
+    al., 2021). Refused if no stage has such weights.
 
     ```mlir
     // stages=2, microbatches 0 and 1
@@ -96,9 +99,9 @@ def DelayStagesPass : Pass<"partita-delay-stages", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::partita::nn::NNDialect"];
-  let options = [Option<"weights", "weights", "std::string", /*default=*/"\"previous\"", "previous or newest">,
-                 Option<"correction", "correction", "double", /*default=*/"0", "What is left of an update in the moving average after as many as gradients' weights are ahead; 0: they have their forward's">,
-             Option<"rate_steps", "rate-steps", "int64_t", /*default=*/"0", "For how many updates stages of old weights learn more slowly; 0: none">];
+  let options = [Option<"weights", "weights", "std::string", /*default=*/"\"previous\"", "Use the previous (default) or newest weights">,
+                 Option<"correction", "correction", "double", /*default=*/"0", "Correct the newest weights by a moving average in which this share of an update is left after `n` more; 0 (default): use the weights of the forward">,
+             Option<"rate_steps", "rate-steps", "int64_t", /*default=*/"0", "Slow down stages with old weights for this many updates (default: 0)">];
 }
 
 #endif  // PARTITA_COMPILER_PIPELINE_PASSES_TD

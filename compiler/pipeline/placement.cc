@@ -1,4 +1,4 @@
-// Marked calls have their cells; everything else follows its operands.
+// Marked calls have cells; other operations follow their operands.
 #include "compiler/pipeline/placement.h"
 
 #include <cmath>
@@ -42,7 +42,7 @@ LogicalResult Placement::find() {
   if (mlir::failed(placeCalls())) return failure();
   placeArguments();
   for (Operation* op : body_)
-    if (!slot_.count(op)) placeOther(op);
+    if (!slot_.count(op)) placeUnmarked(op);
   placeResults();
   for (Operation* op : llvm::reverse(body_))
     if (home_.lookup(op) == kEverywhere) placeCopies(op);
@@ -50,12 +50,13 @@ LogicalResult Placement::find() {
   return success();
 }
 
-// Where nothing is trained, what stands between calls has its stage, too: it is
-// in no function of its own then.
+// Without training, operations between calls have stages too, since they are
+// not outlined into functions.
 LogicalResult Placement::placeCalls() {
   const core::CellMap cells(schedule_);
   for (Operation* op : body_) {
-    // What is of no microbatch, as the count of all targets, is no cell.
+    // Operations without a microbatch, such as the count of all targets, have
+    // no cell.
     const bool marked =
         op->hasAttrOfType<mlir::IntegerAttr>(autodiff::kStageAttr) &&
         (schedule_.microbatches == 1 || op->hasAttr(autodiff::kMicrobatchAttr));
@@ -66,8 +67,8 @@ LogicalResult Placement::placeCalls() {
   return success();
 }
 
-// The two halves of a backward call may be computed in one cell, a whole one
-// not in two.
+// Both halves of a backward call may run in one cell, but a whole call does not
+// run in two.
 LogicalResult Placement::placeCall(Operation* op, const core::CellMap& cells) {
   core::Cell cell;
   cell.work = workOf(op);
@@ -90,7 +91,7 @@ LogicalResult Placement::placeCall(Operation* op, const core::CellMap& cells) {
   return success();
 }
 
-// The rank of the first marked call that what `value` becomes leads to.
+// Returns the rank of the first marked call that depends on `value`.
 int Placement::firstUse(Value value) const {
   Operation* first = nullptr;
   SmallVector<Value> open = {value};
@@ -106,7 +107,7 @@ int Placement::firstUse(Value value) const {
   return first ? home_.lookup(first) : 0;
 }
 
-// What changes is in one place, all else everywhere.
+// Updated arguments have one owner; all others are everywhere.
 void Placement::placeArguments() {
   llvm::StringSet<> changing;
   for (unsigned i = 0; i < main_.getNumResults(); ++i)
@@ -117,14 +118,14 @@ void Placement::placeArguments() {
       continue;
     owner_[argument] = by_name_[name] = firstUse(argument);
   }
-  // What is updated together is kept together: states with parameters.
+  // States are owned by the rank that owns their parameter.
   Operation* terminator = main_.front().getTerminator();
   for (auto [i, value] : llvm::enumerate(terminator->getOperands())) {
     const llvm::StringRef name = updated(i);
     Operation* update = value.getDefiningOp();
     if (!update || !by_name_.count(name) || slot_.count(update)) continue;
     updates_[update] = by_name_[name];
-    // A step of which the update may be left out.
+    // A select may skip the update.
     if (auto choice = llvm::dyn_cast<mlir::arith::SelectOp>(update))
       if (Operation* chosen = choice.getTrueValue().getDefiningOp();
           chosen && !slot_.count(chosen))
@@ -138,7 +139,7 @@ void Placement::placeArguments() {
   }
   for (mlir::BlockArgument argument : main_.getArguments())
     if (text(argument, nn::kKindAttr) == "state" && !owner_.count(argument)) {
-      // Others are of the step as a whole, as the loss scale.
+      // Other states, such as the loss scale, belong to the whole step.
       llvm::StringRef name = text(argument, nn::kNameAttr), rest = name;
       unsigned stage = 0;
       const bool is_delayed =
@@ -161,11 +162,11 @@ int Placement::slotOf(Value value) const {
   return producer ? slot_.lookup(producer) : -1;
 }
 
-// Where the last operand is that is not everywhere; as early as can be, but
-// what needs another rank's value and no cell needs comes after all cells. A
-// value of another rank is waited for no earlier than a clock says that it is
-// there: then no ranks wait for one another.
-void Placement::placeOther(Operation* op) {
+// Places an operation on the rank of its last operand that is not everywhere,
+// as early as possible. If it needs another rank's value and no cell depends on
+// it, it runs after all cells. It never waits for another rank's value before
+// the clock says that the value exists, so ranks do not deadlock.
+void Placement::placeUnmarked(Operation* op) {
   int home = kEverywhere;
   for (Value operand : op->getOperands())
     if (int other = homeOf(operand); other != kEverywhere) home = other;
@@ -190,7 +191,7 @@ void Placement::placeOther(Operation* op) {
   ready_[op] = std::max(ready, endOf(home, slot));
 }
 
-// Whether a cell needs what `op` computes.
+// True if a cell depends on `op`.
 bool Placement::leadsToCell(Operation* op) const {
   SmallVector<Operation*> open = {op};
   llvm::DenseSet<Operation*> seen;
@@ -218,7 +219,7 @@ double Placement::endOf(int rank, int slot) const {
   return clock_[rank][slot].end;
 }
 
-// The last cell that begins before `time`.
+// Returns the last cell that begins before `time`.
 int Placement::slotAt(int rank, double time) const {
   if (std::isinf(time)) return end(rank);
   int slot = -1;
@@ -242,7 +243,8 @@ void Placement::placeResults() {
   }
 }
 
-// Of what is computed wherever it is needed: on which ranks, and how early.
+// Finds the ranks and slots that need an operation that is computed wherever it
+// is needed.
 void Placement::placeCopies(Operation* op) {
   const auto need = [&](int rank, int slot) {
     auto [entry, is_new] = copies_[op].try_emplace(rank, slot);
@@ -254,7 +256,7 @@ void Placement::placeCopies(Operation* op) {
       need(home_[user], slot_[user]);
       continue;
     }
-    // A copy: an entry for `op` may move the others.
+    // A copy of the map: an entry for `op` may move its elements.
     const std::map<int, int> copies = copies_.lookup(user);
     for (auto [rank, slot] : copies) need(rank, slot);
   }
@@ -265,7 +267,7 @@ void Placement::placeCopies(Operation* op) {
 }
 
 void Placement::findTransfers() {
-  // By value and receiver: the slot of its first use there.
+  // By value and receiver: the slot of the first use there.
   llvm::MapVector<std::pair<Value, int>, int> uses;
   const auto note = [&](Value value, int to, int slot) {
     const int from = homeOf(value);
@@ -294,10 +296,10 @@ void Placement::findTransfers() {
   for (auto& [time, transfer] : timed) transfers_.push_back(transfer);
 }
 
-// Decides when a value is sent that is first used in the slot `use`, and
-// returns when this is: a slot, and a number in it. What is sent leaves in
-// order, so that large tensors shall not be in front of what cells wait for.
-// `waits`: the sender's first cell does.
+// Chooses when to send a value that is first used in slot `use`, and returns
+// the send time: a slot, and a number within it. Transfers leave in order, so
+// large tensors must not precede values that cells wait for. `waits` is true if
+// the sender's first cell waits for another rank.
 std::pair<int, int> Placement::sendAfter(Transfer& transfer, int use,
                                          bool waits) const {
   const auto& [value, from, to, after] = transfer;
@@ -311,7 +313,7 @@ std::pair<int, int> Placement::sendAfter(Transfer& transfer, int use,
     transfer.after = producer;
     return {slotOf(value), number_.lookup(producer)};
   }
-  // A stored tensor.
+  // The value is a stored tensor.
   const int number =
       static_cast<int>(llvm::cast<mlir::BlockArgument>(value).getArgNumber());
   if (waits || use < 0 || clock_[from].empty() ||
@@ -326,7 +328,7 @@ Operation* Placement::lastOf(int rank, int slot) const {
   return order.empty() ? nullptr : order.back();
 }
 
-// Of an operation, by the ranks that compute it.
+// Returns the slots of an operation, by the ranks that compute it.
 std::map<int, int> Placement::slotsOf(Operation* op) const {
   const int home = home_.lookup(op);
   if (home != kEverywhere) return {{home, slot_.lookup(op)}};

@@ -1,4 +1,4 @@
-// Where and when each operation of @main is computed in a pipeline.
+// Chooses the rank and time of each operation of @main in a pipeline.
 #ifndef PARTITA_COMPILER_PIPELINE_PLACEMENT_H_
 #define PARTITA_COMPILER_PIPELINE_PLACEMENT_H_
 
@@ -13,51 +13,50 @@
 
 namespace partita::pipeline {
 
-// Begins the names of states in which a step leaves something for the next one
-// (partita-delay-stages); the number of the stage that reads it follows.
+// Prefix of states that a step leaves for the next step (partita-delay-stages).
+// The number of the stage that reads the state follows.
 inline constexpr char kDelayedPrefix[] = "delayed/";
 
-// A value on its way from one rank to another.
+// A transfer of a value between two ranks.
 struct Transfer {
   mlir::Value value;
   int from = 0, to = 0;
-  // Behind which of the sender's operations it is sent; null: in front of all.
+  // Sent after this operation of the sender; null: before all operations.
   mlir::Operation* after = nullptr;
 };
 
-// By the rules of cutStages (cut.h).
+// Implements the rules of cutStages (cut.h).
 class Placement {
  public:
-  // The schedule flushes; `clock` says when its cells run, [rank][cell]. All
-  // must outlive the placement.
+  // The schedule has flushes. `clock` holds the times of its cells,
+  // [rank][cell]. All arguments must outlive the placement.
   Placement(mlir::func::FuncOp main, const core::Schedule& schedule,
             const std::vector<std::vector<core::TimedCell>>& clock)
       : main_(main), schedule_(schedule), clock_(clock) {}
 
-  // Comes first. Fails, with a diagnostic, where a mark is none of the
-  // schedule's cells.
+  // Must be called first. Fails with a diagnostic if a mark matches no cell of
+  // the schedule.
   mlir::LogicalResult find();
 
-  // What a rank computes, in this order.
+  // Returns the operations of a rank in execution order.
   llvm::SmallVector<mlir::Operation*> orderOf(int rank) const {
     return orderOf(rank, end(rank));
   }
 
-  // Each value once for each rank that receives it, in the order in which its
-  // sender sends them.
+  // Returns one transfer per value and receiving rank, in the sender's order.
   const std::vector<Transfer>& transfers() const { return transfers_; }
 
-  // The rank that returns a result of @main.
+  // Returns the rank that returns a result of @main.
   int rankOfResult(unsigned result) const { return result_rank_[result]; }
 
  private:
-  // Up to the operations of a slot.
+  // Returns the operations of a rank up to and including slot `last_slot`.
   llvm::SmallVector<mlir::Operation*> orderOf(int rank, int last_slot) const;
   mlir::LogicalResult placeCalls();
   mlir::LogicalResult placeCall(mlir::Operation* op,
                                 const core::CellMap& cells);
   void placeArguments();
-  void placeOther(mlir::Operation* op);
+  void placeUnmarked(mlir::Operation* op);
   void placeResults();
   void placeCopies(mlir::Operation* op);
   void findTransfers();
@@ -78,17 +77,17 @@ class Placement {
   mlir::func::FuncOp main_;
   const core::Schedule& schedule_;
   const std::vector<std::vector<core::TimedCell>>& clock_;
-  llvm::SmallVector<mlir::Operation*> body_;  // of main_, with their numbers
+  llvm::SmallVector<mlir::Operation*> body_;  // of main_, in order
   llvm::DenseMap<mlir::Operation*, int> number_;
-  // The rank of an operation, and after which of the rank's cells it comes, or
-  // which it is.
+  // The rank of each operation, and its cell's position on that rank. An
+  // operation outside of cells has the position of the cell before it.
   llvm::DenseMap<mlir::Operation*, int> home_, slot_;
-  llvm::DenseMap<mlir::Operation*, double> ready_;  // but for cells
-  llvm::DenseMap<mlir::Value, int> owner_;          // of stored tensors
-  llvm::StringMap<int> by_name_;                    // the same
-  llvm::DenseMap<mlir::Operation*, int> updates_;   // calls of optimizers
+  llvm::DenseMap<mlir::Operation*, double> ready_;  // outside of cells
+  llvm::DenseMap<mlir::Value, int> owner_;          // stored tensors
+  llvm::StringMap<int> by_name_;                    // stored tensors by name
+  llvm::DenseMap<mlir::Operation*, int> updates_;   // optimizer calls
   llvm::SmallVector<int> result_rank_;
-  // Of operations that are computed wherever they are needed: slots by rank.
+  // Slots per rank of operations that are computed wherever they are needed.
   llvm::DenseMap<mlir::Operation*, std::map<int, int>> copies_;
   std::vector<Transfer> transfers_;
 };

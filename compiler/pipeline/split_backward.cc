@@ -1,4 +1,4 @@
-// Calls that compute gradients as two calls; see passes.td.
+// Splits calls that compute gradients in two; see passes.td.
 #include <map>
 #include <set>
 
@@ -24,7 +24,7 @@ using mlir::Value;
 using mlir::func::CallOp;
 using mlir::func::FuncOp;
 
-// Whether it computes gradients, all of them.
+// True if a call computes all gradients.
 bool isWhole(Operation* op) {
   return llvm::isa<CallOp>(op) &&
          op->hasAttrOfType<mlir::UnitAttr>(kBackwardAttr);
@@ -76,7 +76,7 @@ class SplitBackward : public impl::SplitBackwardPassBase<SplitBackward> {
       if (isWhole(call) && isChosen(call)) calls.push_back(call);
     for (CallOp call : calls)
       if (mlir::failed(split(call, symbols))) return failure();
-    // Those that are no longer called.
+    // Erase functions that are no longer called.
     for (FuncOp whole : split_)
       if (mlir::SymbolTable::symbolKnownUseEmpty(whole, getOperation()))
         symbols.erase(whole);
@@ -88,7 +88,7 @@ class SplitBackward : public impl::SplitBackwardPassBase<SplitBackward> {
                                   markOf(call, autodiff::kMicrobatchAttr)});
   }
 
-  // What leads to operands of calls that compute gradients.
+  // Finds values that lead to operands of backward calls.
   void findWaited(FuncOp main) {
     for (Operation& op : llvm::reverse(main.front().without_terminator()))
       if (op.hasAttr(kBackwardAttr) ||
@@ -137,7 +137,7 @@ class SplitBackward : public impl::SplitBackwardPassBase<SplitBackward> {
                   mlir::StringAttr::get(call.getContext(), part));
   }
 
-  // Of this callee, where the same of its results are wanted.
+  // Returns the halves of a callee, shared by calls that need the same results.
   const SplitFunction& partsOf(CallOp call, FuncOp callee,
                                mlir::SymbolTable& symbols) {
     std::vector<When> results;
@@ -164,11 +164,11 @@ class SplitBackward : public impl::SplitBackwardPassBase<SplitBackward> {
   }
 
   bool all_ = false;
-  std::set<std::pair<int64_t, int64_t>> chosen_;  // stages and microbatches
+  std::set<std::pair<int64_t, int64_t>> chosen_;  // stage and microbatch
   llvm::DenseSet<Value> waited_;
   using Key = std::tuple<std::string, std::vector<When>, std::vector<bool>>;
   std::map<Key, SplitFunction> known_;
-  SmallVector<FuncOp> split_;  // that became two
+  SmallVector<FuncOp> split_;  // functions that were split
 };
 
 }  // namespace

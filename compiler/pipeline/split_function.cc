@@ -1,5 +1,5 @@
-// Slices of a body: what early results need; what late ones need besides; and
-// between the two the values that take the least memory.
+// Finds the operations for early results, then those for late results, and the
+// boundary between them with the fewest bytes.
 #include "compiler/pipeline/split_function.h"
 
 #include "dialects/nn/dialect.h"
@@ -17,7 +17,7 @@ using mlir::Value;
 using mlir::func::FuncOp;
 using Operations = llvm::DenseSet<Operation*>;
 
-// Whether computing it again costs no more than reading its operands.
+// True if recomputing costs no more than reading the operands.
 bool isElementwise(Operation* op) {
   return llvm::isa<mlir::arith::ArithDialect, mlir::math::MathDialect>(
              op->getDialect()) ||
@@ -25,14 +25,14 @@ bool isElementwise(Operation* op) {
                    nn::PadOp, nn::IotaOp>(op);
 }
 
-// Whether it is worth a place of its own in a schedule.
+// True if the operation is worth a cell of its own in a schedule.
 bool isHeavy(Operation* op) {
   return !isElementwise(op) &&
          !llvm::isa<nn::ReduceOp, nn::ConcatOp, nn::LayerNormOp, nn::RmsNormOp,
                     nn::BatchNormOp, nn::SoftmaxOp>(op);
 }
 
-// What must be computed for `values` where `given` is there.
+// Returns the operations needed to compute `values` from `given`.
 Operations sliceOf(llvm::ArrayRef<Value> values,
                    const llvm::SetVector<Value>& given) {
   Operations slice;
@@ -75,7 +75,7 @@ class Splitter {
     in_first_ = sliceOf(early_.getArrayRef(), {});
   }
 
-  // Returns the late results that no heavy operation of their own leads to.
+  // Returns late results that need no heavy operation of their own.
   SmallVector<Value> findLate() {
     SmallVector<Value> light;
     for (auto [value, when] :
@@ -102,7 +102,7 @@ class Splitter {
     return !producer || in_first_.contains(producer);
   }
 
-  // What the second is given for its heavy results.
+  // Chooses the values passed to the second half for its heavy results.
   void settleNeeds() {
     SmallVector<Value> needs;
     for (Operation* op : sliceOf(late_.getArrayRef(), {})) {
@@ -110,7 +110,7 @@ class Splitter {
       for (Value operand : op->getOperands())
         if (isInFirst(operand)) needs.push_back(operand);
     }
-    // What is given in any case comes first.
+    // Consider values that are passed in any case first.
     llvm::sort(needs, [&](Value a, Value b) { return rank(a) < rank(b); });
     for (Value value : needs) {
       const SmallVector<Value> leaves = leavesOf(value);
@@ -121,7 +121,7 @@ class Splitter {
     }
   }
 
-  // Arguments, what must not be computed twice, the rest; each in order.
+  // Order: arguments, operations that must not be recomputed, other operations.
   std::tuple<int, int, int> rank(Value value) const {
     Operation* producer = value.getDefiningOp();
     if (!producer)
@@ -130,7 +130,8 @@ class Splitter {
             llvm::cast<mlir::OpResult>(value).getResultNumber()};
   }
 
-  // A reduction, say: with the second, if what it reads is there or small.
+  // A light result, such as a reduction, goes to the second half if its
+  // operands are passed already or are smaller than the result.
   void settleLight(Value result) {
     const SmallVector<Value> leaves = leavesOf(result);
     if (bytesOf(leaves) < bytesOf(result)) {
@@ -141,7 +142,8 @@ class Splitter {
     }
   }
 
-  // What must be given besides, for the second to compute `value`.
+  // Returns the additional values that the second half needs to compute
+  // `value`.
   SmallVector<Value> leavesOf(Value value) {
     llvm::SetVector<Value> leaves;
     llvm::DenseSet<Value> seen;
@@ -193,8 +195,8 @@ class Splitter {
     return split;
   }
 
-  // Computes `returned` of arguments of the whole, which it notes, and of what
-  // it is passed after those.
+  // Makes a function that computes `returned` from arguments of the whole,
+  // whose indices it appends to `arguments`, followed by `passed`.
   FuncOp makeHalf(llvm::StringRef ending, llvm::ArrayRef<Value> returned,
                   llvm::ArrayRef<Value> passed,
                   SmallVector<unsigned>& arguments) {
@@ -235,10 +237,10 @@ class Splitter {
   llvm::ArrayRef<When> when_;
   llvm::ArrayRef<bool> stored_;
   llvm::DenseMap<Operation*, int> number_;
-  Operations in_first_;  // what early results need
-  // Returned by the first, by the second.
+  Operations in_first_;  // needed by early results
+  // Results of the first half; of the second half.
   llvm::SetVector<Value> early_, late_;
-  llvm::SetVector<Value> given_;  // what the second reads of elsewhere
+  llvm::SetVector<Value> given_;  // passed to the second half
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A function as two, of which the first gives what is wanted early.
+// Splits a function in two; the first half computes the early results.
 #ifndef PARTITA_COMPILER_PIPELINE_SPLIT_FUNCTION_H_
 #define PARTITA_COMPILER_PIPELINE_SPLIT_FUNCTION_H_
 
@@ -7,20 +7,20 @@
 
 namespace partita::pipeline {
 
-// When a result of the function is wanted.
+// When a result of the function is needed.
 enum class When { kNever, kEarly, kLate };
 
-// first(arguments `first_arguments` of the whole) gives, among others, the
-// `passed` of its results that the second is given after its own arguments:
-// second(arguments `second_arguments`, passed).
+// first(arguments `first_arguments`) returns, among others, the results
+// `passed`. second(arguments `second_arguments`, passed) takes them after its
+// own arguments.
 struct SplitFunction {
-  // Null where nothing is left for one of them: the other is the whole function
-  // then, and nothing else is set.
+  // One is null if the function is not split: the other is then the whole
+  // function, and the remaining fields are empty.
   mlir::func::FuncOp first, second;
   llvm::SmallVector<unsigned> first_arguments, second_arguments;
   llvm::SmallVector<unsigned> passed;
-  // Of each result of the whole that is wanted: which function gives it, and as
-  // which result. A late one comes from the first where that saves memory.
+  // The function and result index that provide each needed result. A late
+  // result comes from `first` if that saves memory.
   struct Source {
     bool is_second = false;
     unsigned result = 0;
@@ -28,11 +28,11 @@ struct SplitFunction {
   llvm::SmallVector<Source> results;
 };
 
-// New private functions in no module, named as the whole with an ending.
-// Products, convolutions, attention and the like are computed once, in the
-// second if no early result needs them; the second may compute again what is
-// elementwise, where that keeps fewer bytes between the two. Arguments that are
-// `stored` count nothing: they are there anyway.
+// Makes private functions outside of any module, named like `whole` with a
+// suffix. Products, convolutions, attention and other heavy operations run
+// once: in `second` unless an early result needs them. `second` recomputes
+// elementwise operations if this passes fewer bytes. Arguments that are
+// `stored` cost nothing, because they exist in any case.
 SplitFunction splitFunction(mlir::func::FuncOp whole,
                             llvm::ArrayRef<When> results,
                             llvm::ArrayRef<bool> stored);

@@ -1,4 +1,4 @@
-// How much there is to compute.
+// Estimates the work of operations.
 #ifndef PARTITA_COMPILER_PIPELINE_WORK_H_
 #define PARTITA_COMPILER_PIPELINE_WORK_H_
 
@@ -9,9 +9,9 @@
 
 namespace partita::pipeline {
 
-// About how many multiplications and element accesses operations take: the
-// sizes of all factors of a product or convolution, the elements of anything
-// else. A call takes what its function does.
+// Approximate number of multiplications and element accesses: the product of
+// all factor sizes for a product or convolution, the number of elements read
+// and written for other operations. A call counts the work of its function.
 class Work {
  public:
   int64_t of(mlir::Operation* op);

@@ -1,4 +1,4 @@
-// What a plan must satisfy as a whole, and what the compiler does not do yet.
+// Checks a plan as a whole, and refuses what the compiler does not support yet.
 #include <algorithm>
 #include <array>
 
@@ -27,9 +27,10 @@ Location FieldAt(const Plan& plan, const std::string& field) {
   return it == plan.fields.end() ? Location() : it->second;
 }
 
-// Dimensions that lie on one tensor in every model that has both: of equal
-// priority on one axis neither could be kept. B and X, and those of different
-// layers, share axes: tokens go from batch to expert.
+// Pairs of dimensions that share a tensor in every model that has both. Within
+// one entry neither would have priority on a common axis. B and X, and
+// dimensions of different layers, may share an axis: tokens move from batch to
+// expert.
 bool LieTogether(const std::string& a, const std::string& b) {
   static const char* const kPairs[] = {
       "BL", "BH", "BW", "BE", "BM", "BN", "BV", "LE", "LM", "LN", "LV",
@@ -72,7 +73,8 @@ Status CheckShardedDimension(const Plan& plan,
   return OkStatus();
 }
 
-// Each dimension once, and no axis twice where that can never be.
+// Checks that each dimension occurs once, and that no axis is used twice by
+// dimensions that share a tensor.
 Status CheckEntry(const Plan& plan, const Entry& entry) {
   for (const std::string& glob : entry.at)
     if (Status status = CheckGlob(glob); !status.ok())
@@ -115,8 +117,8 @@ Status CheckEntry(const Plan& plan, const Entry& entry) {
   return OkStatus();
 }
 
-// What an entry for the whole model gives a dimension, no later entry can give
-// it again.
+// Refuses an axis that a later entry gives to a dimension once more, after an
+// entry for the whole model has given it.
 Status CheckRepeated(const Plan& plan) {
   for (size_t i = 0; i < plan.shard.size(); ++i)
     for (const ShardedDimension& sharded : plan.shard[i].dimensions)
@@ -137,9 +139,10 @@ Status CheckRepeated(const Plan& plan) {
   return OkStatus();
 }
 
-// Whether one cut of the axis has both parts: the places where they begin and
-// end divide one another. Of six positions (1)2 cuts 2 x 3 and (3)2 cuts 3 x 2.
-bool AreOfOneCut(const core::AxisRef& a, const core::AxisRef& b) {
+// True if a single split of the axis contains both parts, i.e. the positions
+// where they begin and end divide one another. Of six positions, (1)2 splits
+// them 2 x 3, and (3)2 splits them 3 x 2.
+bool HaveCommonSplit(const core::AxisRef& a, const core::AxisRef& b) {
   if (a.axis != b.axis) return true;
   std::array<int64_t, 4> places = {a.pre, a.pre * a.size, b.pre,
                                    b.pre * b.size};
@@ -149,23 +152,24 @@ bool AreOfOneCut(const core::AxisRef& a, const core::AxisRef& b) {
   return true;
 }
 
-// Devices along an axis have one set of coordinates.
+// Refuses parts of one axis that need different splits: devices along an axis
+// have only one set of coordinates.
 Status CheckParts(const Plan& plan) {
   std::vector<core::AxisRef> parts;
   const auto add = [&](const std::vector<core::AxisRef>& axes,
                        Location where) -> Status {
     for (const core::AxisRef& axis : axes) {
       for (const core::AxisRef& other : parts)
-        if (!AreOfOneCut(axis, other))
+        if (!HaveCommonSplit(axis, other))
           return Refuse(plan, where,
                         "expected parts of axis " +
                             Quote(plan.mesh.axes[axis.axis].name) +
-                            " that one cut of its " +
+                            " that fit one split of its " +
                             std::to_string(plan.mesh.axes[axis.axis].size) +
-                            " positions has, found " +
+                            " positions, found " +
                             Quote(core::ToString(plan.mesh, axis)) + " and " +
                             Quote(core::ToString(plan.mesh, other)) +
-                            "; make the parts axes of the mesh of their own");
+                            "; give each part its own axis in the mesh");
       parts.push_back(axis);
     }
     return OkStatus();
@@ -185,7 +189,8 @@ Status CheckParts(const Plan& plan) {
   return OkStatus();
 }
 
-// Devices along D run different layers: no other dimension is there to divide.
+// Refuses axes of D for any other dimension: devices along D run different
+// layers.
 Status CheckDepth(const Plan& plan) {
   for (const Entry& deep : plan.shard)
     for (const ShardedDimension& depth : deep.dimensions) {
@@ -222,7 +227,7 @@ Status CheckStages(const Plan& plan) {
     if (!stage.mesh.has_value()) continue;
     if (Status status = CheckMesh(*stage.mesh); !status.ok())
       return Refuse(plan, stage.where, status);
-    // Where every stage has a mesh, the plan's need not fit.
+    // If every stage has a mesh, the plan's mesh need not match.
     if (i == 0 &&
         std::all_of(plan.stages.begin(), plan.stages.end(),
                     [](const Stage& s) { return s.mesh.has_value(); }))

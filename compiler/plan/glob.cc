@@ -1,5 +1,5 @@
-// Braces are expanded first; what remains is matched with one point of return,
-// in time of at most pattern times text.
+// Expands braces first. The match then backtracks only to the last star, so it
+// takes at most pattern length times text length.
 #include "compiler/plan/glob.h"
 
 #include <cstddef>
@@ -18,8 +18,8 @@ absl::Status Refuse(const std::string& pattern, const std::string& found) {
       Quote(pattern) + ", which " + found);
 }
 
-// One past the ']' that ends the set at `begin`, or npos. A ']' that comes
-// first stands for itself.
+// Index after the ']' that closes the set at `begin`, or npos. A ']' that comes
+// first in a set is a literal.
 size_t EndOfSet(const std::string& pattern, size_t begin) {
   size_t i = begin + 1;
   if (i < pattern.size() && pattern[i] == '!') ++i;
@@ -27,15 +27,16 @@ size_t EndOfSet(const std::string& pattern, size_t begin) {
   return end == std::string::npos ? end : end + 1;
 }
 
-// The step from i to the next piece: an escape, a set or a character.
+// Index of the piece after the one at i. A piece is an escape, a set or a
+// character.
 size_t NextPiece(const std::string& pattern, size_t i) {
   if (pattern[i] == '\\') return i + 2;
   if (pattern[i] == '[') return EndOfSet(pattern, i);
   return i + 1;
 }
 
-// The alternatives of the first brace at or after `from`: their bounds in
-// `cuts`, the braces included. False where there is none.
+// Finds the first brace at or after `from`. `cuts` receives the bounds of its
+// alternatives, including the braces. Returns false if there is none.
 bool FindBrace(const std::string& pattern, std::vector<size_t>& cuts) {
   cuts.clear();
   int depth = 0;
@@ -105,8 +106,8 @@ bool InSet(const std::string& pattern, size_t begin, size_t end, char c) {
   return found != inverted;
 }
 
-// Whether the piece at p, which is not a star, takes the character.
-bool Takes(const std::string& pattern, size_t p, char c) {
+// True if the piece at p, which is not a star, matches the character.
+bool MatchesPiece(const std::string& pattern, size_t p, char c) {
   if (pattern[p] == '?') return true;
   if (pattern[p] == '[') return InSet(pattern, p, EndOfSet(pattern, p), c);
   if (pattern[p] == '\\') return pattern[p + 1] == c;
@@ -119,7 +120,7 @@ bool Matches(const std::string& pattern, const std::string& text) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = ++p;
       retry = t;
-    } else if (p < pattern.size() && Takes(pattern, p, text[t])) {
+    } else if (p < pattern.size() && MatchesPiece(pattern, p, text[t])) {
       p = NextPiece(pattern, p);
       ++t;
     } else if (star != std::string::npos) {

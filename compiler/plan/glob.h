@@ -1,6 +1,7 @@
-// Patterns over names of layers and tensors: * any characters, dots included,
-// ? one character, [abc] [a-z] [!a] one of (not of) a set, {a,b} alternatives,
-// which may nest; a backslash takes the next character as it is.
+// Patterns for names of layers and tensors. `*` matches any characters
+// including dots, `?` one character, [abc] and [a-z] one character of a set,
+// [!a] one outside it, {a,b} any alternative (may nest). A backslash makes the
+// next character literal.
 #ifndef PARTITA_COMPILER_PLAN_GLOB_H_
 #define PARTITA_COMPILER_PLAN_GLOB_H_
 
@@ -11,12 +12,12 @@
 
 namespace partita::plan {
 
-// Refuses what is not a pattern: unbalanced brackets or braces, an empty
-// pattern, more than 256 alternatives in all.
+// Refuses invalid patterns: empty ones, unbalanced brackets or braces, and more
+// than 256 alternatives in total.
 absl::Status CheckGlob(const std::string& pattern);
-// Whether the pattern matches the whole text; false where CheckGlob refuses.
+// True if the pattern matches the whole text. False if CheckGlob refuses it.
 bool MatchesGlob(const std::string& pattern, const std::string& text);
-// Whether any does; true where there are none.
+// True if any pattern matches, or if there are no patterns.
 bool MatchesScope(const std::vector<std::string>& patterns,
                   const std::string& text);
 

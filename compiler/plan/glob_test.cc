@@ -1,4 +1,4 @@
-// Patterns over names.
+// Tests of patterns for names.
 #include "compiler/plan/glob.h"
 
 #include <gtest/gtest.h>

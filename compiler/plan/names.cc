@@ -1,4 +1,4 @@
-// Tables of words.
+// Tables of the names that plan fields accept.
 #include "compiler/plan/names.h"
 
 namespace partita::plan {

@@ -1,4 +1,4 @@
-// The names that fields of a plan file may have, for reading and writing.
+// The names that fields of a plan file accept, for reading and writing.
 #ifndef PARTITA_COMPILER_PLAN_NAMES_H_
 #define PARTITA_COMPILER_PLAN_NAMES_H_
 
@@ -10,7 +10,7 @@
 
 namespace partita::plan {
 
-// More of a pipeline are a typing error.
+// A larger number of pipeline stages is taken for a typing error.
 inline constexpr int64_t kMostStages = int64_t{1} << 20;
 
 template <typename T>
@@ -18,15 +18,15 @@ using NameTable = std::vector<std::pair<std::string, T>>;
 
 const std::vector<std::string>& FieldNames();
 const std::vector<std::string>& BudgetKinds();
-// kInterleaved and kFile have arguments and are not among them.
+// Without kInterleaved and kFile, which take arguments.
 const NameTable<ScheduleKind>& ScheduleNames();
 const NameTable<RecomputePolicy>& RecomputeNames();
-// Those that the compiler has.
+// The precisions that the compiler supports.
 const NameTable<Precision>& PrecisionNames();
 const NameTable<Offload>& OffloadNames();
 const NameTable<Hold>& HoldNames();
 
-// What may be written there, with arguments as an example has them.
+// Every form that `schedule` accepts, with example arguments.
 const std::vector<std::string>& ScheduleExamples();
 
 template <typename T>

@@ -1,4 +1,4 @@
-// The part of a plan that the command line can say.
+// Command-line options that set parts of a plan.
 #include "compiler/plan/glob.h"
 #include "compiler/plan/names.h"
 #include "compiler/plan/plan.h"
@@ -15,7 +15,7 @@ Status Prefixed(const std::string& option, const Status& status) {
   return InvalidArgumentError(option + ": " + std::string(status.message()));
 }
 
-// "M=tensor+fsdp".
+// Parses "M=tensor+fsdp".
 StatusOr<ShardedDimension> ParseShardedDimension(const std::string& text,
                                                  const core::Mesh& mesh) {
   const size_t equal = text.find('=');
@@ -34,7 +34,7 @@ StatusOr<ShardedDimension> ParseShardedDimension(const std::string& text,
   return sharded;
 }
 
-// "stages.{0,1}.*", "stage(0+1)".
+// Parses "stages.{0,1}.*" or "stage(0+1)".
 Status ParseScope(const std::string& text, Entry& entry) {
   const std::string begin = "stage(";
   if (text.compare(0, begin.size(), begin) != 0 || text.back() != ')') {
@@ -55,7 +55,7 @@ Status ParseScope(const std::string& text, Entry& entry) {
   return absl::OkStatus();
 }
 
-// At ';', which may stand at the end, too, as people end a list.
+// Splits at ';'. A trailing ';' is allowed.
 std::vector<std::string> SplitList(const std::string& text) {
   std::vector<std::string> parts = SplitOutside(text, ';');
   if (parts.size() > 1 && Trim(parts.back()).empty()) parts.pop_back();
@@ -157,7 +157,7 @@ StatusOr<Schedule> ParseSchedule(const std::string& text) {
 }
 
 StatusOr<Name> ParseName(const std::string& text) {
-  // Names of tensors may have ':' and '=' in them: the last ones count.
+  // Tensor names may contain ':' and '=', so split at the last ones.
   const size_t equal = text.rfind('=');
   const size_t colon =
       equal == std::string::npos ? equal : text.rfind(':', equal);

@@ -1,9 +1,9 @@
-// The plan: everything that decides how a model is distributed, as a person or
-// the planner writes it. PLAN.md is the reference of the file; the structures
-// here are what it says, in the same order.
+// The plan: everything that decides how a model is distributed, written by a
+// person or by the planner. PLAN.md is the reference of the file. The
+// structures here mirror its fields in the same order.
 //
-// All functions refuse with what was expected, what was found, where, and what
-// to do; none throws.
+// Errors say what was expected, what was found, where, and what to do. Nothing
+// throws.
 #ifndef PARTITA_COMPILER_PLAN_PLAN_H_
 #define PARTITA_COMPILER_PLAN_PLAN_H_
 
@@ -21,32 +21,33 @@
 
 namespace partita::plan {
 
-// Where something was written; line 0: in an option, which `origin` names.
+// Position of an item in a plan file. Line 0 is a command-line option, which
+// `Plan::origin` names.
 struct Location {
   int line = 0, column = 0;  // from 1
 };
 
-// One dimension of an entry and the axes over which it is sharded: M: tensor.
+// One dimension of an entry and the axes that shard it, e.g. `M: tensor`.
 struct ShardedDimension {
   std::string dimension;            // B D M N E L V H W X or a name of `names`
   std::vector<core::AxisRef> axes;  // the first is the most significant
   Location where;
 };
 
-// One priority: {M: tensor, N: tensor, at: "h.*"}. It holds where both of its
-// scopes do.
+// One priority level: {M: tensor, N: tensor, at: "h.*"}. It applies where both
+// of its scopes, `at` and `stages`, hold.
 struct Entry {
   std::vector<ShardedDimension> dimensions;
   std::vector<std::string> at;  // globs, see glob.h; empty: everywhere
   Location where;
-  std::vector<int> stages = {};  // of a pipeline, from 0; empty: all
+  std::vector<int> stages = {};  // pipeline stages, from 0; empty: all
 };
 
-// Whether the entry acts in only a part of the model.
+// True if the entry applies to only a part of the model.
 inline bool IsScoped(const Entry& entry) {
   return !entry.at.empty() || !entry.stages.empty();
 }
-// Whether it acts in a stage, if only in a part of it.
+// True if the entry applies to `stage` or to a part of it.
 bool HoldsIn(const Entry& entry, int stage);
 
 enum class Hold { kUse, kStep };
@@ -69,13 +70,13 @@ enum class ScheduleKind {
 
 struct Schedule {
   ScheduleKind kind = ScheduleKind::k1F1B;
-  int64_t chunks = 1;  // of kInterleaved: stages per device
-  std::string file;    // of kFile
+  int64_t chunks = 1;  // for kInterleaved: stages per device
+  std::string file;    // for kFile: the path
 };
 
 struct Stage {
   std::string to;                  // glob of the last layer
-  std::optional<core::Mesh> mesh;  // the plan's without the axes of D, if none
+  std::optional<core::Mesh> mesh;  // none: the plan's, without the axes of D
   Location where;
 };
 
@@ -87,7 +88,7 @@ struct Recompute {
   Location where;
 };
 
-// All but kFp8, which CheckPlan refuses.
+// CheckPlan refuses kFp8.
 using core::Precision;
 enum class Offload { kNone, kOptimizer };
 
@@ -105,8 +106,8 @@ struct Name {
   Location where;
 };
 
-// At most so many bytes per step and device, by kind of collective: all_gather,
-// all_reduce, reduce_scatter, all_to_all, exchange, permute, total.
+// Upper bound on the bytes that a device sends per step, by kind of collective:
+// all_gather, all_reduce, reduce_scatter, all_to_all, exchange, permute, total.
 struct Budget {
   std::string kind;
   int64_t bytes = 0;
@@ -122,62 +123,66 @@ struct Plan {
   int64_t microbatches = 1;
   std::optional<Schedule> schedule;
   std::vector<Stage> stages;           // empty: auto
-  std::vector<Recompute> recompute;    // a later one outranks; empty: selective
-  std::optional<Precision> precision;  // none: as the model has it
+  std::vector<Recompute> recompute;    // later rules win; empty: selective
+  std::optional<Precision> precision;  // none: the model's
   Offload offload = Offload::kNone;
   std::optional<int64_t> memory;  // bytes per device
   std::vector<Override> overrides;
   std::vector<Budget> budgets;
   std::vector<Name> names;
-  std::map<std::string, Location> fields;  // where each that is written stands
+  std::map<std::string, Location> fields;  // positions of the fields read
 };
 
 // --- Reading and writing ---
 
 absl::StatusOr<Plan> ReadPlan(const std::string& path);
-// `origin` stands before the line in messages.
+// Messages name `origin` before the line.
 absl::StatusOr<Plan> ParsePlan(const std::string& text,
                                const std::string& origin);
-// Canonical: fields in the order of PLAN.md, those at their defaults left out.
-// Parses to the same plan.
+// Canonical text: fields in the order of PLAN.md, without those at their
+// defaults. Parses to the same plan.
 std::string WritePlan(const Plan& plan);
-// What differs, a line each: "zero: 0 -> 1". Empty: the same plan.
+// The differences, one line each, e.g. "zero: 0 -> 1". Empty if the plans are
+// equal.
 std::vector<std::string> DiffPlans(const Plan& a, const Plan& b);
 
 // --- The command line ---
 
-// "data=2,tensor=2": --mesh.
+// Parses --mesh: "data=2,tensor=2".
 absl::StatusOr<core::Mesh> ParseMeshOption(const std::string& text);
-// "B=data,M=tensor;L=tensor": --shard. ',' within a priority, ';' before the
-// next, or at the end; several axes of one dimension are joined by '+', a scope
-// follows '@': "B=data+fsdp;H=tensor@stages.{0,1}.*;M=tensor@stage(1)", where
-// stage(0+1) are stages of a pipeline.
+// Parses --shard: "B=data,M=tensor;L=tensor". ',' separates dimensions of one
+// priority level, ';' the levels (a trailing ';' is allowed). '+' joins several
+// axes of one dimension. A scope follows '@':
+// "B=data+fsdp;H=tensor@stages.{0,1}.*;M=tensor@stage(1)", where stage(0+1)
+// lists pipeline stages.
 absl::StatusOr<std::vector<Entry>> ParseShardOption(const std::string& text,
                                                     const core::Mesh& mesh);
-// "selective;full@h.*": --recompute. ';' before the next, which outranks, or at
-// the end; a scope follows '@'.
+// Parses --recompute: "selective;full@h.*". ';' separates rules (a trailing ';'
+// is allowed), of which later ones win. A scope follows '@'.
 absl::StatusOr<std::vector<Recompute>> ParseRecomputeOption(
     const std::string& text);
-// "zb-v", "interleaved(2)", "own.csv": --schedule, and the field; the caller
-// says which.
+// Parses --schedule and the field: "zb-v", "interleaved(2)", "own.csv". The
+// caller adds the option or field to errors.
 absl::StatusOr<Schedule> ParseSchedule(const std::string& text);
-// "*.mlp.c_fc.weight:1=M": --name, and the items of `names`; the caller says
-// which. The three first say their options themselves.
+// Parses --name and the items of `names`: "*.mlp.c_fc.weight:1=M". The caller
+// adds the option or field to errors. ParseMeshOption, ParseShardOption and
+// ParseRecomputeOption name their options themselves.
 absl::StatusOr<Name> ParseName(const std::string& text);
 
-// "[{a, b:(1)2}, {?}, {c, ?}|28] replicated={d} unreduced={e}", as core's
-// ToString writes it: one {} per dimension, ? where propagation may add axes.
+// Parses "[{a, b:(1)2}, {?}, {c, ?}|28] replicated={d} unreduced={e}", the text
+// of core's ToString: one {} per dimension, and ? where propagation may add
+// axes.
 absl::StatusOr<core::Sharding> ParseShardingText(const std::string& text,
                                                  const core::Mesh& mesh);
-// "78 GB", "1.5 GiB", "0 MB".
+// Parses "78 GB", "1.5 GiB", "0 MB".
 absl::StatusOr<int64_t> ParseBytes(const std::string& text);
 
 // --- Checks ---
 
-// What a plan made elsewhere than by ParsePlan must satisfy: names known, axes
-// in the mesh and used once, globs and sizes in order. ParsePlan has done it.
+// Checks a plan: known names, axes that are in the mesh and used once, valid
+// globs and sizes. ParsePlan has already called it.
 absl::Status CheckPlan(const Plan& plan);
-// Whether the mesh has so many devices as --devices says.
+// Refuses a mesh whose number of devices differs from --devices.
 absl::Status CheckDeviceCount(const Plan& plan, int64_t devices);
 
 // --- Words ---
@@ -188,7 +193,7 @@ std::string Where(const Plan& plan, Location where);
 std::string ToString(const core::Mesh& mesh);
 // "{M: tensor, N: tensor}".
 std::string ToString(const core::Mesh& mesh, const Entry& entry);
-// The dimensions every model has: B D M N E L V H W X.
+// Dimensions that every plan may name: B D M N E L V H W X.
 const std::vector<std::string>& KnownDimensions();
 
 }  // namespace partita::plan

@@ -1,4 +1,4 @@
-// From the words of a plan to a table, and what of the two must agree.
+// Builds the schedule of a plan and checks that the two agree.
 #include "compiler/plan/plan_schedule.h"
 
 #include <algorithm>
@@ -20,12 +20,12 @@ namespace {
 using absl::Status;
 using absl::StatusOr;
 
-// More are a typing error, or would take minutes to check.
+// Larger tables are typing errors, or would take minutes to check.
 constexpr int64_t kMostCells = int64_t{1} << 20;
 
-class Maker {
+class ScheduleMaker {
  public:
-  Maker(const Plan& plan, bool trains) : plan_(plan), trains_(trains) {
+  ScheduleMaker(const Plan& plan, bool trains) : plan_(plan), trains_(trains) {
     ranks_ = core::SizeOf(DepthAxes(plan));
     microbatches_ = trains ? plan.microbatches : 1;
     if (plan.schedule.has_value()) given_ = *plan.schedule;
@@ -38,15 +38,16 @@ class Maker {
     if (!schedule.ok()) return schedule.status();
     if (!trains_) schedule = core::ForwardOnly(*std::move(schedule));
     Status status = CheckStages(schedule->stages);
-    if (status.ok()) status = OfTable(core::CheckSchedule(*schedule));
+    if (status.ok()) status = RefuseTable(core::CheckSchedule(*schedule));
     if (status.ok())
-      status = OfTable(
+      status = RefuseTable(
           core::CheckTransfers(*schedule, core::PlaceTransfers(*schedule)));
     if (!status.ok()) return status;
     return schedule;
   }
 
-  // `otherwise`: the field that lacks D where none is there that needs it.
+  // Refuses a plan without D if one of its fields needs a pipeline. `otherwise`
+  // is the field to name if none does; "" accepts such a plan.
   Status CheckHasDepth(const std::string& otherwise) const {
     if (!DepthAxes(plan_).empty()) return absl::OkStatus();
     const std::string field = plan_.schedule.has_value() ? "schedule"
@@ -76,8 +77,9 @@ class Maker {
   Status Refuse(const std::string& field, const std::string& what) const {
     return absl::InvalidArgumentError(FieldPlace(field) + ": " + what);
   }
-  // What the core says of the schedule.
-  Status Worded(const Status& status, const std::string& table = "") const {
+  // Names the plan's `schedule` field in an error of core. OK stays OK.
+  Status RefuseSchedule(const Status& status,
+                        const std::string& table = "") const {
     if (status.ok()) return status;
     std::string what(status.message());
     for (const std::string own : {"schedule: ", "schedule "})
@@ -85,9 +87,9 @@ class Maker {
     return Refuse("schedule", (table.empty() ? "" : table + ": ") + what);
   }
 
-  // The same, with the table's file where there is one.
-  Status OfTable(const Status& status) const {
-    return Worded(
+  // Same as RefuseSchedule, naming the table's file if there is one.
+  Status RefuseTable(const Status& status) const {
+    return RefuseSchedule(
         status, given_.kind == ScheduleKind::kFile ? Quote(PathOfTable()) : "");
   }
 
@@ -100,7 +102,8 @@ class Maker {
                         std::to_string(each) + "; 1f1b is that of 1");
     const bool flushes = given_.kind != ScheduleKind::kAsync &&
                          given_.kind != ScheduleKind::kAsync2bw;
-    // What does not flush is checked over as many steps as there are ranks.
+    // A schedule without a flush is checked over as many steps as there are
+    // ranks.
     const int64_t columns =
         flushes ? microbatches_ : std::max(microbatches_, ranks_);
     if (ranks_ > kMostCells / columns / each)
@@ -122,9 +125,10 @@ class Maker {
       case ScheduleKind::kZbV:
         return core::ZeroBubbleV(ranks, microbatches);
       case ScheduleKind::kAsync2bw:
-        // Weights that do not change have no versions.
+        // Without training, weights do not change, so there is only one
+        // version.
         if (!trains_) return core::GPipe(ranks, microbatches);
-        return Worded(core::Async2bw(ranks, microbatches));
+        return RefuseSchedule(core::Async2bw(ranks, microbatches));
       case ScheduleKind::kAsync:
         if (!trains_) return core::GPipe(ranks, microbatches);
         return core::Async(ranks, microbatches);
@@ -135,8 +139,9 @@ class Maker {
     return core::OneForwardOneBackward(ranks, microbatches);
   }
 
-  StatusOr<core::Schedule> Worded(StatusOr<core::Schedule> schedule) const {
-    if (!schedule.ok()) return Worded(schedule.status());
+  StatusOr<core::Schedule> RefuseSchedule(
+      StatusOr<core::Schedule> schedule) const {
+    if (!schedule.ok()) return RefuseSchedule(schedule.status());
     return schedule;
   }
 
@@ -158,7 +163,7 @@ class Maker {
       return Refuse("schedule",
                     "expected a table to read, found no file " + Quote(path));
     StatusOr<core::Schedule> table = core::ReadScheduleCsv(text.str(), path);
-    if (!table.ok()) return Worded(table.status());
+    if (!table.ok()) return RefuseSchedule(table.status());
     if (table->ranks() != ranks_)
       return Refuse("schedule",
                     "expected a row for each of the " + std::to_string(ranks_) +
@@ -201,7 +206,7 @@ class Maker {
                   "expected " + std::to_string(stages) +
                       ", as the schedule has for " + std::to_string(ranks_) +
                       " devices along D, found " + std::to_string(found) +
-                      "; list so many, or set it to auto");
+                      "; list that many, or set it to auto");
   }
 
   const Plan& plan_;
@@ -235,11 +240,11 @@ int64_t StagesPerDevice(const Schedule& schedule) {
 }
 
 Status CheckPipeline(const Plan& plan) {
-  return Maker(plan, /*trains=*/true).CheckHasDepth("");
+  return ScheduleMaker(plan, /*trains=*/true).CheckHasDepth("");
 }
 
 StatusOr<core::Schedule> ScheduleOf(const Plan& plan, bool trains) {
-  return Maker(plan, trains).Make();
+  return ScheduleMaker(plan, trains).Make();
 }
 
 }  // namespace partita::plan

@@ -1,4 +1,5 @@
-// Plans to tables; what does not fit together is refused where it stands.
+// Tests that plans become schedules, and that mismatches are refused at their
+// field.
 #include "compiler/plan/plan_schedule.h"
 
 #include <gmock/gmock.h>
@@ -87,7 +88,8 @@ TEST(ScheduleOf, TablesAreSoughtBesideThePlan) {
 TEST(ScheduleOf, TablesMustBeOfThePlan) {
   const auto refusal = [](const std::string& name, const std::string& table,
                           const std::string& more = "", bool trains = true) {
-    // Messages cut long paths: the table lies in the working directory.
+    // Messages shorten long paths, so the table is written to the working
+    // directory.
     std::ofstream(name) << table;
     return Table(kPipe + ("schedule: " + name + "\n") + more, trains);
   };
@@ -116,7 +118,7 @@ TEST(ScheduleOf, TablesMustBeOfThePlan) {
   EXPECT_EQ(refusal("plan_schedule_7.csv", "F0.0,B0.0\nF1.0,B1.0",
                     "stages: [{to: a}, {to: b}, {to: c}]"),
             "p.yaml:4:9: stages: expected 2, as the schedule has for 2 devices "
-            "along D, found 3; list so many, or set it to auto");
+            "along D, found 3; list that many, or set it to auto");
   EXPECT_EQ(Table(std::string(kPipe) + "schedule: no/such.csv\n"),
             "p.yaml:3:11: schedule: expected a table to read, found no file "
             "'no/such.csv'");
@@ -139,7 +141,7 @@ TEST(ScheduleOf, Refusals) {
   EXPECT_EQ(Table(std::string(kPipe) +
                   "schedule: interleaved(2)\nstages: [{to: a}, {to: b}]\n"),
             "p.yaml:4:9: stages: expected 4, as the schedule has for 2 devices "
-            "along D, found 2; list so many, or set it to auto");
+            "along D, found 2; list that many, or set it to auto");
   EXPECT_EQ(Table(std::string(kPipe) +
                   "schedule: interleaved(60000)\nmicrobatches: 100000\n"),
             "p.yaml:3:11: schedule: expected a table of at most 1048576 cells, "

@@ -1,4 +1,4 @@
-// Plans that are in order: what is read, and that it is written back.
+// Tests of valid plans: reading, and writing back.
 #include "compiler/plan/plan.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ std::vector<std::string> Entries(const Plan& plan) {
   return entries;
 }
 
-// Every field of PLAN.md.
+// A plan with every field of PLAN.md.
 constexpr char kWhole[] = R"(# A comment.
 mesh: {data: 8, pipe: 4, tensor: 8}
 shard:
@@ -124,7 +124,7 @@ TEST(ParsePlan, AnAxisMayServeDimensionsThatNeverMeet) {
   for (const char* entry :
        {"{M: a, N: a, V: a}", "{H: a, N: a}", "{B: a, X: a}", "{H: a, L: a}"})
     Parsed("{mesh: {a: 2}, shard: [" + std::string(entry) + "]}");
-  // By priority any may.
+  // In separate entries any dimensions may share an axis.
   Parsed("{mesh: {a: 2}, shard: [{M: a}, {L: a}, {B: a}, {E: a}]}");
 }
 
@@ -255,7 +255,7 @@ TEST(ParseShardingText, IsWhatCoreWrites) {
     ASSERT_TRUE(sharding.ok()) << sharding.status().message();
     EXPECT_EQ(core::ToString(mesh, *sharding), text);
   }
-  // As Shardy quotes them.
+  // Axis names in double quotes, as Shardy prints them.
   EXPECT_EQ(
       core::ToString(mesh, *ParseShardingText("[{\"a\",\"b\":(1)2},{}]", mesh)),
       "[{a, b:(1)2}, {}]");

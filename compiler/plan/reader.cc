@@ -1,4 +1,4 @@
-// Fields of a plan, each with its own refusals.
+// Reads the fields of a plan, with the refusals of each.
 #include "compiler/plan/reader.h"
 
 #include <algorithm>
@@ -109,7 +109,7 @@ StatusOr<Plan> Reader::Read(const Node& root) {
   if (Status status = CheckMap(root, "plan", FieldNames(), {"mesh"});
       !status.ok())
     return status;
-  // What others refer to comes first, wherever it stands.
+  // Other fields refer to these, so read them first.
   for (const char* key : {"mesh", "names"})
     if (const Node* value = Find(root, key))
       if (Status status = ReadField(key, *value); !status.ok()) return status;
@@ -152,7 +152,8 @@ Status Reader::ReadField(const std::string& key, const Node& value) {
 StatusOr<core::Mesh> Reader::ReadMesh(const Node& value) {
   core::Mesh mesh;
   if (Status status = CheckMap(value, "mesh", {}); !status.ok()) return status;
-  // The long form, {axes: {...}, device_ids: [...]}; an axis may be called so.
+  // The long form is {axes: {...}, device_ids: [...]}. In the short form an
+  // axis may be named "axes".
   const Node* axes = Find(value, "axes");
   const Node* ids = nullptr;
   if (axes != nullptr && axes->kind == Node::Kind::kMap) {

@@ -1,4 +1,4 @@
-// Reads a plan's fields from the tree. Internal to compiler/plan.
+// Reads a plan's fields from the YAML tree. Internal to compiler/plan.
 #ifndef PARTITA_COMPILER_PLAN_READER_H_
 #define PARTITA_COMPILER_PLAN_READER_H_
 
@@ -32,7 +32,7 @@ class Reader {
   absl::Status ReadGather(const Node& value);
   absl::Status ReadSchedule(const Node& value);
   absl::Status ReadStages(const Node& value);
-  // One or a list.
+  // Reads one value or a list.
   absl::StatusOr<std::vector<int>> ReadStageNumbers(const Node& value);
   absl::Status ReadRecompute(const Node& value);
   absl::Status ReadRecomputeRule(const Node& value);
@@ -40,12 +40,12 @@ class Reader {
   absl::Status ReadBudgets(const Node& value);
   absl::Status ReadNames(const Node& value);
 
-  // The map's keys and values; refuses keys outside of `allowed` (where that is
-  // not empty), keys twice, and missing ones of `required`.
+  // Refuses keys outside `allowed` (unless it is empty), repeated keys, and
+  // missing keys of `required`.
   absl::Status CheckMap(const Node& map, const std::string& what,
                         const Names& allowed, const Names& required = {});
   const Node* Find(const Node& map, const std::string& key) const;
-  // One of the words of a table; `what` is the field.
+  // Reads one of the words of a table. `what` is the field.
   template <typename T>
   absl::StatusOr<T> ReadName(
       const Node& value, const std::string& what,
@@ -55,12 +55,12 @@ class Reader {
   absl::StatusOr<int64_t> ReadBytes(const Node& value, const std::string& what);
   absl::StatusOr<std::string> ReadGlob(const Node& value,
                                        const std::string& what);
-  // One or a list.
+  // Reads one value or a list.
   absl::StatusOr<std::vector<std::string>> ReadGlobs(const Node& value,
                                                      const std::string& what);
 
   absl::Status Refuse(const Node& at, const std::string& message) const;
-  // Puts the place before what a parser of scalars says.
+  // Adds the position and `what` to an error of a scalar parser.
   absl::Status Refuse(const Node& at, const std::string& what,
                       const absl::Status& status) const;
 

@@ -1,4 +1,5 @@
-// Fields that say how a step runs: gathers, schedule, stages, recomputation.
+// Reads the fields that say how a step runs: gathers, schedule, stages,
+// recomputation.
 #include "compiler/plan/names.h"
 #include "compiler/plan/reader.h"
 

@@ -1,5 +1,5 @@
-// PLAN.md, the reference of the file, says all that can be said, and what it
-// shows is in order.
+// Tests that PLAN.md names every field and word, and that its examples are
+// valid.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -1,4 +1,4 @@
-// What is refused, with the whole message: what was expected, what was found,
+// Tests the whole text of every refusal: what was expected, what was found,
 // where, and what to do.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ std::string Refusal(const std::string& text) {
   return std::string(ParsePlan(text, "p.yaml").status().message());
 }
 
-// Each plan and what is said of it.
+// Pairs of a plan and its refusal.
 void Expect(const std::vector<std::pair<std::string, std::string>>& cases) {
   for (const auto& [text, message] : cases)
     EXPECT_EQ(Refusal(text), message) << text;
@@ -266,18 +266,18 @@ TEST(Refusals, OfOverridesAndNames) {
         "N, E, L, V, H, W, X, found 'D'"}});
 }
 
-// Of six positions (1)2 cuts 2 x 3 and (3)2 cuts 3 x 2.
-TEST(Refusals, OfPartsOfTwoCuts) {
+// (1)2 splits six positions 2 x 3, and (3)2 splits them 3 x 2.
+TEST(Refusals, OfPartsOfTwoSplits) {
   Expect(
       {{"mesh: {a: 6}\nshard: [{N: a:(1)2}, {L: a:(3)2}]",
-        "p.yaml:2:23: expected parts of axis 'a' that one cut of its 6 "
-        "positions has, found 'a:(3)2' and 'a:(1)2'; make the parts axes of "
-        "the mesh of their own"},
+        "p.yaml:2:23: expected parts of axis 'a' that fit one split of its "
+        "6 positions, found 'a:(3)2' and 'a:(1)2'; give each part its own "
+        "axis in the mesh"},
        {"mesh: {a: 6}\nshard: [{N: a:(1)2}]\noverrides: [{tensor: x, sharding: "
         "\"[{a:(3)2}]\"}]",
-        "p.yaml:3:13: expected parts of axis 'a' that one cut of its 6 "
-        "positions has, found 'a:(3)2' and 'a:(1)2'; make the parts axes of "
-        "the mesh of their own"}});
+        "p.yaml:3:13: expected parts of axis 'a' that fit one split of its "
+        "6 positions, found 'a:(3)2' and 'a:(1)2'; give each part its own "
+        "axis in the mesh"}});
   EXPECT_TRUE(
       ParsePlan("mesh: {a: 6}\nshard: [{N: a:(1)2}, {L: a:(2)3}]", "p.yaml")
           .ok());

@@ -1,9 +1,9 @@
-// Shardings as core's ToString writes them:
+// Parses shardings in the syntax of core's ToString:
 //   sharding  ::= '[' (dim (',' dim)*)? ']' (word '=' '{' axes '}')*
 //   dim       ::= '{' (item (',' item)*)? '}' ('|' rows)?
 //   item      ::= axis | '?'          (? last)
 //   word      ::= 'replicated' | 'unreduced'
-// An axis may stand in double quotes, as in Shardy.
+// Axis names may be in double quotes, as in Shardy.
 #include "compiler/plan/plan.h"
 #include "compiler/plan/text.h"
 
@@ -55,14 +55,14 @@ class ShardingParser {
     return word;
   }
 
-  // One axis that nothing uses so far.
+  // Parses one axis and refuses it if it is already used.
   Status ParseOneAxis(std::vector<core::AxisRef>& axes) {
     Skip();
     const size_t begin = at_;
     std::string word = Word();
     if (word.empty()) return Expected("an axis");
     if (word.size() > 1 && word.front() == '"') {
-      // "a" or "a":(1)2.
+      // A quoted axis: "a" or "a":(1)2.
       const size_t close = word.find('"', 1);
       if (close == std::string::npos) {
         at_ = begin;

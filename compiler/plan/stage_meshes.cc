@@ -1,4 +1,5 @@
-// Each axis of a stage's mesh as parts of the axes of the plan's.
+// Expresses each axis of a stage's mesh as parts of the axes of the plan's
+// mesh.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -18,8 +19,9 @@ Status Refuse(const Plan& plan, Location where, const std::string& message) {
   return absl::InvalidArgumentError(Where(plan, where) + ": " + message);
 }
 
-// The axes of a stage's mesh, by their numbers in the plan's, on that; those
-// that it leaves out have one position.
+// For each axis of the plan's mesh, by index: its meaning in a stage, as parts
+// of the plan's axes. Axes absent from the stage's mesh have none (one
+// position).
 using Meaning = std::map<int, Axes>;
 
 class Stages {
@@ -44,7 +46,8 @@ class Stages {
     return OkStatus();
   }
 
-  // The same dimension in that stage; without axes where it has one position.
+  // The sharding of the same dimension in `stage`. It has no axes if they have
+  // only one position there.
   StatusOr<ShardedDimension> InStage(const ShardedDimension& sharded,
                                      size_t stage) const {
     if (!plan_.stages[stage].mesh.has_value()) return sharded;
@@ -119,7 +122,8 @@ class Stages {
     return OkStatus();
   }
 
-  // The next `size` positions; whether axes, or parts, are so many.
+  // Takes the next `size` positions from the free axes. False if `size` is not
+  // a product of whole axes and parts of them.
   bool Take(int64_t size, Axes& axes) {
     while (size > 1) {
       core::AxisRef& next = free_.front();
@@ -143,8 +147,8 @@ class Stages {
 
   const Plan& plan_;
   std::vector<int> depth_;
-  std::vector<Meaning> meanings_;  // by stage; of those with meshes
-  Axes free_;  // of the stage that is read: what no axis has yet
+  std::vector<Meaning> meanings_;  // [stage]; empty without a mesh
+  Axes free_;                      // axes not yet taken in the stage being read
 };
 
 bool AreSame(const std::vector<ShardedDimension>& a,
@@ -155,7 +159,7 @@ bool AreSame(const std::vector<ShardedDimension>& a,
                     });
 }
 
-// One entry for each set of stages where it means the same.
+// Adds one entry for each set of stages in which `entry` means the same.
 Status AddEntries(const Plan& plan, const Stages& stages, const Entry& entry,
                   std::vector<Entry>& entries) {
   std::vector<Entry> made;

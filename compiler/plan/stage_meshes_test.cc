@@ -51,7 +51,7 @@ TEST(DivideStages, AxesOfOtherSizesAreParts) {
 }
 
 TEST(DivideStages, AxesThatAStageLacksDivideNothingThere) {
-  // The first stage divides the batch alone, the second the width alone.
+  // The first stage divides only the batch, the second only the width.
   EXPECT_THAT(
       EntriesOf("mesh: {pipe: 2, data: 4, tensor: 1}\n"
                 "shard: [{D: pipe}, {B: data, M: tensor}]\n"

@@ -1,4 +1,4 @@
-// Scalars: numbers, sizes in bytes, axes, meshes.
+// Parses scalars: numbers, sizes in bytes, axes, meshes.
 #include "compiler/plan/text.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@ using absl::InvalidArgumentError;
 
 constexpr int64_t kMostDevices = int64_t{1} << 24;
 
-// Edits that make one of the other, two per letter that is wrong, missing or
-// has changed places with the next, one per letter of the wrong case.
+// Edit distance: 2 per letter that is wrong, missing or swapped with its
+// neighbour, 1 per letter of the wrong case.
 size_t Distance(const std::string& a, const std::string& b) {
   std::vector<std::vector<size_t>> cost(a.size() + 1,
                                         std::vector<size_t>(b.size() + 1));
@@ -71,7 +71,8 @@ std::string Quote(const std::string& text) {
 std::string Nearest(const std::string& found,
                     const std::vector<std::string>& candidates) {
   std::string best;
-  // A third of the letters may be wrong; of a single one its case.
+  // A third of the letters may be wrong, up to two. In a text of one or two
+  // letters only the case of one may be wrong.
   size_t least = std::max<size_t>(1, std::min<size_t>(4, 2 * found.size() / 3));
   if (found.size() > 64) return "";
   for (const std::string& candidate : candidates) {
@@ -169,7 +170,7 @@ absl::Status CheckAxis(const core::AxisRef& axis, const core::Mesh& mesh) {
                                 std::to_string(axis.axis));
   const core::Axis& whole = mesh.axes[axis.axis];
   if (axis.pre == 1 && axis.size == whole.size) return absl::OkStatus();
-  // Divided in turn, so that no product overflows.
+  // Divides step by step because the product could overflow.
   if (axis.pre >= 1 && axis.size >= 2 && whole.size % axis.pre == 0 &&
       whole.size / axis.pre % axis.size == 0)
     return absl::OkStatus();
@@ -268,7 +269,7 @@ absl::Status CheckMesh(const core::Mesh& mesh) {
 }
 
 absl::Status CheckDimensionName(const std::string& text) {
-  // No tensor has a dimension of the sequence of layers.
+  // D, the sequence of layers, is not a dimension of any tensor.
   std::vector<std::string> names = KnownDimensions();
   names.erase(std::remove(names.begin(), names.end(), "D"), names.end());
   if (std::find(names.begin(), names.end(), text) != names.end())
@@ -280,7 +281,7 @@ absl::Status CheckDimensionName(const std::string& text) {
 
 std::string GigaBytes(double bytes) {
   char text[32];
-  // 999.5 MB and more would be written as 1e+03.
+  // %.3g would print 999.5 MB and more as 1e+03.
   if (bytes < 0.9995e9)
     std::snprintf(text, sizeof(text), "%.3g MB", bytes / 1e6);
   else
@@ -289,7 +290,7 @@ std::string GigaBytes(double bytes) {
 }
 
 std::string GigaBytesUp(double bytes) {
-  // Of the last digit that is written.
+  // The value of the last digit printed.
   const double step =
       bytes < 0.9995e9
           ? std::pow(10, std::floor(std::log10(std::max(bytes, 1.0))) - 2)

@@ -1,4 +1,4 @@
-// The small syntaxes inside a plan's scalars, and words for refusals.
+// The small syntaxes inside a plan's scalars, and text for refusals.
 #ifndef PARTITA_COMPILER_PLAN_TEXT_H_
 #define PARTITA_COMPILER_PLAN_TEXT_H_
 
@@ -12,41 +12,43 @@
 
 namespace partita::plan {
 
-// 'text', long ones cut, what cannot be printed as \x1b.
+// 'text' in quotes. Shortens long texts and escapes unprintable characters as
+// \x1b.
 std::string Quote(const std::string& text);
-// The one of them that is close, else "".
+// The candidate closest to `found`, or "" if none is close.
 std::string Nearest(const std::string& found,
                     const std::vector<std::string>& candidates);
-// "; did you mean 'shard'?" where one of them is close, else "".
+// "; did you mean 'shard'?" if a candidate is close, else "".
 std::string Suggest(const std::string& found,
                     const std::vector<std::string>& candidates);
 // "a, b, c".
 std::string Join(const std::vector<std::string>& words);
 std::string Trim(const std::string& text);
-// "12.3 GB"; below a gigabyte "45.6 MB".
+// "12.3 GB", or "45.6 MB" below a gigabyte.
 std::string GigaBytes(double bytes);
-// The same, rounded up: a limit that those bytes are within.
+// Same as GigaBytes, rounded up, so that `bytes` is within the printed limit.
 std::string GigaBytesUp(double bytes);
-// Cuts at `separator` where no bracket is open. Never empty.
+// Splits at each `separator` outside brackets. Never returns an empty list.
 std::vector<std::string> SplitOutside(const std::string& text, char separator);
 
-// Letters, digits and _, no digit first, at most 64.
+// True for at most 64 letters, digits and '_' that do not start with a digit.
 bool IsIdentifier(const std::string& text);
-// Digits only, no more than 2^53.
+// Parses a number of digits only, up to 2^53.
 absl::StatusOr<int64_t> ParseCount(const std::string& text);
 
-// "tensor", "tensor:(1)2".
+// Parses "tensor" or "tensor:(1)2".
 absl::StatusOr<core::AxisRef> ParseAxis(const std::string& text,
                                         const core::Mesh& mesh);
-// Refuses an axis of no mesh, or a part that its size does not have.
+// Refuses an axis that is not in the mesh, or a part that does not fit its
+// size.
 absl::Status CheckAxis(const core::AxisRef& axis, const core::Mesh& mesh);
-// Refuses an axis that meets one of the others; `what` has them.
+// Refuses an axis that overlaps one of `others`. `what` names their owner.
 absl::Status CheckUnused(const core::Mesh& mesh, const core::AxisRef& axis,
                          const std::vector<core::AxisRef>& others,
                          const std::string& what);
-// Names, sizes and order of a mesh.
+// Checks names, sizes and order of a mesh.
 absl::Status CheckMesh(const core::Mesh& mesh);
-// A name that `names` may give a dimension of a tensor.
+// Refuses a name that `names` cannot give to a tensor dimension.
 absl::Status CheckDimensionName(const std::string& text);
 
 }  // namespace partita::plan

@@ -1,4 +1,4 @@
-// Entries lose D, meshes its axes.
+// Removes D from entries and its axes from the mesh.
 #include "compiler/plan/without_depth.h"
 
 #include <algorithm>

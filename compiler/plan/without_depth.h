@@ -1,4 +1,5 @@
-// A plan without its pipeline: what one stage's devices do of all layers.
+// A plan without its pipeline, which runs all layers on the devices of one
+// stage.
 #ifndef PARTITA_COMPILER_PLAN_WITHOUT_DEPTH_H_
 #define PARTITA_COMPILER_PLAN_WITHOUT_DEPTH_H_
 
@@ -6,12 +7,12 @@
 
 namespace partita::plan {
 
-// The same plan on one stage's devices: D, its axes, the schedule, the stages
-// and what holds in some stages only are gone, and so are limits and budgets,
-// which are of the whole. Axes that D has a part of stay.
+// The same plan on the devices of one stage. Removes D, its axes, the schedule,
+// the stages and entries scoped to stages. Also removes `memory` and `budgets`,
+// which apply to the pipeline. Keeps axes of which D uses only a part.
 Plan WithoutDepth(Plan plan);
 
-// Removes an axis from the mesh and from all that is sharded over it.
+// Removes an axis from the mesh and from every entry.
 void RemoveAxis(Plan& plan, int axis);
 
 }  // namespace partita::plan

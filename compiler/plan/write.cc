@@ -1,4 +1,4 @@
-// A plan as text: the canonical file, and what differs between two.
+// Writes a plan as canonical text, and compares two plans.
 #include <algorithm>
 #include <cstdio>
 
@@ -27,7 +27,7 @@ std::string Quoted(const std::string& text) {
   return quoted + "\"";
 }
 
-// YAML reads some words as something else.
+// Quotes words that YAML (null) or a mesh (axes, device_ids) would misread.
 std::string Word(const std::string& text) {
   for (const char* word : {"null", "Null", "NULL", "device_ids", "axes"})
     if (text == word) return Quoted(text);
@@ -95,7 +95,7 @@ std::string StageText(const Stage& stage) {
 
 using Field = std::pair<std::string, std::vector<std::string>>;
 
-// Lists are one item a line. Fields at their defaults have none.
+// Fields that are written as lists, one item per line. Empty at the default.
 std::vector<Field> Lists(const Plan& plan) {
   std::vector<Field> fields;
   const auto add = [&](const char* name, auto& items, const auto& text) {
@@ -117,7 +117,7 @@ std::vector<Field> Lists(const Plan& plan) {
   return fields;
 }
 
-// Fields of one line; "" for those at their defaults.
+// Fields that are written on one line; "" at the default.
 std::vector<std::pair<std::string, std::string>> Scalars(const Plan& plan) {
   std::string budgets;
   for (const Budget& budget : plan.budgets)

@@ -1,5 +1,5 @@
-// Builds the tree from yaml-cpp's events: its own tree would follow aliases
-// without bound and lose keys that come twice.
+// Builds the tree from yaml-cpp's events. yaml-cpp's own tree follows aliases
+// without a limit and loses repeated keys.
 #include "compiler/plan/yaml.h"
 
 #include <yaml-cpp/eventhandler.h>
@@ -19,7 +19,7 @@ constexpr size_t kMostBytes = 1 << 22;
 constexpr size_t kMostNodes = 100000;
 constexpr size_t kDeepest = 32;
 
-// Thrown out of the events below, which have no other way to stop.
+// Thrown by the event handlers, which have no other way to stop.
 struct Refusal {
   Location where;
   std::string message;
@@ -59,8 +59,8 @@ class TreeBuilder : public YAML::EventHandler {
   void OnMapEnd() override { Close(); }
 
  private:
-  // Children are moved into their parent when they close, so that no pointer
-  // outlives a growing list.
+  // A child is moved into its parent when it closes, so no pointer outlives a
+  // growing list.
   Node& Put(const YAML::Mark& mark, Node::Kind kind) {
     if (++count_ > kMostNodes)
       throw Refusal{At(mark), "expected at most 100000 values, found more"};

@@ -1,5 +1,5 @@
-// YAML as a plain tree with places. The only part of Partita that sees yaml-cpp
-// and its exceptions.
+// YAML as a plain tree with positions. Only this file's code uses yaml-cpp and
+// its exceptions.
 #ifndef PARTITA_COMPILER_PLAN_YAML_H_
 #define PARTITA_COMPILER_PLAN_YAML_H_
 
@@ -15,13 +15,13 @@ struct Node {
   enum class Kind { kNull, kScalar, kList, kMap };
   Kind kind = Kind::kNull;
   std::string scalar;
-  // Of a map: key, value, key, value ...
+  // For a map: key, value, key, value, ...
   std::vector<Node> children;
   Location where;
 };
 
-// Reads one document. Refuses several, aliases, and what is nested more than 32
-// deep or has more than 100,000 nodes.
+// Reads one document. Refuses a second document, aliases, nesting deeper than
+// 32, and more than 100,000 nodes.
 absl::StatusOr<Node> ParseYaml(const std::string& text,
                                const std::string& origin);
 

@@ -1,4 +1,4 @@
-// Rules of a plan as marks of operations; see passes.td.
+// Marks operations by the rules of a plan; see passes.td.
 #include "compiler/autodiff/recompute.h"
 #include "compiler/plan/names.h"
 #include "compiler/recompute/passes.h"

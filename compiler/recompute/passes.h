@@ -1,5 +1,4 @@
-// Passes that choose what is kept between a step's way there and back; see
-// passes.td.
+// Passes that choose what the backward pass recomputes; see passes.td.
 #ifndef PARTITA_COMPILER_RECOMPUTE_PASSES_H_
 #define PARTITA_COMPILER_RECOMPUTE_PASSES_H_
 
@@ -16,7 +15,7 @@ namespace partita::recompute {
 #define GEN_PASS_REGISTRATION
 #include "compiler/recompute/passes.h.inc"
 
-// With rules of a plan that came from `origin`.
+// `rules` come from a plan whose path or option is `origin`.
 std::unique_ptr<mlir::Pass> createMarkRecomputationPass(
     std::vector<plan::Recompute> rules, std::string origin);
 

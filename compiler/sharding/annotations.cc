@@ -1,4 +1,4 @@
-// Annotations outrank entries; among themselves they have to agree.
+// Annotations outrank entries. Annotations must agree with each other.
 #include "compiler/sharding/annotations.h"
 
 #include <optional>
@@ -29,7 +29,7 @@ std::string dimension(size_t number) {
   return "dimension " + std::to_string(number);
 }
 
-// The first axis that a list has twice, or that is no part of its axis.
+// Returns the first axis that is used twice or is not a valid part of its axis.
 std::optional<std::string> flaw(const core::Mesh& mesh,
                                 const core::Sharding& sharding) {
   std::vector<core::AxisRef> used;
@@ -54,7 +54,7 @@ std::optional<std::string> flaw(const core::Mesh& mesh,
   return std::nullopt;
 }
 
-// One dimension; what contradicts, or nothing.
+// Merges one dimension. Returns the contradiction; empty if there is none.
 std::string mergeDims(const core::DimSharding& given,
                       const core::DimSharding& other, core::DimSharding& dim) {
   const core::AxesMatch match = core::MatchAxes(given.axes, other.axes);
@@ -72,7 +72,7 @@ std::string mergeDims(const core::DimSharding& given,
   return "";
 }
 
-// The model's own words on a value; null if there are none.
+// Returns the model's own annotation of a value; null if there is none.
 dist::ShardingAttr annotationOf(Value value) {
   Operation* op = value.getDefiningOp();
   if (auto constraint = llvm::dyn_cast_or_null<dist::ConstraintOp>(op))
@@ -82,13 +82,13 @@ dist::ShardingAttr annotationOf(Value value) {
   return shardingOf(value);
 }
 
-// Annotated operations, as often as they run: a layer's, once per call.
+// Counts annotated operations, once per call of their function.
 int64_t countAnnotated(mlir::ModuleOp module, FuncOp function,
                        llvm::DenseMap<Operation*, int64_t>& counts) {
   if (auto known = counts.find(function); known != counts.end())
     return known->second;
   int64_t count = 0;
-  counts[function] = 0;  // of calls within itself
+  counts[function] = 0;  // for recursive calls
   function.walk([&](Operation* op) {
     count += op->hasAttr(dist::kShardingsAttr);
     if (auto call = llvm::dyn_cast<CallOp>(op))
@@ -144,7 +144,7 @@ class Reader {
            << plan::Where(plan_, override.where)
            << ": expected overrides to name parameters or inputs of the model, "
               "found '"
-           << override.tensor << "', which matches none; near are "
+           << override.tensor << "', which matches none; similar names are "
            << nearNames({override.tensor}, argumentNames(main));
   }
 

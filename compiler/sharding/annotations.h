@@ -1,4 +1,5 @@
-// What a model's annotations and a plan's overrides say, before any entry acts.
+// Reads the model's annotations and the plan's overrides. Both apply before the
+// plan's entries.
 #ifndef PARTITA_COMPILER_SHARDING_ANNOTATIONS_H_
 #define PARTITA_COMPILER_SHARDING_ANNOTATIONS_H_
 
@@ -12,34 +13,34 @@
 
 namespace partita::sharding {
 
-// Whether the plan is for the mesh that the model brings with it, which its
-// annotations speak of. Fails with a diagnostic that shows both.
+// Succeeds if the plan's mesh equals the mesh of the model's own annotations,
+// or if the model has none. Fails with a diagnostic that shows both.
 mlir::LogicalResult checkMesh(mlir::ModuleOp module, const plan::Plan& plan);
 
-// An importer counts the operations that it annotates (`dist.annotations`);
-// operations that other passes merge or replace lose the attribute. Reports by
-// a remark how many did, and forgets the count.
+// An importer stores the number of operations that it annotates in
+// `dist.annotations`. Operations that other passes merge or replace lose their
+// annotation. Reports the number lost as a remark, and removes the attribute.
 void reportLostAnnotations(mlir::ModuleOp module);
 
-// A sharding per value of the problem, which is on the plan's mesh:
-// `dist.sharding` of arguments, `dist.shardings` of operations, what
-// dist.constraint and dist.reshard ask for, and the plan's overrides of
-// parameters and inputs; what is annotated nowhere is whole and open. Fails,
-// with a diagnostic that names both places, where two contradict each other,
-// and where an override names no tensor or does not fit it.
+// Returns one sharding per value of the problem, on the plan's mesh. Sources
+// are `dist.sharding` of arguments, `dist.shardings` of operations,
+// dist.constraint, dist.reshard, and the plan's overrides of parameters and
+// inputs. A value without annotation is replicated and open. Fails with a
+// diagnostic that names both places if two annotations contradict each other.
+// Fails if an override names no tensor or does not fit its tensor.
 mlir::FailureOr<std::vector<core::Sharding>> readAnnotations(
     mlir::ModuleOp module, const plan::Plan& plan, const Problem& problem);
 
-// Whether the members of each dist.group are divided alike, as far as
-// annotations say, which have been propagated. Fails with a diagnostic that
-// names two that differ.
+// Succeeds if all members of each dist.group have equal shardings. `shardings`
+// are the annotations after propagation. Fails with a diagnostic that names two
+// members that differ.
 mlir::LogicalResult checkGroups(const Problem& problem,
                                 const std::vector<core::Sharding>& shardings);
 
-// What one tensor has to be where two say something of it: the axes of both,
-// where one's are the first of the other's and nothing is added to a closed
-// dimension. Empty where it is in `merged`; else what contradicts, as
-// "dimension 0 is closed there".
+// Merges two shardings of one tensor. Each dimension takes the axes of both;
+// this works if one list of axes is a prefix of the other and no axis is added
+// to a closed dimension. Returns an empty string and sets `merged` on success,
+// else the contradiction, e.g. "dimension 0: it is closed there".
 std::string mergeAnnotations(const core::Mesh& mesh,
                              const core::Sharding& given,
                              const core::Sharding& other,

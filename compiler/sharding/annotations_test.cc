@@ -14,7 +14,7 @@ core::Sharding sharding(const std::string& text) {
   return plan::ParseShardingText(text, kMesh).value();
 }
 
-// The merged sharding, or what contradicts.
+// Returns the merged sharding, or the contradiction.
 std::string merged(const std::string& given, const std::string& other) {
   core::Sharding result;
   const std::string wrong =
@@ -60,7 +60,7 @@ TEST(ViewSharding, AxesGoToTheFirstFactor) {
 TEST(ViewSharding, RunsOfRowsStayRunsOfRows) {
   EXPECT_EQ(viewed({5, 3, 8}, {5, 24}, "[{}, {a}, {}]"), "[{}, {a}|16]");
   EXPECT_EQ(viewed({5, 24}, {5, 3, 8}, "[{}, {a}|16]"), "[{}, {a}, {}]");
-  // q, k and v x heads x 8, over heads, are three runs.
+  // The heads of q, k and v are three separate runs of rows.
   EXPECT_NE(viewed({5, 3, 4, 8}, {5, 96}, "[{}, {}, {a}, {}]"), "");
 }
 

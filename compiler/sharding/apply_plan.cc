@@ -1,4 +1,4 @@
-// Entries of the plan as rounds of propagation.
+// Applies each entry of the plan as a round of propagation.
 #include "compiler/sharding/apply_plan.h"
 
 #include "compiler/core/delay_reductions.h"
@@ -28,7 +28,7 @@ using mlir::success;
 using mlir::Value;
 using mlir::func::FuncOp;
 
-// Overrides and annotations of the model come before every entry.
+// Overrides and annotations of the model have priority 0.
 constexpr int kFirstEntry = 1;
 
 class Application {
@@ -36,7 +36,7 @@ class Application {
   Application(mlir::ModuleOp module, const plan::Plan& plan)
       : module_(module), plan_(plan) {}
 
-  // The number of operations decomposed; 0: done.
+  // Returns the number of operations decomposed; 0 means done.
   FailureOr<int> run() {
     FailureOr<Problem> problem = buildProblem(module_, plan_.mesh);
     if (mlir::failed(problem)) return failure();
@@ -50,7 +50,7 @@ class Application {
     for (auto [i, entry] : llvm::enumerate(plan_.shard)) {
       const int priority = kFirstEntry + static_cast<int>(i);
       for (const plan::ShardedDimension& division : entry.dimensions)
-        // Depth is no dimension of a tensor: stages are cut later.
+        // D is the pipeline's depth, not a dimension of a tensor.
         if (division.dimension != "D")
           divide(division, priority, plan::IsScoped(entry));
       core::Propagate(problem_.graph, priority, shardings_);
@@ -74,15 +74,15 @@ class Application {
   }
 
  private:
-  // A division of no dimension. `of_one`: there are some of its name, all of
-  // size 1.
+  // A division that applies to no dimension. `of_one`: dimensions of that name
+  // exist, but all have size 1.
   struct Idle {
     const plan::ShardedDimension* division;
     bool scoped, of_one;
   };
 
-  // Appends the axes to every dimension of that name that the entry acts on,
-  // unless the value uses them already.
+  // Appends the axes to every dimension of that name in the entry's scope,
+  // unless the value already uses them.
   void divide(const plan::ShardedDimension& division, int priority,
               bool scoped) {
     bool found = false, of_one = false;
@@ -119,7 +119,7 @@ class Application {
                 << " microbatches leave a batch of one row; take fewer, or a "
                    "larger batch";
       else if (idle.of_one)
-        warning << "what has that name is of size 1";
+        warning << "every dimension of that name has size 1";
       else
         warning << "no dimension "
                 << (idle.scoped ? "in the scope of its entry" : "of this model")
@@ -128,7 +128,7 @@ class Application {
     }
   }
 
-  // Dimensions of size 1 keep no name.
+  // Dimensions of size 1 have no name.
   bool hasBatch() const {
     for (auto [id, value] : llvm::enumerate(problem_.values)) {
       auto names = dimsOf(value);
@@ -140,7 +140,7 @@ class Application {
     return false;
   }
 
-  // Of those that entries name, the entries are warned of.
+  // Skips axes that entries name: warnOfIdleDivisions covers them.
   void warnOfIdleAxes() {
     for (auto [i, axis] : llvm::enumerate(plan_.mesh.axes)) {
       const core::AxisRef whole = core::WholeAxis(plan_.mesh, i);
@@ -179,7 +179,7 @@ class Application {
     return changed;
   }
 
-  // What the first segment counts (heads, rows of an image) stays together.
+  // Keeps each unit of the first segment (a head, a row of an image) whole.
   static void setBlock(core::DimSharding& dim, const Dim& names, int64_t size) {
     const int64_t units = names.segments.empty() || names.segments[0].size == 0
                               ? size
@@ -193,13 +193,14 @@ class Application {
     for (auto [op, index] : problem_.operations) {
       auto composite = llvm::dyn_cast<nn::DecompositionOpInterface>(op);
       if (!composite ||
-          core::WantsDecomposition(problem_.graph, index, shardings_).empty())
+          core::AxesNeedingDecomposition(problem_.graph, index, shardings_)
+              .empty())
         continue;
       mlir::OpBuilder builder(op);
       auto values = composite.decompose(builder);
       if (mlir::failed(values)) return failure();
       for (auto [old, fresh] : llvm::zip_equal(op->getResults(), *values)) {
-        // What stood for the value keeps its names and annotations.
+        // The replacement keeps the names and annotations of the value.
         Operation* made = fresh.getDefiningOp();
         if (made && op->getNumResults() == made->getNumResults())
           for (llvm::StringRef kept : {kDimsAttr, dist::kShardingsAttr})
@@ -220,7 +221,7 @@ class Application {
   std::vector<Idle> idle_;
 };
 
-// The plan that the options of a pass describe.
+// Builds the plan from the options of a pass.
 absl::StatusOr<plan::Plan> planOf(const std::string& path,
                                   const std::string& mesh,
                                   const std::string& shard) {
@@ -256,7 +257,7 @@ struct ApplyPlanPass : impl::ApplyPlanPassBase<ApplyPlanPass> {
   std::optional<plan::Plan> given_;
 };
 
-// Those who explain speak of entries as they were written.
+// Stores the entries as the user wrote them, for explanations.
 void writeEntries(mlir::ModuleOp module, const plan::Plan& plan) {
   llvm::SmallVector<mlir::Attribute> texts;
   for (const plan::Entry& entry : plan.shard)

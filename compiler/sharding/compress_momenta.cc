@@ -1,5 +1,5 @@
-// The exchange on whole tensors, a row for each device; where rows lie makes
-// the collectives.
+// Computes the exchange on whole tensors with one row per device. The shardings
+// of these rows produce the collectives.
 #include "compiler/sharding/compress_momenta.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ using mlir::func::FuncOp;
 
 constexpr int64_t kWordBits = 32;
 
-// What the rows of an exchange are divided over, as shardings.
+// The axes that divide the rows of an exchange, and shardings along them.
 class Rows {
  public:
   Rows(mlir::MLIRContext* context, const core::Mesh& mesh,
@@ -36,7 +36,7 @@ class Rows {
       : context_(context), mesh_(mesh), axes_(std::move(axes)) {}
 
   int64_t count() const { return core::SizeOf(axes_); }
-  // A tensor with its rows along `dim`; -1: all devices have all of it.
+  // A closed sharding with the rows along `dim` divided; -1: replicated.
   dist::ShardingAttr along(int dim, int64_t rank) const {
     core::Sharding sharding = core::Replicated(static_cast<int>(rank));
     for (core::DimSharding& closed : sharding.dims) closed.open = false;
@@ -61,7 +61,7 @@ class Rows {
 // Signs and scales of tensors [..., chunk, element].
 class OneBit {
  public:
-  // `elements` in all, in `count` chunks.
+  // `elements` is the total number, divided into `count` chunks.
   OneBit(mlir::OpBuilder& builder, mlir::Location loc, int64_t elements,
          int64_t count)
       : builder_(builder),
@@ -71,18 +71,19 @@ class OneBit {
         count_(count),
         chunk_(chunkOf(elements, count)) {}
 
-  // Whole words, as many for each.
+  // Returns the elements per chunk, rounded up to whole words.
   static int64_t chunkOf(int64_t elements, int64_t count) {
     return llvm::divideCeil(elements, count * kWordBits) * kWordBits;
   }
   int64_t chunk() const { return chunk_; }
 
   struct Packed {
-    Value words;  // [..., chunk, word], i32: bit 1 is not negative
+    Value words;  // [..., chunk, word], i32; a set bit is a value >= 0
     Value scale;  // [..., chunk]
   };
 
-  // And what of x they leave out. x is 0 where words are filled up.
+  // Packs x; sets `error` to x minus its compressed value. x must be 0 in the
+  // padding.
   Packed pack(Value x, Value& error) {
     const auto type = nn::MathBuilder::typeOf(x);
     const int64_t last = type.getRank() - 1;
@@ -114,7 +115,7 @@ class OneBit {
     return signedScale(math_.reshape(positive, shape), packed.scale);
   }
 
-  // Zero where words were filled up.
+  // Sets the padding to zero.
   Value inside(Value x) {
     if (elements_ == count_ * chunk_) return x;
     const auto type = nn::MathBuilder::typeOf(x);
@@ -137,7 +138,7 @@ class OneBit {
     return llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()));
   }
 
-  // [..., chunk, word, bit]
+  // Returns the type [..., chunk, word, bit].
   RankedTensorType bitsOf(RankedTensorType type) {
     SmallVector<int64_t> shape(type.getShape());
     shape.back() = chunk_ / kWordBits;
@@ -157,7 +158,8 @@ class OneBit {
     return math_.broadcast(each, bits, {bits.getRank() - 1});
   }
 
-  // How many elements each chunk has; of those without it does not matter.
+  // Returns the number of elements per chunk; 1 for chunks of padding alone, to
+  // avoid a division by zero.
   Value sizes() {
     SmallVector<float> values;
     for (int64_t i = 0; i < count_; ++i)
@@ -223,7 +225,7 @@ class Compression {
   }
 
  private:
-  // A row for each device.
+  // Broadcasts the gradient to one row per device.
   Value sharesOf(Value gradient, mlir::OpBuilder& builder) {
     const auto type = nn::MathBuilder::typeOf(gradient);
     SmallVector<int64_t> shape = {count_};
@@ -285,7 +287,7 @@ class Compression {
         math.reshape(own, {count_, count_, one_bit.chunk()}), worker_error);
     Value sum = math.reduce(nn::ReduceKind::sum,
                             one_bit.unpack(moved(builder, sent, 0, 1)), {0});
-    // What filled words up was sent as a sign too.
+    // The padding was sent as signs too; set it to zero again.
     Value mean =
         one_bit.inside(math.add(math.divide(sum, static_cast<double>(count_)),
                                 function.getArgument(3)));
@@ -311,7 +313,7 @@ class Compression {
             rows_.moved(builder, packed.scale, to)};
   }
 
-  // [rows, elements] with zeros behind.
+  // Pads [rows, n] with zeros to [rows, elements].
   static Value padded(mlir::OpBuilder& builder, Value x, int64_t elements) {
     const auto type = nn::MathBuilder::typeOf(x);
     const int64_t missing = elements - type.getDimSize(1);
@@ -344,7 +346,7 @@ LogicalResult compressMomenta(mlir::ModuleOp module, const plan::Plan& plan) {
                "expected no ZeRO with --train 1bit-adam "
                "or 1bit-lamb, found ")
            << "zero: " << plan.zero
-           << "; a device corrects momenta by what it left out of whole ones";
+           << "; error feedback needs whole momenta on every device";
   for (const plan::Entry& entry : plan.shard)
     for (const plan::ShardedDimension& division : entry.dimensions)
       if (division.dimension == "D")
@@ -353,7 +355,7 @@ LogicalResult compressMomenta(mlir::ModuleOp module, const plan::Plan& plan) {
             "found one; their exchanges are not divided between stages");
   const Rows rows(module.getContext(), plan.mesh, axesOfBatch(plan));
   if (rows.count() == 1) return success();
-  // Who says how values lie has to say on what.
+  // Shardings refer to the mesh, so it must exist first.
   setMesh(module, plan.mesh);
   Compression compression(module, main, rows);
   for (CallOp call : calls) compression.compress(call);

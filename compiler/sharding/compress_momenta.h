@@ -1,4 +1,4 @@
-// Momenta exchanged in one bit.
+// Exchanges momenta with one bit per element.
 #ifndef PARTITA_COMPILER_SHARDING_COMPRESS_MOMENTA_H_
 #define PARTITA_COMPILER_SHARDING_COMPRESS_MOMENTA_H_
 
@@ -7,11 +7,11 @@
 
 namespace partita::sharding {
 
-// Where the n devices along the axes of B have gradients of their own rows,
-// whose mean is the gradient, the momentum (`nn.one_bit`) is exchanged in its
-// stead, as the sign of each element and a scale for each n-th of them, and
-// what that leaves out is added the next time. With the parameter's elements as
-// n chunks, filled up to words of 32 bits:
+// Each of the n devices along the axes of B has the gradient of its own rows;
+// their mean is the gradient. Instead of gradients, devices exchange momenta
+// (`nn.one_bit`): the sign of each element, and one scale per chunk. The
+// compression error is added in the next step. The parameter's elements form n
+// chunks, padded to words of 32 bits:
 //
 //   device i:  x = beta momentum + (1 - beta) gradient + worker error
 //              sends chunk k to device k: signs of x, scale = mean |x|
@@ -22,9 +22,10 @@ namespace partita::sharding {
 //   all:       momentum = scale sign(y)
 //
 // New states are `<parameter>/worker_error`, [n, n chunk], and
-// `<parameter>/server_error`, [n, chunk], a row for each device, zero at first.
-// Without axes of B nothing changes. Tang et al., "1-bit Adam", 2021; the scale
-// is that of Karimireddy et al., 2019. Fails, with a diagnostic, beside ZeRO.
+// `<parameter>/server_error`, [n, chunk]: one row per device, initially zero.
+// If B has no axes, nothing changes. Fails with a diagnostic if ZeRO or a
+// pipeline is used too. Tang et al., "1-bit Adam", 2021; the scale is that of
+// Karimireddy et al., 2019.
 mlir::LogicalResult compressMomenta(mlir::ModuleOp module,
                                     const plan::Plan& plan);
 

@@ -1,4 +1,4 @@
-// One function per notion, in both directions where both are needed.
+// One function per structure and direction.
 #include "compiler/sharding/convert.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

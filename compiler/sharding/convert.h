@@ -1,4 +1,4 @@
-// Between what the IR says and what compiler/core computes with.
+// Converts between attributes of the IR and the structures of compiler/core.
 #ifndef PARTITA_COMPILER_SHARDING_CONVERT_H_
 #define PARTITA_COMPILER_SHARDING_CONVERT_H_
 
@@ -10,9 +10,10 @@ namespace partita::sharding {
 
 core::Direction directionOf(dist::BarrierOp barrier);
 
-// The mesh of a module; fails, with a diagnostic, if there is none.
+// Returns the mesh of a module. Fails with a diagnostic if there is none.
 mlir::FailureOr<core::Mesh> meshOf(mlir::ModuleOp module);
-// Puts `dist.mesh @mesh` first in the module, replacing one that is there.
+// Inserts `dist.mesh @mesh` at the start of the module, replacing an existing
+// one.
 void setMesh(mlir::ModuleOp module, const core::Mesh& mesh);
 
 dist::AxisAttr toAttr(mlir::MLIRContext* context, const core::AxisRef& axis,
@@ -20,16 +21,16 @@ dist::AxisAttr toAttr(mlir::MLIRContext* context, const core::AxisRef& axis,
 dist::AxesAttr axesAttr(mlir::MLIRContext* context,
                         const std::vector<core::AxisRef>& axes,
                         const core::Mesh& mesh);
-// The axes of an attribute that was verified against this mesh.
+// Returns the axes of an attribute that was verified against this mesh.
 std::vector<core::AxisRef> axesOf(dist::AxesAttr attr, const core::Mesh& mesh);
 dist::ShardingAttr toAttr(mlir::MLIRContext* context,
                           const core::Sharding& sharding,
                           const core::Mesh& mesh);
-// Fails, without a diagnostic, where an axis is not one of the mesh.
+// Fails without a diagnostic if an axis does not belong to the mesh.
 mlir::FailureOr<core::Sharding> toCore(dist::ShardingAttr attr,
                                        const core::Mesh& mesh);
 
-// The attribute of a value; null if it has none.
+// Returns the sharding attribute of a value; null if it has none.
 dist::ShardingAttr shardingOf(mlir::Value value);
 void setSharding(mlir::Value value, dist::ShardingAttr sharding);
 

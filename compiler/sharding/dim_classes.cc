@@ -1,5 +1,5 @@
-// Every factor of an operation is a dimension of its own, united with those of
-// the operands and results that carry it.
+// Gives every factor of an operation a dimension, and unites it with the
+// dimensions of the operands and results that carry it.
 #include "compiler/sharding/dim_classes.h"
 
 #include "dialects/nn/dialect.h"
@@ -92,17 +92,17 @@ void DimClasses::visitTensor(Value value, const nn::TensorFactors& tensor,
   }
 }
 
-// Along the dimension in which it joins tensors, or cuts or pads one, an
-// operation has no factor, but the meaning stays.
+// Concatenation, padding and slicing have no factor along their dimension, but
+// its meaning stays the same.
 void DimClasses::linkJoined(Operation* op) {
   if (!mlir::isa<nn::ConcatOp, nn::PadOp, nn::SliceOp>(op)) return;
   const std::vector<int> result = dimsOf(op->getResult(0));
   for (Value operand : op->getOperands()) {
-    // A table of which only the first rows are used is no sequence.
+    // A table of which only the first rows are used is not a sequence.
     if (mlir::isa<nn::SliceOp>(op) && mlir::isa<mlir::BlockArgument>(operand))
       continue;
     const std::vector<int> dims = dimsOf(operand);
-    if (dims.size() != result.size()) continue;  // what a pad fills with
+    if (dims.size() != result.size()) continue;  // the fill value of a pad
     for (auto [x, y] : llvm::zip_equal(dims, result)) classes_.Link(x, y);
   }
 }

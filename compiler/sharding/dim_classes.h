@@ -1,4 +1,4 @@
-// The dimensions of all values of a module, and which of them are one.
+// Equivalence classes of the dimensions of all values of a module.
 #ifndef PARTITA_COMPILER_SHARDING_DIM_CLASSES_H_
 #define PARTITA_COMPILER_SHARDING_DIM_CLASSES_H_
 
@@ -11,15 +11,15 @@
 
 namespace partita::sharding {
 
-// By the sharding rules of the operations, through calls. Built once; the
-// module must not change after.
+// Dimensions are united by the sharding rules of operations and through calls.
+// The module must not change while this object is in use.
 class DimClasses {
  public:
   explicit DimClasses(mlir::ModuleOp module);
 
-  // Classes of the segments of a dimension; none for size 1.
+  // Returns the classes of the segments of a dimension; empty for size 1.
   std::vector<int> segmentsOf(mlir::Value value, int64_t dim) const;
-  // Of a factor of an operation's rule.
+  // Returns the classes of the segments of a factor of the operation's rule.
   std::vector<int> segmentsOf(mlir::Operation* op, int factor) const;
   const nn::ShardingRule* ruleOf(mlir::Operation* op) const;
 

@@ -1,4 +1,4 @@
-// Walks both shapes at once and closes a group as soon as the products agree.
+// Walks both shapes at once and closes a group when the products are equal.
 #include "compiler/sharding/dim_groups.h"
 
 namespace partita::sharding {
@@ -22,7 +22,7 @@ std::optional<llvm::SmallVector<DimGroup>> groupDims(
     const bool from_one = i < from_rank && from[i] == 1;
     const bool to_one = j < to_rank && to[j] == 1;
     if (i == from_rank || j == to_rank || from_one != to_one) {
-      // A size 1 with nothing opposite.
+      // A size 1 without a counterpart.
       if (j == to_rank || from_one)
         group.from_end = ++i;
       else

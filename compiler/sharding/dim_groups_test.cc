@@ -7,8 +7,8 @@
 namespace partita::sharding {
 namespace {
 
-// "0-1>0 2>1": dimensions 0 to 1 become 0, 2 becomes 1; "." where one side has
-// none.
+// Formats groups as "0-1>0 2>1": dimensions 0 to 1 become 0, and 2 becomes 1.
+// "." marks an empty side.
 std::string groupsOf(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) {
   auto groups = groupDims(from, to);
   if (!groups) return "none";

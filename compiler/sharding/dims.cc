@@ -1,4 +1,4 @@
-// The text of named dimensions, read and written.
+// Reads and writes the text of named dimensions.
 #include "compiler/sharding/dims.h"
 
 #include "llvm/ADT/StringExtras.h"

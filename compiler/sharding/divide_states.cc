@@ -1,4 +1,4 @@
-// Which arguments of @main, which dimension of each.
+// Chooses which arguments of @main to divide, and along which dimension.
 #include "compiler/sharding/divide_states.h"
 
 #include <algorithm>
@@ -13,8 +13,9 @@ namespace {
 
 using mlir::func::FuncOp;
 
-// The dimension to divide `parts` times more: where rows stay equal if there is
-// such a one, and of these the one with the most. -1 where all have one row.
+// Returns the dimension to divide further by `parts`: an evenly divisible one
+// if there is any, and of these the largest per shard. Returns -1 if no open
+// dimension has two rows left.
 int chooseDim(const std::vector<int64_t>& shape, const core::Sharding& sharding,
               int64_t parts) {
   int best = -1;
@@ -52,9 +53,10 @@ void divide(const std::vector<int64_t>& shape,
   core::CanonicalizeBlocks(shape, sharding);
 }
 
-// Gradients of microbatches, and their sums, lie as what they update does, and
-// are not left partial: each microbatch's share is reduced at once. The sums
-// are the last additions before the update that `updated` is a result of.
+// Gives the gradients of microbatches, and their sums, the sharding of the
+// value that they update. They are not left partial: each microbatch's summand
+// is reduced at once. The sums are the last additions before the update that
+// returns `updated`.
 void divideSums(mlir::Value updated, int64_t microbatches,
                 const Problem& problem, const core::Sharding& sharding,
                 std::vector<core::Sharding>& shardings) {
@@ -77,15 +79,15 @@ void divideSums(mlir::Value updated, int64_t microbatches,
   }
 }
 
-// The argument that the function of an update, of which `updated` is a result,
-// takes the gradient by; null where there is no such function.
+// Returns the gradient argument of the update function that returns `updated`;
+// null if there is none.
 mlir::BlockArgument gradientOf(mlir::ModuleOp module, mlir::Value updated) {
   auto update = updated.getDefiningOp<mlir::func::CallOp>();
   return update ? module.lookupSymbol<FuncOp>(update.getCallee()).getArgument(1)
                 : mlir::BlockArgument();
 }
 
-// Whether a state "w/rows" has not the shape of the parameter "w".
+// True if a state "w/rows" has another shape than the parameter "w".
 bool isReduced(llvm::StringRef name, mlir::Value state,
                const llvm::StringMap<mlir::BlockArgument>& arguments) {
   const auto shapeOf = [](mlir::Value value) {
@@ -129,7 +131,7 @@ mlir::LogicalResult divideStates(mlir::ModuleOp module, const plan::Plan& plan,
   };
   if (axesOfBatch(plan).empty())
     return refuse(
-        " divides what training keeps over the axes of B, and no entry "
+        " divides training state over the axes of B, and no entry "
         "divides B; add one as 'B: data', or leave zero out");
   auto main = module.lookupSymbol<FuncOp>("main");
   const StagesOfMain stages(main);
@@ -150,8 +152,8 @@ mlir::LogicalResult divideStates(mlir::ModuleOp module, const plan::Plan& plan,
         axesOfBatch(plan, stages.of(updated));
     mlir::Value returned = main.front().getTerminator()->getOperand(i);
     int id = problem.ids.lookup(updated);
-    // Rows and columns are small, and each of dimensions that the other lacks:
-    // they follow the gradient, which is divided in their stead.
+    // Row and column statistics are small, and each lacks dimensions of the
+    // parameter. They follow the gradient, which is divided instead.
     if (isReduced(name.getValue(), updated, arguments))
       if (mlir::BlockArgument gradient = gradientOf(module, returned))
         id = problem.ids.lookup(gradient);
@@ -167,7 +169,7 @@ mlir::LogicalResult divideStates(mlir::ModuleOp module, const plan::Plan& plan,
   }
   if (!any)
     return refuse(
-        " divides what training keeps, and this program does not train; "
+        " divides training state, and this program does not train; "
         "compile with --train, or leave zero out");
   return mlir::success();
 }

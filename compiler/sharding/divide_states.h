@@ -1,4 +1,4 @@
-// ZeRO as shardings.
+// ZeRO, expressed as shardings.
 #ifndef PARTITA_COMPILER_SHARDING_DIVIDE_STATES_H_
 #define PARTITA_COMPILER_SHARDING_DIVIDE_STATES_H_
 
@@ -10,24 +10,27 @@
 
 namespace partita::sharding {
 
-// The axes that the plan's entries give B.
+// Returns the axes that the plan's entries assign to B.
 std::vector<core::AxisRef> axesOfBatch(const plan::Plan& plan);
-// Those that divide it in these stages of a pipeline; none given: in all.
+// Returns the axes that divide B in the given pipeline stages; in any stage if
+// `stages` is empty.
 std::vector<core::AxisRef> axesOfBatch(const plan::Plan& plan,
                                        const std::set<int>& stages);
 
-// Divides, over the axes of B that they do not have yet, the states of the
-// optimizer (zero: 1 and 2) and the parameters that are updated (3): along
-// their largest dimension that these axes divide evenly, else their largest; in
-// the stead of states that are a parameter's rows and columns its gradient.
-// The rest follows from propagation: an update is computed as its states are
-// divided, so gradients are reduced to shards; parameters that stay whole are
-// gathered afterwards, divided ones where they are used. After the rounds of
-// the plan's entries, before one of `priority`.
+// Divides training state over the axes of B: optimizer states (zero: 1 and 2),
+// and updated parameters too (zero: 3). Each tensor is divided along its
+// largest dimension that these axes divide evenly, else along its largest
+// dimension. For states that hold a parameter's row or column statistics, the
+// gradient is divided instead. Axes that the tensor already uses are not added.
+//
+// Propagation does the rest. An update is computed with the sharding of its
+// states, so gradients are reduced to shards. Replicated parameters are
+// gathered after the update, divided parameters where they are used. Runs after
+// the plan's entries; the added axes get `priority`.
 //
 // Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion
-// Parameter Models", 2020. Fails with a diagnostic where B has no axes or
-// nothing is trained.
+// Parameter Models", 2020. Fails with a diagnostic if B has no axes or the
+// module does not train.
 mlir::LogicalResult divideStates(mlir::ModuleOp module, const plan::Plan& plan,
                                  const Problem& problem, int priority,
                                  std::vector<core::Sharding>& shardings);

@@ -1,4 +1,4 @@
-// Makes every factor that can be divided the first of its dimension; see
+// Makes every divisible factor the first factor of its dimension; see
 // passes.td.
 #include "compiler/sharding/hoist_slices.h"
 #include "compiler/sharding/passes.h"
@@ -21,7 +21,7 @@ class ExposeFactorsPass
     llvm::DenseSet<mlir::Operation*> views;
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       if (function.isExternal()) continue;
-      // First, so that slices meet products without reshapes between.
+      // Sink reshapes first, so that no reshape separates slices from products.
       const mlir::FailureOr<int64_t> count = sinkReshapes(function);
       if (failed(count)) return signalPassFailure();
       sunk += *count;
@@ -36,7 +36,7 @@ class ExposeFactorsPass
     viewed += viewParameters(getOperation(), views);
   }
 
-  // What the copies replaced.
+  // Erases the operations that the copies replaced.
   static void eraseDead(FuncOp function,
                         llvm::DenseSet<mlir::Operation*>& views) {
     for (mlir::Operation& op :

@@ -1,5 +1,5 @@
-// Evidence, the strongest first: what operations say themselves (attention,
-// convolution), then inputs, then what follows from names already given.
+// Evidence is used strongest first: operations with fixed meaning (attention,
+// convolution), then inputs, then conclusions from names already given.
 #include "compiler/sharding/find_names.h"
 
 #include <set>
@@ -48,7 +48,7 @@ class Finder {
     });
     nameResults();
     nameHidden({"E"});
-    // After M: what is normalised inside of an MLP is no stream of its own.
+    // After M: a normalised value inside an MLP is not a stream.
     each<nn::LayerNormOp>([&](auto op) { nameNormalised(op); });
     each<nn::RmsNormOp>([&](auto op) { nameNormalised(op); });
     nameHidden({"E", "V"});
@@ -85,7 +85,7 @@ class Finder {
     }
   }
 
-  // Attention that is written out: a product of two activations under a
+  // Attention written out as operations: a product of two activations under a
   // softmax.
   void nameScores(nn::SoftmaxOp op) {
     Value source = structure_.sourceOf(op.getInput());
@@ -121,7 +121,7 @@ class Finder {
       if (!structure_.isInput(argument) || !type || type.getRank() == 0)
         continue;
       name(argument, 0, "B");
-      // Tokens or features; what convolutions take is named by now.
+      // Tokens or features. Inputs of convolutions already have names here.
       const bool is_integer = type.getElementType().isInteger();
       if (type.getRank() == (is_integer ? 2 : 3) && !isNamed(argument, 1) &&
           !isNamed(argument, type.getRank() - 1))
@@ -135,7 +135,7 @@ class Finder {
   void nameImage(nn::ConvOp op) {
     const int64_t rank = typeOf(op.getInput()).getRank();
     const int64_t first = op.getChannelsLast() ? 1 : 2;
-    // Colours are nobody's width.
+    // Colour channels get no name and are never divided.
     if (auto image = mlir::dyn_cast<mlir::BlockArgument>(op.getInput()))
       if (structure_.isInput(image))
         nameAll(image, op.getChannelsLast() ? rank - 1 : 1, kNever);
@@ -148,7 +148,7 @@ class Finder {
     }
   }
 
-  // Rows of an image stay rows behind a stride, a sequence one behind a cut.
+  // H and W persist through strides, L persists through slices.
   void spreadOverLinks() {
     const std::vector<std::pair<int, int>> linked = classes_.linked();
     const std::set<std::string> spread = {"H", "W", "L"};
@@ -165,8 +165,8 @@ class Finder {
     }
   }
 
-  // A table with a row per token. Tables of positions and of the few types of
-  // tokens are not worth dividing.
+  // An embedding with one row per token. Tables of positions and of the few
+  // token types are too small to divide.
   void nameEmbedding(nn::GatherOp op) {
     constexpr int64_t kFewRows = 16;
     auto type = typeOf(op.getInput());
@@ -174,7 +174,7 @@ class Finder {
         op.getBatchDims() != 0 || !type.getElementType().isFloat() ||
         !structure_.isStored(op.getInput()))
       return;
-    // A table of biases has a column per head.
+    // A table of attention biases has a column per head, which is named by now.
     if (!isNamed(op.getInput(), 1)) name(op.getInput(), 1, "E");
     if (type.getDimSize(0) >= kFewRows &&
         structure_.isMadeOfIntegerInputs(op.getIndices()))
@@ -189,8 +189,8 @@ class Finder {
         for (int64_t dim : batch) name(operand, dim, "X");
   }
 
-  // The sum of what comes in and what was made of it: its one dimension that
-  // is nothing else is the stream's width.
+  // The sum of a stream and a branch: if exactly one dimension is unnamed, it
+  // is the stream's width.
   void nameResidual(mlir::arith::AddFOp op) {
     if (!structure_.joinsStreams(op)) return;
     SmallVector<int64_t> open;
@@ -200,7 +200,8 @@ class Finder {
     if (open.size() == 1) name(op.getResult(), open.front(), "E");
   }
 
-  // Logits are products, with a bias at most; other results are features.
+  // Results that are products, optionally with bias, are logits; others are
+  // features.
   void nameResults() {
     auto main = module_.lookupSymbol<FuncOp>("main");
     if (!main || main.isExternal()) return;
@@ -215,9 +216,9 @@ class Finder {
     }
   }
 
-  // M: made from something by products with parameters, and made into what has
-  // one of these names by others. A detour that only leads back (squeeze and
-  // excite) does not count.
+  // M: a width made from another width by a product with parameters, and made
+  // into a width named in `streams` by another. Detours that only lead back
+  // (squeeze and excite) do not count.
   void nameHidden(const std::set<std::string>& streams) {
     for (bool changed = true; changed;) {
       changed = false;
@@ -265,8 +266,8 @@ class Finder {
     return op.getChannelsLast() ? typeOf(op.getResult()).getRank() - 1 : 1;
   }
 
-  // The width that is made of colours and is made into one other width alone is
-  // as hidden as that of an MLP: no stream begins before that other.
+  // A width made from colours, and made into exactly one other width, is hidden
+  // like the width of an MLP: the stream begins with that other width.
   void nameStem(nn::ConvOp op) {
     const std::vector<int> segments =
         classes_.segmentsOf(op.getResult(), channelOf(op));
@@ -281,8 +282,8 @@ class Finder {
       names_.set(stem, "M");
   }
 
-  // Of what is left, the channels of images; not of single pixels, which gates
-  // are computed of.
+  // Names the remaining channels of images E. Excludes single pixels: gates are
+  // computed from them.
   void nameChannels(nn::ConvOp op) {
     auto type = typeOf(op.getResult());
     const int64_t channel = channelOf(op);

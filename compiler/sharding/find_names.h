@@ -1,4 +1,4 @@
-// What dimensions mean, found from the structure of a model.
+// Finds the names of dimensions from the structure of a model.
 #ifndef PARTITA_COMPILER_SHARDING_FIND_NAMES_H_
 #define PARTITA_COMPILER_SHARDING_FIND_NAMES_H_
 
@@ -13,12 +13,12 @@ namespace partita::sharding {
 
 // Names of classes of segments.
 struct Names {
-  // The size of heads, windows and the like has the empty name: it is known,
-  // and never divided.
+  // A segment such as the size of a head or a window has the empty name: it is
+  // recognised and never divided.
   std::map<int, std::string> of_segment;
-  // Several segments, one after the other, that something reads as a whole.
+  // Consecutive segments that an operation reads as one dimension.
   std::map<std::vector<int>, std::string> roles;
-  // Classes that the structure gives a second name: the first holds.
+  // Classes for which the structure suggests a second name. The first is used.
   struct Ambiguity {
     int segment;
     std::string name, other;
@@ -30,20 +30,20 @@ struct Names {
     auto found = of_segment.find(segment);
     return found == of_segment.end() ? "" : found->second;
   }
-  // Gives a class a name, if it has none.
+  // Names a class unless it already has a name.
   void set(int segment, const std::string& name);
 };
 
-// Adds to `names`, which may hold a user's, everything that is found:
-// - B, L: the first and second dimension of inputs; of attention;
-// - N: heads of attention, of keys and values too;
-// - H, W: the spatial dimensions of convolutions and what they lead to;
+// Adds all names found to `names`, which may already hold a user's names:
+// - B, L: first and second dimension of inputs and of attention;
+// - N: heads of attention, including key-value heads;
+// - H, W: spatial dimensions of convolutions and dimensions linked to them;
 // - V: rows of embeddings of input tokens, and the last dimension of results
 //   that are products;
-// - X: the batch dimension of products with parameters;
-// - E: widths of embeddings, of residual sums, of what is normalised, and
-//   channels of images;
-// - M: what is between a product from and a product to E.
+// - X: batch dimension of products with parameters;
+// - E: widths of embeddings, residual sums and normalised values, and channels
+//   of images;
+// - M: the dimension between a product from E and a product to E.
 void findNames(mlir::ModuleOp module, const DimClasses& classes, Names& names);
 
 }  // namespace partita::sharding

@@ -1,5 +1,5 @@
-// The inverse of labels.cc: primes tell the dimensions of one value apart, and
-// say nothing about classes.
+// The inverse of labels.cc. Primes distinguish the dimensions of one value and
+// carry no information about classes.
 #include "compiler/sharding/given_names.h"
 
 #include "compiler/sharding/dims.h"
@@ -18,8 +18,8 @@ void name(int segment, const DimSegment& given, Names& names) {
   if (!given.name.empty()) names.set(segment, plain(given.name));
 }
 
-// Classes may have been split since: the parts of a segment that had a name are
-// all named so, as key-value heads and the queries of each are both heads.
+// Classes may have been split since. All parts of a named segment get its name:
+// key-value heads and the queries of each are both heads.
 void readDim(const Dim& dim, llvm::ArrayRef<int> segments,
              const DimClasses& classes, Names& names) {
   if (!dim.role.empty()) names.roles[segments.vec()] = plain(dim.role);
@@ -29,7 +29,7 @@ void readDim(const Dim& dim, llvm::ArrayRef<int> segments,
     return;
   }
   for (const DimSegment& given : dim.segments) {
-    // The text of several names does not tell their sizes.
+    // The text does not determine the sizes of several names.
     if (given.size == 0) return;
     for (int64_t left = given.size; left > 1 && !segments.empty();
          segments = segments.drop_front()) {

@@ -1,4 +1,4 @@
-// Names that values have already, as names of classes.
+// Reads the names that values already have, as names of classes.
 #ifndef PARTITA_COMPILER_SHARDING_GIVEN_NAMES_H_
 #define PARTITA_COMPILER_SHARDING_GIVEN_NAMES_H_
 
@@ -8,11 +8,11 @@
 
 namespace partita::sharding {
 
-// Adds to `names` what the attributes nn.dims of arguments and operations say
-// of the classes that have no name yet; texts that do not fit a value's shape
-// say nothing. Returns whether there was any: then a module was named before it
-// was rewritten (differentiated), and what the rewriting added gets its names
-// from what it is tied to, not from a structure that is no model's.
+// Adds the names in nn.dims attributes of arguments and operations to `names`,
+// for classes without a name. Ignores texts that do not fit the value's shape.
+// Returns true if there was any name: then the module was named before it was
+// rewritten (differentiated), and new values get their names from the values
+// that they are tied to, not from the model's structure.
 bool readGivenNames(mlir::ModuleOp module, const DimClasses& classes,
                     Names& names);
 

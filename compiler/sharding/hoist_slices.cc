@@ -1,8 +1,7 @@
-// A slice of a dimension is a range of parts of it: the dimension is outer x
-// parts x inner, and the slice takes some of the parts. That form survives
-// reshapes, which only move sizes between outer and inner. First everything the
-// slices depend on is visited, then, if all of it lets them pass, copied for
-// each.
+// A slice takes a range of parts of a dimension. The dimension is outer x parts
+// x inner. Reshapes preserve this form; they only move sizes between outer and
+// inner. First all values that the slices depend on are visited. If slices can
+// pass all of them, the values are copied once per slice.
 #include "compiler/sharding/hoist_slices.h"
 
 #include <numeric>
@@ -30,8 +29,8 @@ RankedTensorType typeOf(Value value) {
   return mlir::cast<RankedTensorType>(value.getType());
 }
 
-// Dimension `dim` seen as outer x parts x inner; `parts` is the same for all
-// values of one hoist.
+// Dimension `dim` as outer x parts x inner. `parts` is the same for all values
+// of one hoist.
 struct Parts {
   int64_t dim = 0, outer = 1, inner = 1;
 
@@ -48,11 +47,11 @@ class Hoist {
  public:
   Hoist(Value root, IsStored is_stored) : root_(root), is_stored_(is_stored) {}
 
-  // Whether all uses of the root are slices and can pass.
+  // True if all uses of the root are slices that can move up.
   bool find() {
     if (!findSlices() || !visit(root_, {dim_, 1, size_ / parts_}) || !stored_)
       return false;
-    // What others use too would be computed twice.
+    // A value with other users would be computed twice.
     for (auto& [value, parts] : visited_) {
       if (isLeaf(value) || value == root_) continue;
       for (Operation* user : value.getUsers())
@@ -103,8 +102,8 @@ class Hoist {
     return arePartition();
   }
 
-  // Every part is taken once, so that nothing is computed more than before, and
-  // there are at least two slices.
+  // True if there are at least two slices and each part is taken exactly once,
+  // so that no work is added.
   bool arePartition() const {
     SmallVector<bool> taken(parts_, false);
     for (const auto& [slice, range] : slices_)
@@ -129,7 +128,8 @@ class Hoist {
     auto [place, inserted] = visited_.insert({value, parts});
     if (!inserted) return place->second == parts;
     if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(value)) {
-      // Where the parts are not the first factor, they are in nobody's way.
+      // Hoisting helps only if the parts are the first factor of the argument's
+      // dimension.
       stored_ |= parts.outer == 1;
       return parts.outer == 1 && is_stored_(argument);
     }
@@ -162,7 +162,7 @@ class Hoist {
       if (dim == parts.dim && typeOf(op.getInput()).getDimSize(index) != 1)
         return visit(op.getInputMutable(),
                      {static_cast<int64_t>(index), parts.outer, parts.inner});
-    return true;  // repeats along the dimension: only fewer times
+    return true;  // broadcast along the dimension: repeats fewer times
   }
 
   bool visitReshape(nn::ReshapeOp op, const Parts& parts) {
@@ -206,7 +206,7 @@ class Hoist {
     return false;
   }
 
-  // The value restricted to a range of its parts.
+  // Builds the value restricted to a range of its parts.
   Value build(Value value, const Range& range,
               llvm::DenseSet<Operation*>& views) {
     if (Value known = built_.lookup(value)) return known;
@@ -227,7 +227,7 @@ class Hoist {
       mlir::OpBuilder builder(op);
       Operation* copy = builder.clone(*op);
       copy->setOperands(operands);
-      copy->removeAttr(dist::kShardingsAttr);  // of other sizes
+      copy->removeAttr(dist::kShardingsAttr);  // the sizes differ
       copy->getResult(0).setType(type);
       result = copy->getResult(0);
     }
@@ -251,8 +251,8 @@ class Hoist {
       viewed.insert(viewed.begin() + part_dim++, parts.outer);
     auto view = nn::ReshapeOp::create(builder, value.getLoc(),
                                       type.clone(viewed), value);
-    // Slices of unequal length leave a parameter as it is: each part is a
-    // fragment there.
+    // Slices of unequal length leave the parameter's shape as it is: each part
+    // would be a fragment.
     if (parts_ == static_cast<int64_t>(slices_.size())) views.insert(view);
     SmallVector<int64_t> starts(viewed.size(), 0), strides(viewed.size(), 1),
         taken(viewed);
@@ -271,7 +271,7 @@ class Hoist {
   int64_t dim_ = -1, size_ = 0, parts_ = 0;
   bool stored_ = false;
   llvm::MapVector<Value, Parts> visited_;
-  llvm::DenseSet<OpOperand*> passed_;  // the operands that slices pass through
+  llvm::DenseSet<OpOperand*> passed_;  // operands that slices pass through
   llvm::DenseMap<Value, Value> built_;
 };
 

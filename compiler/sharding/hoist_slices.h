@@ -1,5 +1,5 @@
-// Packed projections: slices of a product become products with slices of the
-// parameter.
+// Packed projections: replaces slices of a product by products with slices of
+// the parameter.
 #ifndef PARTITA_COMPILER_SHARDING_HOIST_SLICES_H_
 #define PARTITA_COMPILER_SHARDING_HOIST_SLICES_H_
 
@@ -8,13 +8,13 @@
 
 namespace partita::sharding {
 
-// Whether a block argument holds stored data at every call.
+// True if a block argument holds stored data at every call.
 using IsStored = llvm::function_ref<bool(mlir::BlockArgument)>;
 
-// Where all that is used of a value are slices of one of its dimensions, and
-// what it is computed from lets them pass up to stored arguments, moves them
-// there. Adds to `views` the reshapes of arguments that give each part an index
-// of its own. Returns how many slices moved.
+// Moves slices up to stored arguments. Applies to values that are used only by
+// slices of one dimension, if all operations between the arguments and the
+// value allow it. Adds to `views` the reshapes of arguments that give the parts
+// a dimension of their own. Returns the number of slices moved.
 int64_t hoistSlices(mlir::func::FuncOp function, IsStored is_stored,
                     llvm::DenseSet<mlir::Operation*>& views);
 

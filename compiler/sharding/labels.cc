@@ -1,4 +1,5 @@
-// Which dimension of a parameter is summed over decides who gets the prime.
+// The dimension of a parameter that products sum over decides which name gets
+// the prime.
 #include "compiler/sharding/labels.h"
 
 #include <map>
@@ -18,7 +19,8 @@ using mlir::func::FuncOp;
 
 SmallVector<int64_t> summedDims(Value value);
 
-// Dimensions of a reshape's input that stand alone for these of its result.
+// Returns the dimensions of a reshape's input that correspond one-to-one to
+// these dimensions of its result.
 SmallVector<int64_t> throughReshape(nn::ReshapeOp op,
                                     llvm::ArrayRef<int64_t> dims) {
   SmallVector<int64_t> result;
@@ -54,7 +56,7 @@ SmallVector<int64_t> summedBy(mlir::OpOperand& use) {
   return {};
 }
 
-// The dimensions that the first product which uses the value sums over.
+// Returns the dimensions that the first product that uses the value sums over.
 SmallVector<int64_t> summedDims(Value value) {
   for (mlir::OpOperand& use : value.getUses()) {
     SmallVector<int64_t> dims = summedBy(use);

@@ -1,4 +1,4 @@
-// The names of a value's dimensions, put together from those of their segments.
+// Builds the names of a value's dimensions from the names of their segments.
 #ifndef PARTITA_COMPILER_SHARDING_LABELS_H_
 #define PARTITA_COMPILER_SHARDING_LABELS_H_
 
@@ -13,9 +13,9 @@ class Labels {
   Labels(const DimClasses& classes, const Names& names)
       : classes_(classes), names_(names) {}
 
-  // A name that a value has twice is primed where it comes second: by order,
-  // but dimensions that products sum over come first, so that a matrix from E
-  // to E is [E', E] where it is stored by output.
+  // If a name occurs twice in a value, the second occurrence gets a prime.
+  // Dimensions that products sum over count as first: a matrix from E to E is
+  // [E', E] if it is stored by output.
   llvm::SmallVector<Dim> of(mlir::Value value) const;
 
  private:

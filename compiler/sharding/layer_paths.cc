@@ -1,4 +1,5 @@
-// Parameters' names tell layers apart most reliably; the rest follows them.
+// The names of parameters are the most reliable sign of a layer; other values
+// follow them.
 #include "compiler/sharding/layer_paths.h"
 
 #include <algorithm>
@@ -19,8 +20,8 @@ using mlir::Value;
 using mlir::func::CallOp;
 using mlir::func::FuncOp;
 
-// Names that exporters make up say nothing of layers: "onnx::MatMul_626".
-bool saysLayer(StringRef name) { return !name.empty() && !name.contains("::"); }
+// Generated names such as "onnx::MatMul_626" carry no layer.
+bool hasLayer(StringRef name) { return !name.empty() && !name.contains("::"); }
 
 StringRef parentOf(StringRef path) {
   return path.contains('.') ? path.rsplit('.').first : StringRef();
@@ -35,7 +36,7 @@ std::string nameOf(mlir::Location loc) {
   return "";
 }
 
-// Whether one operation has the value for itself.
+// True if exactly one operation uses the value.
 bool hasOneUser(Value value) {
   return llvm::all_of(value.getUsers(), [&](Operation* user) {
     return user == *value.getUsers().begin();
@@ -56,7 +57,7 @@ std::string commonLayer(StringRef a, StringRef b) {
 }
 
 std::string layerOfName(StringRef name) {
-  if (!name.contains('/')) return saysLayer(name) ? name.str() : "";
+  if (!name.contains('/')) return hasLayer(name) ? name.str() : "";
   SmallVector<StringRef> words, kept;
   name.rsplit('/').first.split(words, '/', -1, /*KeepEmpty=*/false);
   for (StringRef word : words) {
@@ -72,8 +73,8 @@ LayerPaths::LayerPaths(mlir::ModuleOp module) : module_(module) {
   findWrapper();
 }
 
-// "m" where operations of "transformer.h.0.mlp" are called
-// "/m/transformer/h.0/mlp/...".
+// Finds the wrapper prefix: "m" if operations of "transformer.h.0.mlp" have
+// names like "/m/transformer/h.0/mlp/...".
 void LayerPaths::findWrapper() {
   auto main = mlir::ModuleOp(module_).lookupSymbol<FuncOp>("main");
   std::map<std::string, int> votes;
@@ -104,7 +105,7 @@ LayerPaths::Paths LayerPaths::inMain() const {
     auto kind = main.getArgAttrOfType<mlir::StringAttr>(number, nn::kKindAttr);
     LayerPath path;
     path.parameter = name && (!kind || kind.getValue() != "input");
-    if (path.parameter && saysLayer(name.getValue())) path.path = name.str();
+    if (path.parameter && hasLayer(name.getValue())) path.path = name.str();
     paths[argument] = path;
   }
   return inFunction(main, std::move(paths), "");
@@ -131,7 +132,7 @@ LayerPaths::Paths LayerPaths::inFunction(FuncOp function, Paths paths,
   int order = 0;
   for (Operation& op : function.front().without_terminator())
     addResults(&op, order++, paths);
-  // What no layer came before, from the last to the first.
+  // Values without a layer get that of their first user; last to first.
   for (Operation& op : llvm::reverse(function.front().without_terminator())) {
     if (op.getNumResults() == 0 || !paths[op.getResult(0)].path.empty())
       continue;
@@ -164,8 +165,9 @@ void LayerPaths::addResults(Operation* op, int order, Paths& paths) const {
   for (Value result : op->getResults()) paths[result] = path;
 }
 
-// What the names of the parameters that it uses have in common. Those that
-// several use, as the bias of all layers, count where there are no others.
+// Returns the common layer of the parameters that the operation uses.
+// Parameters with several users, such as a bias shared by all layers, count
+// only if there are no others.
 std::string LayerPaths::ofParameters(Operation* op, const Paths& paths) const {
   for (bool shared : {false, true}) {
     std::string path;
@@ -183,7 +185,8 @@ std::string LayerPaths::ofParameters(Operation* op, const Paths& paths) const {
   return "";
 }
 
-// In functions names are those of the layer that they were made from.
+// A shared function has the locations of the layer that it was built from, so
+// they are ignored.
 std::string LayerPaths::ofLocation(Operation* op) const {
   auto function = op->getParentOfType<FuncOp>();
   if (function.getName() != "main") return "";

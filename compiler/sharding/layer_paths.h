@@ -1,4 +1,4 @@
-// Which layer of the model each value belongs to, as a dotted name.
+// Finds the layer of the model that each value belongs to, as a dotted name.
 #ifndef PARTITA_COMPILER_SHARDING_LAYER_PATHS_H_
 #define PARTITA_COMPILER_SHARDING_LAYER_PATHS_H_
 
@@ -11,32 +11,36 @@
 
 namespace partita::sharding {
 
-// "h.0.mlp" of "h.0.mlp.up" and "h.0.mlp.down"; empty where they share nothing.
+// Returns the longest common layer, e.g. "h.0.mlp" for "h.0.mlp.up" and
+// "h.0.mlp.down"; empty if there is none.
 std::string commonLayer(llvm::StringRef a, llvm::StringRef b);
-// What an exporter's name of an operation says: "h.0.mlp" of "/h/h.0/mlp/Add".
+// Returns the layer in an exporter's name of an operation, e.g. "h.0.mlp" for
+// "/h/h.0/mlp/Add".
 std::string layerOfName(llvm::StringRef name);
 
-// A value's layer: "h.0.mlp.up.weight" for a parameter, which is its name,
-// "h.0.mlp" for what has parameters of both h.0.mlp.up and h.0.mlp.down.
+// A value's layer. For a parameter it is the parameter's name, e.g.
+// "h.0.mlp.up.weight". A value computed with parameters of both h.0.mlp.up and
+// h.0.mlp.down belongs to "h.0.mlp".
 struct LayerPath {
-  std::string path;        // empty: not known
-  bool parameter = false;  // stored data, and what is made of it alone
-  int order = -1;          // of its operation in the function
+  std::string path;        // empty: unknown
+  bool parameter = false;  // stored data, or computed from stored data alone
+  int order = -1;          // position of the operation in the function
 };
 
-// Where parameters have no names (constants of an exporter), and for operations
-// without any, the name of the operation's location counts in @main, and else
-// the layer of the operand that is computed last. What comes before all layers
-// belongs to its first user.
+// A value belongs to the common layer of the parameters that its operation
+// uses. If there are no named parameters, the layer comes from the operation's
+// location in @main, else from the operand computed last. Values before all
+// layers belong to the layer of their first user.
 class LayerPaths {
  public:
   using Paths = llvm::DenseMap<mlir::Value, LayerPath>;
 
   explicit LayerPaths(mlir::ModuleOp module);
 
-  // Of everything in @main.
+  // Returns the layers of all values in @main.
   Paths inMain() const;
-  // Of everything in the function of a call that stands where `caller` says.
+  // Returns the layers of all values in the callee, for one call; `caller`
+  // holds the layers in the caller.
   Paths inCallee(mlir::func::CallOp call, const Paths& caller) const;
 
  private:
@@ -48,7 +52,7 @@ class LayerPaths {
   void findWrapper();
 
   mlir::ModuleOp module_;
-  std::string wrapper_;  // what operations' names have before parameters'
+  std::string wrapper_;  // prefix of operation names that parameter names lack
 };
 
 }  // namespace partita::sharding

@@ -1,4 +1,4 @@
-// What depends on parameters alone, what streams are, which widths are made
+// Computes which values depend on parameters alone, and which widths are made
 // into which.
 #include "compiler/sharding/model_structure.h"
 
@@ -16,8 +16,8 @@ using mlir::func::FuncOp;
 
 namespace {
 
-// Elementwise work and data movement: what comes out is what goes in, at
-// another place.
+// True for elementwise work and data movement: the result has the same source
+// as the operand.
 bool isTransparent(Operation* op) {
   return op->hasTrait<mlir::OpTrait::Elementwise>() ||
          mlir::isa<nn::BroadcastOp, nn::ReshapeOp, nn::TransposeOp, nn::SliceOp,

@@ -1,4 +1,4 @@
-// Questions about a whole model that naming its dimensions asks.
+// Queries on a whole model, used to name its dimensions.
 #ifndef PARTITA_COMPILER_SHARDING_MODEL_STRUCTURE_H_
 #define PARTITA_COMPILER_SHARDING_MODEL_STRUCTURE_H_
 
@@ -16,27 +16,28 @@ class ModelStructure {
  public:
   ModelStructure(mlir::ModuleOp module, const DimClasses& classes);
 
-  // Whether a value is computed from stored data and constants alone.
+  // True if a value is computed from stored data and constants alone.
   bool isStored(mlir::Value value) const { return stored_.contains(value); }
-  // Whether it is an argument of @main that is given anew at each run.
+  // True if the argument is an input of @main: each run passes a new value.
   bool isInput(mlir::BlockArgument argument) const;
-  // Whether only elementwise work and data movement lies between integer inputs
+  // True if only elementwise work and data movement lie between integer inputs
   // and this value.
   bool isMadeOfIntegerInputs(mlir::Value value) const;
-  // Whether a sum joins two values that are not made of the same by elementwise
-  // work and data movement, and neither of them of stored data.
+  // True if the operands of a sum come from different sources, and neither is
+  // stored data. Elementwise work and data movement keep the source.
   bool joinsStreams(mlir::arith::AddFOp op) const;
 
-  // Whether a value is a product with a parameter, scaled, shifted or
-  // normalised to probabilities at most.
+  // True if a value is a product with a parameter, optionally scaled, shifted
+  // or normalised to probabilities.
   bool isProductWithBias(mlir::Value value) const;
-  // The one value, other than stored data, that this one is made of by
-  // elementwise work and data movement; null where there are several.
+  // Returns the single source of a value: the value, other than stored data,
+  // from which elementwise work and data movement make it. Null if there are
+  // several.
   mlir::Value sourceOf(mlir::Value value) const;
 
-  // By products and convolutions with parameters: the first segments of the
-  // dimensions that this one is summed over to make, and of those that are
-  // summed over to make this one.
+  // Products and convolutions with parameters map widths to widths. `madeInto`
+  // maps the first segment of each contracted dimension to the first segments
+  // of the output dimensions; `madeFrom` is the inverse.
   const std::map<int, std::set<int>>& madeInto() const { return made_into_; }
   const std::set<int>& madeInto(int segment) const {
     return setOf(made_into_, segment);

@@ -1,4 +1,4 @@
-// Every refusal says what would have been right.
+// Every diagnostic says which input would be correct.
 #include "compiler/sharding/name_corrections.h"
 
 #include "compiler/plan/glob.h"
@@ -64,7 +64,7 @@ mlir::LogicalResult correctName(FuncOp main, const DimClasses& classes,
   }
   if (!found)
     return main.emitError("expected a parameter that matches '")
-           << pattern << "', found none; near are "
+           << pattern << "', found none; similar names are "
            << nearNames({pattern.str()}, argumentNames(main));
   return mlir::success();
 }

@@ -1,4 +1,4 @@
-// What a user says dimensions mean.
+// Applies the names that a user gives to dimensions.
 #ifndef PARTITA_COMPILER_SHARDING_NAME_CORRECTIONS_H_
 #define PARTITA_COMPILER_SHARDING_NAME_CORRECTIONS_H_
 
@@ -10,10 +10,10 @@
 
 namespace partita::sharding {
 
-// Reads "h.*.mlp.up.weight:1=M; ..." and names the classes of those dimensions
-// of parameters of @main. Fails with a diagnostic where a part is not of that
-// form, no parameter matches, one lacks the dimension, or two give a class
-// different names. Patterns are those of compiler/plan/glob.h.
+// Reads "h.*.mlp.up.weight:1=M; ..." and names the classes of these dimensions
+// of parameters of @main. Patterns follow compiler/plan/glob.h. Fails with a
+// diagnostic if a part is malformed, no parameter matches, a parameter lacks
+// the dimension, or two parts name one class differently.
 mlir::LogicalResult correctNames(mlir::ModuleOp module,
                                  const DimClasses& classes,
                                  llvm::StringRef corrections, Names& names);

@@ -1,5 +1,4 @@
-// Classes, names for them, and the attribute that carries the names on; see
-// passes.td.
+// Finds classes and their names, and writes the attribute; see passes.td.
 #include "compiler/sharding/name_dimensions.h"
 
 #include "compiler/sharding/dim_classes.h"
@@ -53,8 +52,8 @@ void setAttributes(mlir::ModuleOp module, const Labels& labels) {
   }
 }
 
-// Gives each use of a constant that is one number everywhere its own:
-// dimensions that have no more in common than 1.0 are not to be tied by it.
+// Gives each use of a splat constant its own copy, so that a shared constant
+// such as 1.0 does not tie unrelated dimensions.
 void separateConstants(mlir::ModuleOp module) {
   SmallVector<mlir::arith::ConstantOp> constants;
   module.walk([&](mlir::arith::ConstantOp op) {

@@ -1,4 +1,4 @@
-// Counts names over parameters and values.
+// Counts parameters and values per name.
 #include "compiler/sharding/naming_report.h"
 
 #include "dialects/nn/dialect.h"
@@ -22,7 +22,7 @@ std::string textOf(llvm::ArrayRef<Dim> dims) {
          "]";
 }
 
-// Collects what a person wants to know of the names.
+// Collects the report.
 class Reporter {
  public:
   Reporter(mlir::ModuleOp module, const Labels& labels)

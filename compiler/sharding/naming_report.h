@@ -1,4 +1,4 @@
-// What a person wants to know of the names of a module.
+// Reports the dimension names of a module for `partita inspect`.
 #ifndef PARTITA_COMPILER_SHARDING_NAMING_REPORT_H_
 #define PARTITA_COMPILER_SHARDING_NAMING_REPORT_H_
 

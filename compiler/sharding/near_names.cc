@@ -10,7 +10,7 @@
 namespace partita::sharding {
 namespace {
 
-// From a whole name, or from what follows one of its dots.
+// Edit distance to the whole name, or to the best suffix after a dot.
 unsigned distance(llvm::StringRef pattern, llvm::StringRef name) {
   unsigned least = pattern.edit_distance(name);
   while (name.contains('.')) {

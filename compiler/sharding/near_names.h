@@ -1,4 +1,4 @@
-// What a user may have meant by a pattern that matches nothing.
+// Suggests names for a pattern that matches nothing.
 #ifndef PARTITA_COMPILER_SHARDING_NEAR_NAMES_H_
 #define PARTITA_COMPILER_SHARDING_NEAR_NAMES_H_
 
@@ -10,13 +10,13 @@
 
 namespace partita::sharding {
 
-// "'h.0.up', 'h.0.down'": the three of `names` (layers, tensors) that differ
-// least from a pattern, which may leave out what stands around a layer. Empty
-// where there are none.
+// Returns the three of `names` (layers or tensors) closest to a pattern, as
+// "'h.0.up', 'h.0.down'". A pattern may omit the leading parts of a name.
+// Returns an empty string if `names` is empty.
 std::string nearNames(const std::vector<std::string>& patterns,
                       const std::vector<std::string>& names);
 
-// The names of a function's arguments that have one.
+// Returns the names of a function's arguments, skipping unnamed ones.
 std::vector<std::string> argumentNames(mlir::func::FuncOp function);
 
 }  // namespace partita::sharding

@@ -1,4 +1,5 @@
-// A dimension that became several is their product: its axes are the factors'.
+// A dimension that was split is the product of its parts, and has the axes of
+// all parts.
 #include "compiler/sharding/parameter_views.h"
 
 #include <numeric>
@@ -15,7 +16,7 @@ namespace {
 
 using llvm::ArrayRef;
 
-// "3 x 32".
+// Formats sizes as "3 x 32".
 std::string product(ArrayRef<int64_t> sizes) {
   std::string text;
   for (int64_t size : sizes)
@@ -29,7 +30,7 @@ std::string toString(mlir::Type type) {
   return "'" + text + "'";
 }
 
-// One dimension as the product of several of the given sizes.
+// A rule for one dimension that is the product of the given sizes.
 core::ShardingRule ruleOf(ArrayRef<int64_t> sizes) {
   core::ShardingRule rule;
   for (int64_t size : sizes) rule.factors.push_back({size});
@@ -42,7 +43,7 @@ core::DimFactors allOf(size_t count) {
   return factors;
 }
 
-// One dimension becomes `to`.
+// Splits one dimension into `to`. Returns an error text; empty on success.
 std::string split(int64_t size, const core::DimSharding& dim,
                   ArrayRef<int64_t> to, core::DimSharding* viewed) {
   const std::vector<core::FactorAxes> factors =
@@ -66,7 +67,7 @@ std::string split(int64_t size, const core::DimSharding& dim,
   return "";
 }
 
-// Several dimensions become one.
+// Merges several dimensions into one. Returns an error text; empty on success.
 std::string merge(const core::Mesh& mesh, ArrayRef<int64_t> from,
                   ArrayRef<core::DimSharding> dims, int64_t size,
                   core::DimSharding& viewed) {
@@ -146,7 +147,7 @@ std::string viewOverride(const core::Mesh& mesh, mlir::BlockArgument argument,
   return "expected " + std::to_string(original.getRank()) +
          " dimensions, as in the model's " + toString(original) +
          (attr ? ", or those of " + toString(type) +
-                     ", as which the compiler views it"
+                     ", the compiler's view of it"
                : "") +
          ", found " + std::to_string(rank);
 }

@@ -1,5 +1,5 @@
-// Shardings of parameters as the model's file has them, where the compiler
-// views them in another shape.
+// Translates shardings of parameters from the shape in the model's file to the
+// shape in which the compiler views them.
 #ifndef PARTITA_COMPILER_SHARDING_PARAMETER_VIEWS_H_
 #define PARTITA_COMPILER_SHARDING_PARAMETER_VIEWS_H_
 
@@ -11,16 +11,17 @@
 
 namespace partita::sharding {
 
-// The sharding of a tensor of shape `from` as that of shape `to`, which has the
-// same elements in the same order. Empty where it is in `viewed`; else what
-// cannot be said of `to`.
+// Translates the sharding of a tensor of shape `from` to shape `to`, which has
+// the same elements in the same order. On success sets `viewed` and returns an
+// empty string; else returns the part that cannot be expressed for `to`.
 std::string viewSharding(const core::Mesh& mesh, llvm::ArrayRef<int64_t> from,
                          llvm::ArrayRef<int64_t> to,
                          const core::Sharding& sharding,
                          core::Sharding& viewed);
 
-// What an override says of an argument of @main: of its dimensions in the
-// model's file, or, where it has as many as the view, of those. As above.
+// Translates an override of an argument of @main. If the override's rank is
+// that of the model's file, it is for that shape, else for the view. Result as
+// above.
 std::string viewOverride(const core::Mesh& mesh, mlir::BlockArgument argument,
                          const core::Sharding& sharding,
                          core::Sharding& viewed);

@@ -1,19 +1,20 @@
-// Passes that decide how a model is divided: from names of dimensions to a sharding on every value.
+// Passes that decide how a model is divided: they name dimensions and give every value a sharding.
 #ifndef PARTITA_COMPILER_SHARDING_PASSES_TD
 #define PARTITA_COMPILER_SHARDING_PASSES_TD
 
 include "mlir/Pass/PassBase.td"
 
 def ExposeFactorsPass : Pass<"partita-expose-factors", "::mlir::ModuleOp"> {
-  let summary = "Makes every factor that can be divided the first of its dimension";
+  let summary = "Makes every divisible factor the first factor of its dimension";
   let description = [{
-    A dimension that is several factors can be divided along its first only.
-    Exporters merge dimensions where a plan wants them apart; this pass undoes
-    it, and computes the same numbers.
+    A dimension with several factors can be divided along its first factor
+    only. Exporters merge dimensions that a plan needs separate; this pass
+    splits them again. The computed numbers do not change.
 
-    Flattening moves behind what does not care for it, until the reshape that
-    undoes it cancels it: products (of free dimensions), elementwise work,
-    norms over other dimensions, gathers, reductions.
+    A flattening reshape moves behind operations that work on the unflattened
+    value too, until the inverse reshape cancels it. These operations are
+    products (over free dimensions), elementwise work, norms over other
+    dimensions, gathers and reductions.
 
     ```mlir
     %0 = nn.reshape %x : tensor<4x8x32xf32> -> tensor<32x32xf32>
@@ -23,11 +24,11 @@ def ExposeFactorsPass : Pass<"partita-expose-factors", "::mlir::ModuleOp"> {
     %1 = nn.reshape %0 : tensor<4x8x96xf32> -> tensor<32x96xf32>
     ```
 
-    Packed projections come apart. Where a product (or convolution), with what
-    is added to it, is used in slices of a dimension only, and the slices are
-    its first factor, they move up to the parameters, whose dimension becomes
-    two: the same bytes, in functions and their callers alike. Work on
-    parameters moves to load time later on.
+    Packed projections are separated. If a product or convolution, including
+    its bias, is used only in slices of one dimension, and the slices are the
+    dimension's first factor, the slices move up to the parameters. That
+    dimension of the parameter becomes two, with the same bytes, in functions
+    and their callers. Work on parameters moves to load time later.
 
     ```mlir
     func.func @main(%x: tensor<8x32xf32>, %w: tensor<32x96xf32> {nn.source = ...}) {
@@ -49,14 +50,14 @@ def ExposeFactorsPass : Pass<"partita-expose-factors", "::mlir::ModuleOp"> {
 }
 
 def SplitBatchPass : Pass<"partita-split-batch", "::mlir::ModuleOp"> {
-  let summary = "Makes the model one of a microbatch";
+  let summary = "Reduces the model's batch to one microbatch";
   let description = [{
-    Wants named dimensions (`--partita-name-dimensions`). Every dimension that
-    carries B becomes `microbatches` times smaller: what is differentiated and
-    divided from here on is one microbatch, and `--partita-accumulate` makes a
-    step of several. Refused where rows of the batch are not treated alike, or
-    depend on each other otherwise than by batch norms and the loss, and where
-    an input has its batch elsewhere than first.
+    Requires named dimensions (`--partita-name-dimensions`). Divides the size of
+    every dimension that carries B by `microbatches`. Later passes differentiate
+    and divide one microbatch; `--partita-accumulate` makes a step of several.
+    Refuses models whose batch rows are treated differently, or depend on each
+    other except through batch norms and the loss. Refuses inputs whose batch is
+    not their first dimension.
 
     ```mlir
     // microbatches=2
@@ -65,17 +66,17 @@ def SplitBatchPass : Pass<"partita-split-batch", "::mlir::ModuleOp"> {
     func.func @main(%x: tensor<4x6xf32> {nn.dims = ["B", "E"]}) -> tensor<4x6xf32> {
     ```
   }];
-  let options = [Option<"microbatches", "microbatches", "int64_t", /*default=*/"1", "How many; divides the batch">];
+  let options = [Option<"microbatches", "microbatches", "int64_t", /*default=*/"1", "Number of microbatches; must divide the batch (default: 1)">];
 }
 
 def ApplyPlanPass : Pass<"partita-apply-plan", "::mlir::ModuleOp"> {
-  let summary = "Gives every value a sharding, as a plan says";
+  let summary = "Gives every value the sharding that a plan implies";
   let description = [{
-    Wants named dimensions (`--partita-name-dimensions`). Overrides and the
-    model's own annotations first, then each entry of the plan in order:
-    its axes go to every dimension of that name whose value does not use
-    them yet, and travel on to what has no name. Composites whose normalised
-    dimension comes out divided are decomposed.
+    Requires named dimensions (`--partita-name-dimensions`). Applies overrides
+    and the model's own annotations first, then each entry of the plan in order.
+    An entry adds its axes to every dimension of its name whose value does not
+    use them yet, and the axes propagate to dimensions without names. If the
+    normalised dimension of a composite is divided, the composite is decomposed.
 
     ```mlir
     // mesh="data=2" shard="B=data"
@@ -85,23 +86,23 @@ def ApplyPlanPass : Pass<"partita-apply-plan", "::mlir::ModuleOp"> {
     func.func @main(%x: tensor<8x6xf32> {dist.sharding = #dist.sharding<[{"data", ?}p1, {?} ]>, ...
     ```
   }];
-  let options = [Option<"plan_path", "plan", "std::string", "", "Plan file">,
-                 Option<"mesh", "mesh", "std::string", "", "Mesh, as in data=2,tensor=2, if no plan file is given">,
-                 Option<"shard", "shard", "std::string", "", "Entries, as in B=data,M=tensor;L=tensor, if no plan file is given">];
+  let options = [Option<"plan_path", "plan", "std::string", "", "Read the plan from this file">,
+                 Option<"mesh", "mesh", "std::string", "", "Use this mesh, e.g. data=2,tensor=2, if no plan file is given">,
+                 Option<"shard", "shard", "std::string", "", "Use these entries, e.g. B=data,M=tensor;L=tensor, if no plan file is given">];
   let dependentDialects = ["::partita::dist::DistDialect"];
 }
 
 def VerifyRulesPass : Pass<"partita-verify-rules", "::mlir::ModuleOp"> {
   let summary = "Executes the sharding rules that users attach";
   let description = [{
-    A wrong `nn.rule` would divide its operation to wrong numbers, silently.
-    This pass evaluates each operation that carries one, on shapes of at most
-    five elements a factor, undivided and divided over up to eight devices, and
-    refuses the rule where the two differ. The cost does not grow with the
-    model's shapes, but for factors that the rule keeps whole.
+    A wrong `nn.rule` would silently produce wrong numbers when its operation is
+    divided. This pass evaluates each operation with such a rule on shapes of at
+    most five elements per factor, undivided and divided over up to eight
+    devices, and refuses the rule if the results differ. The cost depends on the
+    model's shapes only for factors that the rule keeps whole.
 
     ```mlir
-    // refused: each half of the rows would be normalised by itself
+    // refused: each half of the rows would be normalised separately
     %y = nn.softmax %x axis = 0 {nn.rule = #nn.rule<([i]) -> ([i]) {i=8}>} : tensor<8xf32>
     ```
   }];
@@ -110,26 +111,26 @@ def VerifyRulesPass : Pass<"partita-verify-rules", "::mlir::ModuleOp"> {
 }
 
 def NameDimensionsPass : Pass<"partita-name-dimensions", "::mlir::ModuleOp"> {
-  let summary = "Finds what each dimension means";
+  let summary = "Names dimensions by their meaning";
   let description = [{
-    Dimensions that the sharding rules of operations tie together, across
-    calls, are one class; the structure of the model names it:
+    Dimensions that sharding rules tie together, also across calls, form one
+    class. The structure of the model names each class:
 
-    | name | where it is seen |
+    | name | where it occurs |
     |------|------------------|
     | B    | the first dimension of inputs; the batch of attention and images |
     | N    | heads of attention; the size of a head has no name |
     | L    | the sequence of attention; the second dimension of token inputs |
-    | H, W | spatial dimensions of convolutions, and what a stride makes of them |
-    | E    | widths of embeddings and residual sums, what is normalised, channels |
-    | M    | what lies between a product from and a product to E; between colours and the one width they lead to |
+    | H, W | spatial dimensions of convolutions, also after a stride |
+    | E    | widths of embeddings, residual sums and normalised values; channels |
+    | M    | the dimension between a product from E and a product to E; also between colours and the single width made from it |
     | V    | rows of token embeddings; the last dimension of logits |
     | X    | the batch dimension of products with parameters: experts |
 
-    The result is the attribute `nn.dims` on arguments and operations: per
-    dimension its segments, the most significant first, by name or size. A name
-    that a value has twice gets a prime. `L=H*W` is a flattened image that
-    attention reads as a sequence.
+    The result is the attribute `nn.dims` on arguments and operations. It lists
+    the segments of each dimension, most significant first, by name or size. If
+    a name repeats within a value, the repetition has a prime. `L=H*W` is a
+    flattened image that attention reads as a sequence.
 
     ```mlir
     func.func @main(%x: tensor<4x8xi64>, %w: tensor<32x3x32xf32>)
@@ -138,7 +139,7 @@ def NameDimensionsPass : Pass<"partita-name-dimensions", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"names", "names", "std::string", /*default=*/"\"\"",
-                        "Names that outrank what is found: 'h.*.mlp.up.weight:1=M;...'">];
+                        "Set these names, which take precedence: 'h.*.mlp.up.weight:1=M;...' (default: none)">];
 }
 
 #endif  // PARTITA_COMPILER_SHARDING_PASSES_TD

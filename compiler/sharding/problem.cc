@@ -1,4 +1,5 @@
-// Builds the graph: a value per tensor, an operation per rule, ties for calls.
+// Builds the graph: one value per tensor, one operation per rule, and ties for
+// calls.
 #include "compiler/sharding/problem.h"
 
 #include <map>
@@ -27,7 +28,7 @@ using mlir::func::CallOp;
 using mlir::func::FuncOp;
 using mlir::func::ReturnOp;
 
-// Every dimension carried from one tensor to another of its shape.
+// A rule between two tensors of one shape that carries every dimension.
 core::ShardingRule identityRule(llvm::ArrayRef<int64_t> shape) {
   core::ShardingRule rule;
   core::TensorFactors dims;
@@ -40,7 +41,7 @@ core::ShardingRule identityRule(llvm::ArrayRef<int64_t> shape) {
   return rule;
 }
 
-// Nothing may be divided.
+// A rule for an operation whose tensors must not be divided.
 core::ShardingRule wholeRule(Operation* op) {
   core::ShardingRule rule;
   auto add = [&](Value value, std::vector<core::TensorFactors>& tensors) {
@@ -57,7 +58,7 @@ core::ShardingRule wholeRule(Operation* op) {
   return rule;
 }
 
-// Elementwise operations and movement of data carry every factor.
+// True for elementwise operations and data movement.
 bool carriesAll(const core::ShardingRule& rule) {
   return llvm::all_of(rule.factors, [](const core::Factor& factor) {
     return factor.kind == core::FactorKind::kCarried;
@@ -176,7 +177,7 @@ class Builder {
     }
   }
 
-  // A new value takes the place of the old one.
+  // Ties each updated value to the argument that it replaces.
   void tieUpdates(FuncOp main) {
     llvm::StringMap<Value> arguments;
     for (mlir::BlockArgument argument : main.getArguments())

@@ -1,4 +1,4 @@
-// A module as the plain graph that compiler/core propagates through.
+// Represents a module as the plain graph that compiler/core propagates through.
 #ifndef PARTITA_COMPILER_SHARDING_PROBLEM_H_
 #define PARTITA_COMPILER_SHARDING_PROBLEM_H_
 
@@ -11,45 +11,48 @@
 
 namespace partita::sharding {
 
-// Priorities of the plan's entries that do not act on an operation, as integers
-// on it: what divides it comes from the others alone.
+// On operations: priorities of the plan's entries that do not apply to them, as
+// integers.
 inline constexpr char kBarredAttr[] = "dist.barred";
 
-// On an `nn.broadcast` along a new first dimension, unit: any rows will do
-// whose mean is the operand. Where that is a partial sum over the axes that
-// rows are divided over, each device makes its own of what it has.
+// On an `nn.broadcast` along a new first dimension, a unit attribute: the rows
+// may differ if their mean is the operand. If the operand is a partial sum over
+// the axes that divide the rows, each device builds its row from its local
+// summand.
 inline constexpr char kSharesAttr[] = "nn.shares";
 
-// What the plan's entries are, in words, on a module: the first is that of
-// priority 1. For explanations.
+// On the module: the texts of the plan's entries, for explanations. The first
+// text belongs to priority 1.
 inline constexpr char kEntriesAttr[] = "dist.entries";
 
-// Functions are one each, whoever calls them: a call ties its operands to the
-// function's arguments, and the function's results to its own, by operations
-// that carry every dimension. So all layers of a kind are divided alike.
+// Each function appears once, whatever the number of calls. A call ties its
+// operands to the function's arguments, and the function's results to the
+// call's results, by identity operations. All layers that share a function are
+// therefore divided alike.
 struct Problem {
   core::Graph graph;
   std::vector<mlir::Value> values;  // parallel to graph.values
   llvm::DenseMap<mlir::Value, int> ids;
-  // Operations with a rule and their index in graph.ops; ties have none.
+  // Operations with a rule and their index in graph.ops; ties have no entry.
   llvm::DenseMap<mlir::Operation*, int> operations;
 };
 
-// Fails, with a diagnostic, where a value is no static tensor.
+// Fails with a diagnostic if a value is not a static tensor.
 mlir::FailureOr<Problem> buildProblem(mlir::ModuleOp module,
                                       const core::Mesh& mesh);
 
-// What is written on arguments (`dist.sharding`) and operations
-// (`dist.shardings`); values without are replicated and open.
+// Reads the shardings of arguments (`dist.sharding`) and operations
+// (`dist.shardings`). Values without one are replicated and open.
 mlir::FailureOr<std::vector<core::Sharding>> readShardings(
     const Problem& problem);
 void writeShardings(const Problem& problem,
                     const std::vector<core::Sharding>& shardings);
-// Writes which operations are barred to which entries, as buildProblem reads.
+// Writes the barred priorities of each operation, in the form that buildProblem
+// reads.
 void writeBarred(const Problem& problem);
 
-// A name that a person recognises: the parameter's, or the operation's and
-// where it comes from.
+// Describes a value or operation for users: by the parameter's name, or by the
+// operation and its location.
 std::string describeValue(mlir::Value value);
 std::string describeOperation(mlir::Operation* op);
 

@@ -1,5 +1,5 @@
-// What holds is a bit per scope for each path; functions whose calls give their
-// operations other bits are other functions.
+// Each layer path gets a mask with one bit per scope. If calls give the
+// operations of a function different masks, the function is copied.
 #include "compiler/sharding/scopes.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ using mlir::func::CallOp;
 using mlir::func::FuncOp;
 
 using Scopes = llvm::ArrayRef<Scope>;
-// By scope: whether it holds something.
+// One bit per scope: whether the scope contains the item.
 using Mask = std::vector<bool>;
 
 bool isAnyPartial(Scopes scopes) {
@@ -45,7 +45,7 @@ bool isAnyOfStages(Scopes scopes) {
                       [](const Scope& scope) { return !scope.stages.empty(); });
 }
 
-// Which scopes hold what belongs to a layer.
+// Computes which scopes contain a layer path.
 class Matcher {
  public:
   explicit Matcher(Scopes scopes) : scopes_(scopes) {}
@@ -65,12 +65,12 @@ class Matcher {
     return mask;
   }
 
-  // Every path that was asked for.
+  // The masks of all paths queried so far.
   const std::map<std::string, Mask>& masks() const { return masks_; }
 
  private:
-  // A pattern holds a layer, all that is in it, and, where it ends in ".*", the
-  // layer whose parts it names.
+  // A pattern contains a layer, all its parts, and, if it ends in ".*", the
+  // parent layer whose parts it names.
   static bool holds(const std::vector<std::string>& patterns,
                     const std::string& path) {
     if (path.empty()) return false;
@@ -85,10 +85,10 @@ class Matcher {
   std::map<std::string, Mask> masks_;
 };
 
-// Whether a value has no layer of its own, but those of its users.
+// True if the operation has no layer of its own and belongs to its users.
 bool belongsToUsers(Operation* op) { return op->getNumOperands() == 0; }
 
-// Takes out what holds other stages only.
+// Clears scopes that contain only other stages.
 void keepStages(Scopes scopes, const std::set<int>& stages, Mask& mask) {
   for (auto [i, scope] : llvm::enumerate(scopes))
     if (!scope.stages.empty() && llvm::none_of(scope.stages, [&](int stage) {
@@ -101,11 +101,11 @@ void merge(const Mask& from, Mask& to) {
   for (size_t i = 0; i < to.size(); ++i) to[i] = to[i] || from[i];
 }
 
-// What holds each operation and argument of a function where it is called.
+// The scopes of each operation and argument of a function, for one call.
 struct Acting {
   std::vector<Mask> operations;  // in order, without the terminator
   std::vector<Mask> arguments, results;
-  // Of functions that it calls, in order.
+  // The called functions, in program order.
   std::vector<Acting> calls;
 
   bool operator<(const Acting& other) const {
@@ -120,7 +120,7 @@ class Scoping {
   Scoping(mlir::ModuleOp module, Scopes scopes)
       : module_(module), scopes_(scopes), matcher_(scopes), paths_(module) {}
 
-  // Of @main and all that it calls.
+  // Computes the scopes of @main and of all functions that it calls.
   Acting run() {
     auto main = module_.lookupSymbol<FuncOp>("main");
     if (isAnyOfStages(scopes_)) stages_.emplace(main);
@@ -130,8 +130,8 @@ class Scoping {
   const Matcher& matcher() const { return matcher_; }
 
  private:
-  // `stages`: of the call that leads there; null in @main, whose operations
-  // have their own.
+  // `stages` is the set of stages of the call that leads to `function`. It is
+  // null in @main, whose operations have stages of their own.
   Acting actingIn(FuncOp function, const LayerPaths::Paths& paths,
                   const std::set<int>* stages) {
     Acting acting;
@@ -165,7 +165,7 @@ class Scoping {
     return acting;
   }
 
-  // Arguments and constants are where their users are.
+  // Arguments and constants belong to the scopes of their users.
   void giveToUsers(FuncOp function, Acting& acting,
                    llvm::DenseMap<Value, Mask>& masks) {
     llvm::DenseMap<Operation*, size_t> calls, numbers;
@@ -199,10 +199,10 @@ class Scoping {
   const Scopes scopes_;
   Matcher matcher_;
   const LayerPaths paths_;
-  std::optional<StagesOfMain> stages_;  // where a scope asks for it
+  std::optional<StagesOfMain> stages_;  // set if a scope names stages
 };
 
-// One function per set of masks.
+// Creates one function per distinct set of masks.
 class Split {
  public:
   explicit Split(mlir::ModuleOp module) : module_(module), symbols_(module) {}
@@ -240,7 +240,7 @@ class Split {
   mlir::ModuleOp module_;
   mlir::SymbolTable symbols_;
   llvm::DenseSet<Operation*> visited_;
-  llvm::DenseMap<Operation*, FuncOp> origins_;  // of copies
+  llvm::DenseMap<Operation*, FuncOp> origins_;  // by copy
   llvm::DenseMap<Operation*, std::map<Acting, FuncOp>> versions_;
 };
 
@@ -265,14 +265,14 @@ LogicalResult checkScopes(mlir::ModuleOp module, Scopes scopes,
     return mlir::emitError(module.getLoc())
            << scope.what
            << ": expected a pattern of layers of the model, found '"
-           << llvm::join(scope.at, "', '") << "', which holds none; "
+           << llvm::join(scope.at, "', '") << "', which matches none; "
            << (near.empty() ? "the model has no names of layers"
-                            : "near are " + near);
+                            : "similar names are " + near);
   }
   return success();
 }
 
-// The priorities that a mask leaves out.
+// Returns the priorities of the scopes whose bit is not set.
 std::vector<int> barredBy(const Mask& mask, int first) {
   std::vector<int> barred;
   for (size_t i = 0; i < mask.size(); ++i)

@@ -1,4 +1,4 @@
-// What a plan says of a part of the model only.
+// Entries of a plan that apply to a part of the model only.
 #ifndef PARTITA_COMPILER_SHARDING_SCOPES_H_
 #define PARTITA_COMPILER_SHARDING_SCOPES_H_
 
@@ -12,41 +12,42 @@
 
 namespace partita::sharding {
 
-// Where something that a plan says holds.
+// The part of the model that an entry applies to.
 struct Scope {
-  std::vector<std::string> at;  // globs of layers; empty: everywhere
-  std::string what;             // "p.yaml:2:3: shard at", for a refusal
-  // Of a pipeline, marked in @main (`nn.stage`); empty: all.
+  std::vector<std::string> at;  // layer patterns; empty: all layers
+  std::string what;             // "p.yaml:2:3: shard at", for diagnostics
+  // Pipeline stages, as marked in @main (`nn.stage`); empty: all stages.
   std::vector<int> stages = {};
 };
 
-// Those of the entries of a plan.
+// Returns the scopes of a plan's entries.
 std::vector<Scope> scopesOf(const plan::Plan& plan);
 
-// Copies each function that is called where different scopes hold, so that the
-// same scopes hold each of its operations wherever it is called. Fails, with a
-// diagnostic, where a scope holds nothing of the model.
+// Copies each function whose calls are in different scopes, so that each
+// operation is in the same scopes at every call. Fails with a diagnostic if a
+// scope matches nothing in the model.
 mlir::LogicalResult splitByScope(mlir::ModuleOp module,
                                  llvm::ArrayRef<Scope> scopes);
 
-// Which of the scopes, of layers alone, hold each operation of @main, in order
-// and without the terminator; a call is where its parameters are. No function
-// is split. Fails, with a diagnostic, where a scope holds none.
+// Returns, for each operation of @main except the terminator, which scopes
+// contain it. Considers layers alone, not stages. A call belongs to the layer
+// of its parameters. No function is split. Fails with a diagnostic if a scope
+// matches nothing.
 mlir::FailureOr<std::vector<std::vector<bool>>> scopesInMain(
     mlir::ModuleOp module, llvm::ArrayRef<Scope> scopes);
 
-// Tells of each operation that @main leads to which of the scopes hold it.
-// Results are where their operation is; constants, where any operation that
-// uses them is. The functions have been split.
+// Calls `visitor` for each operation reachable from @main, with the scopes that
+// contain it. Results are in the scopes of their operation, constants in the
+// scopes of all their users. The functions must have been split.
 using ScopeVisitor =
     llvm::function_ref<void(mlir::Operation*, const std::vector<bool>&)>;
 void visitScopes(mlir::ModuleOp module, llvm::ArrayRef<Scope> scopes,
                  ScopeVisitor visitor);
 
-// Bars each scoped entry, whose priority is its number plus `first`, from the
-// operations and values outside of its scope. Arguments are where any operation
-// that uses them is, but what is updated in the stage that does it. The
-// functions have been split.
+// Bars each scoped entry from the operations and values outside of its scope.
+// The priority of entry i is `first` + i. Arguments are in the scopes of all
+// their users, but updated arguments only in the stage that updates them. The
+// functions must have been split.
 void barOutside(mlir::ModuleOp module, const plan::Plan& plan, int first,
                 Problem& problem);
 

@@ -1,6 +1,6 @@
-// Patterns, one per kind of operation: where an operand is a flattening and the
-// operation does not care, it takes the unflattened value, and its result is
-// flattened instead.
+// One pattern per kind of operation. If an operand is a flattening and the
+// operation works on the unflattened value too, it takes that value, and its
+// result is flattened instead.
 #include "compiler/sharding/sink_reshapes.h"
 
 #include "compiler/sharding/dim_groups.h"
@@ -26,7 +26,7 @@ RankedTensorType typeOf(Value value) {
   return mlir::cast<RankedTensorType>(value.getType());
 }
 
-// A flat shape, and for each of its dimensions the sizes it is to become.
+// A flat shape, and the sizes that each of its dimensions expands to.
 struct Expansion {
   SmallVector<SmallVector<int64_t>> sizes;
 
@@ -42,13 +42,13 @@ struct Expansion {
     for (int64_t dim = 0; dim < static_cast<int64_t>(sizes.size()); ++dim)
       if (predicate(dim)) keepFlat(dim);
   }
-  // The first of the dimensions that `dim` becomes.
+  // Returns the first of the dimensions that `dim` becomes.
   int64_t position(int64_t dim) const {
     int64_t result = 0;
     for (int64_t i = 0; i < dim; ++i) result += sizes[i].size();
     return result;
   }
-  // All dimensions that these become, in order.
+  // Returns all dimensions that `dims` become, in order.
   SmallVector<int64_t> positions(ArrayRef<int64_t> dims) const {
     SmallVector<int64_t> result;
     for (int64_t dim : dims)
@@ -70,9 +70,9 @@ struct Expansion {
   }
 };
 
-// What would undo the merging of dimensions by the reshape that defines
-// `value`; nothing where there is none or it splits dimensions too. Sizes of 1
-// do not count.
+// Returns the expansion that undoes the reshape that defines `value`. Returns
+// nullopt if there is no reshape or if it also splits dimensions. Sizes of 1 do
+// not count.
 std::optional<Expansion> flatteningOf(Value value) {
   auto reshape = value.getDefiningOp<nn::ReshapeOp>();
   if (!reshape) return std::nullopt;
@@ -95,7 +95,7 @@ std::optional<Expansion> flatteningOf(Value value) {
   return expansion;
 }
 
-// The expansion of a broadcast's input that expands its result.
+// Returns the expansion of a broadcast's input that corresponds to `result`.
 Expansion ofBroadcastInput(nn::BroadcastOp op, const Expansion& result) {
   Expansion input;
   for (auto [size, dim] :
@@ -108,8 +108,8 @@ Expansion ofBroadcastInput(nn::BroadcastOp op, const Expansion& result) {
   return input;
 }
 
-// Dimensions of an expanded result that the dimensions of a broadcast's
-// expanded input become.
+// Returns the dimensions of the expanded result that the dimensions of the
+// expanded input map to.
 SmallVector<int64_t> broadcastDims(nn::BroadcastOp op, const Expansion& input,
                                    const Expansion& result) {
   SmallVector<int64_t> dims;
@@ -119,7 +119,7 @@ SmallVector<int64_t> broadcastDims(nn::BroadcastOp op, const Expansion& input,
   return dims;
 }
 
-// Leaves in `expansion` only what costs nothing to undo in `value` too.
+// Restricts `expansion` to the dimensions that `value` can expand at no cost.
 void restrictTo(Value value, Expansion& expansion) {
   mlir::SplatElementsAttr splat;
   if (mlir::matchPattern(value, mlir::m_Constant(&splat))) return;
@@ -130,7 +130,7 @@ void restrictTo(Value value, Expansion& expansion) {
   });
 }
 
-// An operand of the flat shape, expanded.
+// Returns an operand of the flat shape, expanded.
 Value expandOperand(PatternRewriter& rewriter, Value value,
                     const Expansion& expansion) {
   mlir::SplatElementsAttr splat;
@@ -148,15 +148,15 @@ Value expandOperand(PatternRewriter& rewriter, Value value,
   return expansion.apply(rewriter, value);
 }
 
-// Puts a copy of `op` with other operands and result shape, and a flattening of
-// its result, in its place.
+// Replaces `op` by a copy with other operands and result shape, and flattens
+// the copy's result.
 void replaceExpanded(PatternRewriter& rewriter, Operation* op,
                      mlir::ValueRange operands, ArrayRef<int64_t> shape,
                      llvm::function_ref<void(Operation*)> adjust = {}) {
   Operation* copy = rewriter.clone(*op);
   rewriter.modifyOpInPlace(copy, [&] {
     copy->setOperands(operands);
-    copy->removeAttr(dist::kShardingsAttr);  // of other dimensions
+    copy->removeAttr(dist::kShardingsAttr);  // the dimensions differ
     copy->getResult(0).setType(typeOf(op->getResult(0)).clone(shape));
     if (adjust) adjust(copy);
   });
@@ -259,7 +259,7 @@ struct SinkBelowReduce : mlir::OpRewritePattern<nn::ReduceOp> {
   }
 };
 
-// Norms and softmax: whole along dimensions from `axis` on, or along `axis`.
+// Norms and softmax need the dimensions from `axis` on, or `axis`, whole.
 template <typename Op>
 struct SinkBelowNorm : mlir::OpRewritePattern<Op> {
   using mlir::OpRewritePattern<Op>::OpRewritePattern;
@@ -283,7 +283,7 @@ struct SinkBelowNorm : mlir::OpRewritePattern<Op> {
   }
 };
 
-// An embedding of flat indices.
+// An embedding with flattened indices.
 struct SinkBelowGather : mlir::OpRewritePattern<nn::GatherOp> {
   using OpRewritePattern::OpRewritePattern;
 

@@ -6,7 +6,7 @@
 
 namespace partita::sharding {
 
-// Returns how many operations a flattening moved behind.
+// Returns the number of operations that a flattening moved behind.
 mlir::FailureOr<int64_t> sinkReshapes(mlir::func::FuncOp function);
 
 }  // namespace partita::sharding

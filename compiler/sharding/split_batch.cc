@@ -1,4 +1,4 @@
-// The model at the size of a microbatch; see passes.td.
+// Rebuilds the model for one microbatch; see passes.td.
 #include "compiler/sharding/dims.h"
 #include "compiler/sharding/passes.h"
 #include "dialects/nn/dialect.h"
@@ -52,7 +52,7 @@ struct SplitBatchPass : public impl::SplitBatchPassBase<SplitBatchPass> {
     return success();
   }
 
-  // What cannot be split is said of the inputs, which users know.
+  // Reports errors on the inputs, which users know.
   LogicalResult checkInputs(FuncOp main) {
     bool any = false;
     for (mlir::BlockArgument argument : main.getArguments()) {
@@ -95,7 +95,8 @@ struct SplitBatchPass : public impl::SplitBatchPassBase<SplitBatchPass> {
   }
 
   LogicalResult split(FuncOp function) {
-    // Names stand in attributes: all types are read before one is changed.
+    // Names are parsed with the sizes of the types, so compute all new types
+    // before changing any.
     SmallVector<std::pair<Value, RankedTensorType>> changed;
     const auto note = [&](Value value) {
       if (RankedTensorType type = splitType(value); type != value.getType())
@@ -132,8 +133,8 @@ struct SplitBatchPass : public impl::SplitBatchPassBase<SplitBatchPass> {
     return type.clone(shape);
   }
 
-  // Each row is computed by itself, but for batch norms, whose statistics are
-  // those of a microbatch, and for what the loss adds up.
+  // Requires each row to be computed independently. Exceptions are batch norms,
+  // whose statistics are per microbatch, and sums that the loss adds up.
   LogicalResult checkRows(FuncOp function, Operation* op) {
     std::optional<nn::ShardingRule> rule = nn::shardingRuleOf(op);
     if (!rule || llvm::isa<nn::BatchNormOp>(op) ||
@@ -156,8 +157,8 @@ struct SplitBatchPass : public impl::SplitBatchPassBase<SplitBatchPass> {
     return success();
   }
 
-  // Whether scalars made of a value are results, and nothing else: of @main the
-  // loss, of the function that counts targets their number.
+  // True if `value` is a scalar used only for results: the loss of @main, or
+  // the count of the function that counts targets.
   static bool addsUpToResults(FuncOp function, Value value) {
     auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
     if (!type || type.getRank() != 0) return false;
@@ -170,8 +171,8 @@ struct SplitBatchPass : public impl::SplitBatchPassBase<SplitBatchPass> {
     });
   }
 
-  // Shapes are in types; where an operation says more of the batch, it says
-  // nothing of a part of it.
+  // Types hold the shapes. Refuses attributes that refer to the whole batch:
+  // they would be wrong for a microbatch.
   LogicalResult checkAttributes(Operation* op) {
     const auto batch = [&](Value value, unsigned dim) {
       auto dims = dimsOf(value);
@@ -185,8 +186,8 @@ struct SplitBatchPass : public impl::SplitBatchPassBase<SplitBatchPass> {
           splitType(constant) == constant.getType())
         return success();
       return op->emitOpError(
-          "microbatches: expected what differs between the rows of a batch to "
-          "be an input, found a constant");
+          "microbatches: expected values that differ between the rows of a "
+          "batch to be inputs, found a constant");
     }
     if (auto slice = llvm::dyn_cast<nn::SliceOp>(op)) {
       for (unsigned i = 0; i < slice.getStarts().size(); ++i)

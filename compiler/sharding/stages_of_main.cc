@@ -1,4 +1,5 @@
-// Marks say it of what computes the model and its gradients; the rest follows.
+// Marks give the stages of the model and its gradients; other operations follow
+// them.
 #include "compiler/sharding/stages_of_main.h"
 
 #include "compiler/autodiff/call_marks.h"
@@ -46,7 +47,7 @@ void StagesOfMain::placeChanging() {
   }
 }
 
-// Of the first marked operation that the value leads to.
+// Returns the stages of the first marked operation that the value leads to.
 std::set<int> StagesOfMain::firstUse(Value value) const {
   Operation* first = nullptr;
   llvm::SmallVector<Value> open = {value};
@@ -62,7 +63,7 @@ std::set<int> StagesOfMain::firstUse(Value value) const {
   return of(first);
 }
 
-// Updates are where what they update is.
+// An update belongs to the stage of the argument that it updates.
 void StagesOfMain::placeOperations() {
   for (Operation& op : main_.front().without_terminator()) {
     if (operations_.count(&op)) continue;

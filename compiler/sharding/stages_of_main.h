@@ -1,4 +1,4 @@
-// Of which stages of a pipeline what stands in @main is.
+// Finds the pipeline stages of each value and operation in @main.
 #ifndef PARTITA_COMPILER_SHARDING_STAGES_OF_MAIN_H_
 #define PARTITA_COMPILER_SHARDING_STAGES_OF_MAIN_H_
 
@@ -9,15 +9,18 @@
 
 namespace partita::sharding {
 
-// A stored tensor that changes is of the stage that computes with it first,
-// which updates it; other arguments, and what follows from them alone, are of
-// all stages that use them; everything else is where its last operand is.
+// A stored tensor that is updated belongs to the stage that uses it first; this
+// stage updates it. Other arguments, and values computed from them alone,
+// belong to all stages that use them. An unmarked operation belongs to the
+// stage of the updated argument among its operands, else to that of its last
+// operand.
 class StagesOfMain {
  public:
-  // Operations have their marks (`nn.stage`); without any, all is of no stage.
+  // Reads the marks (`nn.stage`) of operations. Without marks, nothing has a
+  // stage.
   explicit StagesOfMain(mlir::func::FuncOp main);
 
-  // In order; empty: of no stage.
+  // Returns the stages in ascending order; empty if there is none.
   const std::set<int>& of(mlir::Value value) const;
   const std::set<int>& of(mlir::Operation* op) const;
 

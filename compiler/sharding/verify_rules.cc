@@ -1,5 +1,5 @@
 // Executes the sharding rules that users attach to operations, on small shapes,
-// before anything is divided by them.
+// before any division uses them.
 #include "compiler/sharding/passes.h"
 #include "dialects/nn/rule_soundness.h"
 

@@ -1,4 +1,4 @@
-// Arguments that meet in calls change together or not at all.
+// Arguments connected by calls change together or not at all.
 #include "compiler/sharding/view_parameters.h"
 
 #include "compiler/sharding/parameter_views.h"
@@ -22,7 +22,7 @@ FuncOp functionOf(BlockArgument argument) {
   return mlir::cast<FuncOp>(argument.getOwner()->getParentOp());
 }
 
-// The argument of the callee that a use in a call feeds.
+// Returns the argument of the callee that receives this operand of a call.
 BlockArgument calleeArgument(mlir::OpOperand& use) {
   auto call = mlir::cast<CallOp>(use.getOwner());
   auto callee = mlir::SymbolTable::lookupNearestSymbolFrom<FuncOp>(
@@ -30,7 +30,7 @@ BlockArgument calleeArgument(mlir::OpOperand& use) {
   return callee.getArgument(use.getOperandNumber());
 }
 
-// Which arguments change, and to which type.
+// The arguments that change, and their new types.
 class Views {
  public:
   Views(mlir::ModuleOp module, const llvm::DenseSet<Operation*>& views)
@@ -47,10 +47,10 @@ class Views {
   const llvm::MapVector<Value, mlir::Type>& types() const { return types_; }
 
  private:
-  // The one type that reshapes of the argument give it, here and in functions
-  // it is passed to; null where there is another use.
+  // Returns the single type that reshapes give the argument, here and in
+  // functions it is passed to; null if there is any other use.
   mlir::Type viewedType(BlockArgument argument) {
-    // Annotations speak of the shape that is there.
+    // Annotations refer to the existing shape.
     if (functionOf(argument).getArgAttr(argument.getArgNumber(),
                                         dist::kShardingAttr))
       return {};
@@ -67,7 +67,7 @@ class Views {
     return type;
   }
 
-  // An argument of a function changes only if all that it receives does.
+  // An argument of a function changes only if all operands passed to it do.
   bool dropInconsistent() {
     const size_t before = types_.size();
     types_.remove_if([&](auto& entry) {

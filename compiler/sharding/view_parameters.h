@@ -1,4 +1,4 @@
-// Parameters take the shape in which their factors stand apart.
+// Reshapes parameters so that each of their factors is a dimension.
 #ifndef PARTITA_COMPILER_SHARDING_VIEW_PARAMETERS_H_
 #define PARTITA_COMPILER_SHARDING_VIEW_PARAMETERS_H_
 
@@ -10,16 +10,15 @@
 
 namespace partita::sharding {
 
-// Where the arguments of functions come from: for each private function that
-// is called only, its calls.
+// The callers of each private function that is used only in calls.
 class Callers {
  public:
   explicit Callers(mlir::ModuleOp module);
 
-  // What an argument receives at its calls; empty for arguments of @main and
-  // where not all uses of the function are calls.
+  // Returns the operands passed to an argument, one per call. Empty for
+  // arguments of @main and of functions with uses other than calls.
   llvm::SmallVector<mlir::Value> valuesOf(mlir::BlockArgument argument) const;
-  // Whether it holds stored data (nn.source) at every call.
+  // True if the argument holds stored data (nn.source) at every call.
   bool isStored(mlir::BlockArgument argument) const;
 
  private:
@@ -27,10 +26,10 @@ class Callers {
       calls_;
 };
 
-// Gives stored arguments of @main the type of the reshapes in `views`, where
-// all uses of them, through calls, are such reshapes to one type. The data is
-// the same bytes in the same order, and the type that it had stays beside it
-// (kViewOfAttr). Returns how many arguments of @main changed.
+// Gives stored arguments of @main the result type of the reshapes in `views`,
+// if all their uses, through calls, are such reshapes to one type. The bytes
+// and their order do not change. The original type is kept in kViewOfAttr.
+// Returns the number of arguments of @main that changed.
 int64_t viewParameters(mlir::ModuleOp module,
                        const llvm::DenseSet<mlir::Operation*>& views);
 

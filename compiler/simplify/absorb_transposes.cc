@@ -1,4 +1,4 @@
-// Transposes of a product's operands become other dimension numbers; see
+// Replaces transposes of a product's operands by other dimension numbers; see
 // passes.td.
 #include "compiler/simplify/passes.h"
 #include "llvm/ADT/STLExtras.h"
@@ -15,13 +15,14 @@ using mlir::ArrayRef;
 using mlir::SmallVector;
 using mlir::Value;
 
-// An operand of a product: the tensor and the dimensions that are not free.
+// An operand of a product, with its batch and contracted dimensions.
 struct Side {
   Value value;
   SmallVector<int64_t> batch, contract;
 
-  // Steps before a transpose; false where there is none, or where the product's
-  // result would have another order of dimensions.
+  // Replaces the value by the operand of its transpose. Returns false if there
+  // is no transpose, or if the product's result would have another order of
+  // dimensions.
   bool absorb() {
     auto transpose = value.getDefiningOp<nn::TransposeOp>();
     if (!transpose) return false;

@@ -1,5 +1,5 @@
-// Walks from the product with v up through softmax, biases, masks and scales to
-// the product of q and k.
+// Walks upwards from the product with v, through softmax, biases, masks and
+// scales, to the product of q and k.
 #include "compiler/simplify/attention_match.h"
 
 #include "compiler/simplify/view.h"
@@ -27,8 +27,8 @@ SmallVector<int64_t> Matrix::batchSizes() const {
 
 namespace {
 
-// The free dimension of a product's operand with one contracted and one free
-// dimension; nothing otherwise.
+// Returns the free dimension of a product's operand that has exactly one
+// contracted and one free dimension; nullopt otherwise.
 std::optional<int64_t> freeDim(Value value, llvm::ArrayRef<int64_t> batch,
                                llvm::ArrayRef<int64_t> contract) {
   const int64_t rank = tensorType(value).getRank();
@@ -40,7 +40,7 @@ std::optional<int64_t> freeDim(Value value, llvm::ArrayRef<int64_t> batch,
   return std::nullopt;
 }
 
-// Operands of a product as matrices with the contracted dimension as columns.
+// Returns the operands of a product as matrices whose columns are contracted.
 std::optional<std::pair<Matrix, Matrix>> matchProduct(nn::DotGeneralOp dot) {
   const std::optional<int64_t> lhs =
       freeDim(dot.getLhs(), dot.getLhsBatch(), dot.getLhsContract());
@@ -55,8 +55,8 @@ std::optional<std::pair<Matrix, Matrix>> matchProduct(nn::DotGeneralOp dot) {
                            dot.getRhsContract().front()}});
 }
 
-// The matrix before a transpose, a reshape of its batch dimensions, or a
-// conversion between float types.
+// Returns the matrix before a transpose, a reshape of its batch dimensions, or
+// a conversion between float types.
 std::optional<Matrix> beforeMove(const Matrix& matrix) {
   mlir::Operation* op = matrix.value.getDefiningOp();
   if (mlir::isa_and_nonnull<arith::ExtFOp, arith::TruncFOp>(op))
@@ -89,8 +89,8 @@ class ScoreWalk {
  public:
   explicit ScoreWalk(AttentionMatch& match) : match_(match) {}
 
-  // `scores` times `factor` enters the softmax, plus what the match holds
-  // already.
+  // Walks up from `scores`. The softmax's operand is `scores` times `factor`,
+  // plus the biases in the match so far.
   bool walk(Matrix scores, double factor) {
     noteHeads(scores);
     mlir::Operation* op = scores.value.getDefiningOp();
@@ -151,7 +151,7 @@ class ScoreWalk {
     return false;
   }
 
-  // cap * tanh(scores / cap)
+  // Matches cap * tanh(scores / cap).
   bool walkSoftcap(math::TanhOp tanh, const Matrix& scores, double cap) {
     const size_t biases = match_.biases.size();
     if (cap <= 0 || match_.softcap != 0) return false;

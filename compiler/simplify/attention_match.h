@@ -1,5 +1,4 @@
-// Attention as exporters write it: what a match found, before anything is
-// built.
+// Matches attention as exporters write it; the result is built elsewhere.
 #ifndef PARTITA_COMPILER_SIMPLIFY_ATTENTION_MATCH_H_
 #define PARTITA_COMPILER_SIMPLIFY_ATTENTION_MATCH_H_
 
@@ -10,8 +9,8 @@
 
 namespace partita::simplify {
 
-// Which dimensions of a tensor of one value per batch, row and column are
-// which. Batch dimensions are in the order in which they are numbered together.
+// The batch, row and column dimensions of a tensor. Batch dimensions are in the
+// order in which they are flattened.
 struct MatrixDims {
   mlir::SmallVector<int64_t> batch;
   int64_t row, column;
@@ -26,13 +25,13 @@ struct Matrix {
   mlir::SmallVector<int64_t> batchSizes() const;
 };
 
-// What is done to the scores between the two products.
+// A modification of the scores between the two products.
 struct ScoreBias {
   enum class Kind {
-    add,      // value * factor is added
-    visible,  // an i1 tensor, false where the score is replaced by a large
-              // negative number
-    hidden,   // the same, true where it is replaced
+    add,      // adds value * factor
+    visible,  // an i1 tensor; where false, a large negative number replaces
+              // the score
+    hidden,   // an i1 tensor; where true, the same
   };
   Kind kind;
   View value;     // seen from the scores
@@ -44,19 +43,19 @@ struct AttentionMatch {
   Matrix q, k, v;  // rows are tokens, columns features
   double scale = 1, softcap = 0;
   mlir::SmallVector<ScoreBias> biases;
-  // Batch and heads, where any tensor on the way has just these two batch
-  // dimensions.
+  // Sizes of batch and heads, if some tensor on the way has exactly these two
+  // batch dimensions.
   std::optional<std::pair<int64_t, int64_t>> heads;
-  // The product's result is [batch..., features, queries] instead of [batch...,
-  // queries, features].
+  // True if the product's result is [batch..., features, queries] instead of
+  // [batch..., queries, features].
   bool result_transposed = false;
 };
 
-// A number at or below this, added to a score, hides it: exp of it is 0 in f32
-// next to any score of a network.
+// A number at or below this hides a score that it is added to: its exp in f32
+// is 0 compared with any score of a network.
 inline constexpr double kHidingScore = -1e4;
 
-// Matches with the product with v as the root.
+// Matches attention whose product with v is `root`.
 std::optional<AttentionMatch> matchAttention(nn::DotGeneralOp root);
 
 }  // namespace partita::simplify

@@ -1,5 +1,5 @@
-// Evaluates constant expressions by the operations' references, and compares
-// masks with the causal one.
+// Evaluates constant expressions with the operations' references, and compares
+// masks with the causal mask.
 #include "compiler/simplify/constant_mask.h"
 
 #include "compiler/simplify/view.h"
@@ -13,7 +13,7 @@ using mlir::Value;
 
 namespace {
 
-// Of one tensor of the expression, and of the expression as a whole.
+// Limits on each tensor and on the whole expression.
 constexpr int64_t kMaxElements = int64_t{1} << 22, kMaxOperations = 64;
 
 std::optional<nn::Tensor> evaluate(Value value, int64_t& operations) {
@@ -40,8 +40,8 @@ std::optional<nn::Tensor> evaluate(Value value, int64_t& operations) {
   return (*results)[mlir::cast<mlir::OpResult>(value).getResultNumber()];
 }
 
-// Whether the bias hides an element, or nothing if it does neither that nor
-// leave the score alone.
+// Returns true if the bias hides an element, false if it leaves the score
+// unchanged, nullopt otherwise.
 std::optional<bool> hides(const ScoreBias& bias, const nn::Tensor& tensor,
                           int64_t position) {
   if (bias.kind == ScoreBias::Kind::visible)
@@ -62,8 +62,8 @@ std::optional<nn::Tensor> evaluateConstant(Value value) {
 std::optional<ConstantMask> matchConstantMask(const ScoreBias& bias) {
   const View view = peel(bias.value);
   const MatrixDims& dims = bias.scores.dims;
-  // Steps from one query and key to the next in the tensor, which may repeat
-  // along either.
+  // Strides from one query or key to the next in the tensor; 0 if the tensor
+  // repeats along it.
   int64_t query_step = 0, key_step = 0, step = 1;
   const llvm::ArrayRef<int64_t> shape = tensorType(view.value).getShape();
   const bool is_splat = static_cast<bool>(splatConstant(view.value));
@@ -84,7 +84,7 @@ std::optional<ConstantMask> matchConstantMask(const ScoreBias& bias) {
     for (int64_t j = 0; j < keys; ++j) {
       const std::optional<bool> hidden =
           hides(bias, *tensor, i * query_step + j * key_step);
-      // What is seen is a run of keys from the first one on.
+      // Visible keys must be a run that begins with the first key.
       if (!hidden || (!*hidden && seen < j)) return std::nullopt;
       seen += !*hidden;
     }

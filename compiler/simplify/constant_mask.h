@@ -1,4 +1,4 @@
-// Masks that are known at compile time.
+// Recognises masks that are constant.
 #ifndef PARTITA_COMPILER_SIMPLIFY_CONSTANT_MASK_H_
 #define PARTITA_COMPILER_SIMPLIFY_CONSTANT_MASK_H_
 
@@ -9,18 +9,18 @@
 
 namespace partita::simplify {
 
-// The value of a tensor that depends on constants alone, if it is cheap to
-// compute.
+// Returns the value of a tensor that depends on constants alone, if it is cheap
+// to compute.
 std::optional<nn::Tensor> evaluateConstant(mlir::Value value);
 
-// What a constant bias hides.
+// The keys that a constant bias hides.
 struct ConstantMask {
-  // Query i sees keys j <= i + offset; nothing: every query sees every key.
+  // Query i sees keys j <= i + offset; nullopt: every query sees every key.
   std::optional<int64_t> causal_offset;
 };
 
-// Nothing where the bias is not constant, hides something else, or hides every
-// key from a query.
+// Returns nullopt if the bias is not constant, has another pattern, or hides
+// every key from a query.
 std::optional<ConstantMask> matchConstantMask(const ScoreBias& bias);
 
 }  // namespace partita::simplify

@@ -1,5 +1,5 @@
-// Inference batch norms become a scale of the convolution's weight and a shift;
-// see passes.td.
+// Folds inference batch norms into a scale of the convolution's weight and a
+// shift; see passes.td.
 #include "compiler/simplify/passes.h"
 #include "compiler/simplify/view.h"
 #include "mlir/IR/IRMapping.h"
@@ -19,8 +19,8 @@ using mlir::Value;
 namespace arith = mlir::arith;
 namespace math = mlir::math;
 
-// A convolution of features `dim` whose result has no other use, and the bias
-// per feature added to it, if any.
+// A convolution with a single use whose features are dimension `feature`, and
+// the bias added to it, if any.
 struct ConvWithBias {
   nn::ConvOp conv;
   Value bias;  // a vector, or null
@@ -99,7 +99,7 @@ class FoldBatchNorm : public mlir::OpRewritePattern<nn::BatchNormOp> {
                                    op.getInput().getType(), vector, feature);
   }
 
-  // The convolution with output feature o of its weight times scale[o].
+  // Multiplies the weights of each output feature o by scale[o].
   static Value scaledConv(PatternRewriter& rewriter, nn::ConvOp conv,
                           Value scale) {
     const Value factors = nn::BroadcastOp::create(

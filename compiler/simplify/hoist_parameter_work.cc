@@ -23,11 +23,12 @@ using mlir::func::CallOp;
 using mlir::func::FuncOp;
 namespace arith = mlir::arith;
 
-// An elementwise result may be this much larger than the largest stored tensor
-// that it comes from.
+// An elementwise result may exceed the largest stored tensor that it depends on
+// by at most this factor.
 constexpr int64_t kMaxGrowth = 2;
 
-// Costs no time where it is used, or less than storing its result would.
+// True for operations that cost less at their use than storing their result
+// would.
 bool staysBehind(Operation* op) {
   return mlir::isa<nn::BroadcastOp, nn::ReshapeOp, nn::IotaOp,
                    arith::ConstantOp, arith::ExtFOp, arith::ExtSIOp,
@@ -74,7 +75,7 @@ class Slice {
   llvm::DenseSet<Operation*> seen_;
 };
 
-// Whether computing `value` once and keeping it is better than computing it at
+// True if computing `value` once and storing it is better than computing it in
 // every run.
 bool isWorthKeeping(Value value) {
   const Slice slice({value});
@@ -98,8 +99,8 @@ bool isWorthKeeping(Value value) {
          bytesOf(value) <= kMaxGrowth * largest_source;
 }
 
-// The stored values of a function that are worth keeping and that something not
-// stored uses.
+// The stored values of a function that are worth storing and that operations
+// outside of the stored set use.
 class Frontier {
  public:
   Frontier(FuncOp function, const StoredValues& stored) : stored_(stored) {
@@ -132,7 +133,7 @@ class Frontier {
   llvm::DenseSet<Value> seen_;
 };
 
-// A new last argument of `function` in place of `value`.
+// Replaces `value` by a new last argument of `function`.
 mlir::LogicalResult replaceByArgument(FuncOp function, Value value,
                                       mlir::DictionaryAttr attributes) {
   const unsigned index = function.getNumArguments();
@@ -174,7 +175,7 @@ mlir::LogicalResult hoistToCallers(FuncOp function,
   return mlir::success();
 }
 
-// @init as it grows: its arguments mirror arguments of @main.
+// Builds @init. Its arguments mirror arguments of @main.
 class InitFunction {
  public:
   InitFunction(mlir::ModuleOp module, FuncOp main) : main_(main) {
@@ -226,7 +227,7 @@ class InitFunction {
     mlir::func::ReturnOp::create(builder, main_.getLoc());
   }
 
-  // Gives @init the argument of @main, with its attributes.
+  // Adds the argument of @main to @init, with its attributes.
   mlir::LogicalResult provide(mlir::BlockArgument argument) {
     if (mapping_.contains(argument)) return mlir::success();
     const mlir::DictionaryAttr attributes =
@@ -274,7 +275,7 @@ class HoistParameterWorkPass
         return mlir::failure();
     }
     shareEqual(main);
-    // Sharing erased operations: look again.
+    // Sharing erased operations, so search again.
     const StoredValues in_main(main, graph);
     const Frontier frontier(main, in_main);
     if (frontier.values().empty()) return mlir::success();

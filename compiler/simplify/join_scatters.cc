@@ -1,5 +1,5 @@
-// What microbatches add to a few rows of a large tensor, added at once; see
-// passes.td.
+// Adds the rows that microbatches scatter into a large tensor in one scatter;
+// see passes.td.
 #include "compiler/simplify/passes.h"
 #include "compiler/simplify/stored_values.h"
 #include "dialects/nn/dialect.h"
@@ -23,7 +23,7 @@ RankedTensorType typeOf(Value value) {
   return llvm::cast<RankedTensorType>(value.getType());
 }
 
-// The scatter into zeros that a function returns, or null.
+// Returns the scatter into zeros that a function returns; null if none.
 nn::ScatterOp scatterIntoZeros(FuncOp function, unsigned result) {
   Value value = function.front().getTerminator()->getOperand(result);
   auto scatter = value.getDefiningOp<nn::ScatterOp>();
@@ -60,15 +60,15 @@ class JoinScattersPass : public impl::JoinScattersPassBase<JoinScattersPass> {
   }
 
  private:
-  // base + what rows of updates add to it.
+  // base plus the rows of `updates`.
   struct Sum {
     Value base;  // null: zeros
     SmallVector<Value> indices, updates;
     nn::ScatterOp like;  // one of the scatters
   };
 
-  // Whether each call's result is but added to something, and all updates
-  // together are smaller than one result.
+  // True if each call's result is only added to something, and all updates
+  // together are at most as large as one result.
   bool isWorthwhile(unsigned result, nn::ScatterOp scatter,
                     llvm::ArrayRef<CallOp> calls) {
     const int64_t count = static_cast<int64_t>(calls.size());
@@ -81,7 +81,7 @@ class JoinScattersPass : public impl::JoinScattersPassBase<JoinScattersPass> {
            });
   }
 
-  // The function returns what it would scatter, besides.
+  // Makes the function also return the scatter's operands.
   void takeOut(FuncOp function, llvm::MutableArrayRef<CallOp> calls) {
     const unsigned count = function.getNumResults();
     SmallVector<std::pair<unsigned, nn::ScatterOp>> found;
@@ -115,7 +115,7 @@ class JoinScattersPass : public impl::JoinScattersPassBase<JoinScattersPass> {
     auto wide =
         CallOp::create(builder, call.getLoc(), function, call.getOperands());
     for (mlir::NamedAttribute attribute : call->getDiscardableAttrs())
-      if (attribute.getName() != "nn.dims")  // of results, now more
+      if (attribute.getName() != "nn.dims")  // of the previous results
         wide->setAttr(attribute.getName(), attribute.getValue());
     call->replaceAllUsesWith(
         wide.getResults().take_front(call.getNumResults()));
@@ -127,8 +127,8 @@ class JoinScattersPass : public impl::JoinScattersPassBase<JoinScattersPass> {
     return sums_.count(value) && value.hasOneUse();
   }
 
-  // Whether rows of both can be one list: those of an encoder and of a decoder,
-  // whose sequences are not of one length, cannot.
+  // True if the rows of both sums can form one list. Sequences of different
+  // lengths (an encoder's and a decoder's) cannot.
   static bool fits(const Sum& whole, const Sum& part) {
     if (whole.indices.empty()) return true;
     const auto rowsAgree = [](Value a, Value b) {
@@ -142,7 +142,7 @@ class JoinScattersPass : public impl::JoinScattersPassBase<JoinScattersPass> {
            rowsAgree(whole.updates.front(), part.updates.front());
   }
 
-  // A sum that nothing else needs is part of the next.
+  // Joins a sum into the next if nothing else uses it.
   void join(mlir::arith::AddFOp add) {
     if (!isSum(add.getLhs()) && !isSum(add.getRhs())) return;
     mlir::OpBuilder builder(add);
@@ -195,7 +195,7 @@ class JoinScattersPass : public impl::JoinScattersPassBase<JoinScattersPass> {
 
   FuncOp main_;
   llvm::DenseMap<Value, Sum> sums_;
-  llvm::DenseMap<Value, Value> built_;  // by what they stand for
+  llvm::DenseMap<Value, Value> built_;  // by the sum's value
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Finds what the names of two layers' operations count.
+// Finds the word that the names of two layers' operations number.
 #include "compiler/simplify/layer_names.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ std::vector<std::string> split(const std::string& path) {
     if (c == '/' || c == '.') {
       words.emplace_back();
     } else {
-      // What a symbol may contain.
+      // Replace characters that a symbol cannot contain.
       words.back() += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
     }
   }
@@ -32,8 +32,8 @@ bool isGeneral(const std::string& word) {
          word == "blocks";
 }
 
-// What the two paths count, with the words before it where it is a general one;
-// empty if they do not count.
+// Returns the word that the two paths number, prefixed by the word before it if
+// it is general; empty if they have no number there.
 std::string countedBy(const std::string& first, const std::string& second) {
   const std::vector<std::string> a = split(first), b = split(second);
   const auto [x, y] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());

@@ -1,5 +1,5 @@
-// Names for layer functions, from the names that exporters gave operations.
-// Plain strings.
+// Derives names of layer functions from exporters' names of operations. Works
+// on plain strings.
 #ifndef PARTITA_COMPILER_SIMPLIFY_LAYER_NAMES_H_
 #define PARTITA_COMPILER_SIMPLIFY_LAYER_NAMES_H_
 
@@ -9,11 +9,11 @@
 
 namespace partita::simplify {
 
-// A name for the function of which these are the names of corresponding
+// Returns a name for a function. `names` holds the names of corresponding
 // operations in its first and second use, such as "/model/h.0/mlp/Add" and
-// "/model/h.1/mlp/Add" (or with dots for slashes): what most of them count,
-// here "h". General words get the word before them: "encoder_layer". "layer"
-// where the names say nothing.
+// "/model/h.1/mlp/Add" (dots may replace slashes). The result is the word that
+// most pairs number, here "h". A general word is prefixed by the word before
+// it: "encoder_layer". Returns "layer" if the names have no number.
 std::string layerName(
     const std::vector<std::pair<std::string, std::string>>& names);
 

@@ -1,5 +1,5 @@
-// Orders the operations of a function by what they depend on, and numbers what
-// they do.
+// Orders the operations of a function by their dependences, and numbers their
+// kinds.
 #include "compiler/simplify/layer_steps.h"
 
 #include <map>
@@ -21,8 +21,8 @@ using mlir::func::FuncOp;
 
 namespace {
 
-// A constant larger than this is a value like a parameter: layers that differ
-// in it are still alike.
+// A larger constant counts as a parameter: layers with different values of it
+// are still equal.
 constexpr int64_t kMaxFreeElements = 16;
 
 bool isConstant(Operation* op) {
@@ -108,8 +108,8 @@ class StepOrder {
     light_[op] = !is_call && (stored_[op] || (light && !isMajor(op)));
   }
 
-  // What an operation does, as a number: name, attributes, types, and the same
-  // of what costs nothing before it.
+  // Returns a number for an operation's kind: its name, attributes and types,
+  // and the same of its free operands.
   int64_t kindOf(Operation* op) {
     std::vector<const void*> key;
     appendKey(op, key);
@@ -131,8 +131,8 @@ class StepOrder {
     }
   }
 
-  // Whether two steps of different layers read the result in the same way:
-  // equal steps, one depending on the other.
+  // True if two steps of different layers read the result in the same way:
+  // equal steps, one of which depends on the other.
   bool isShared(Operation* op) {
     std::map<std::pair<int64_t, size_t>, Operation*> first;
     for (const Reader& reader : readers_[op]) {
@@ -170,7 +170,7 @@ class StepOrder {
     }
   }
 
-  // Also what it needs, if that is not there yet.
+  // Emits the operation after operations that it needs.
   void emit(Operation* op) {
     if (!kind_.contains(op) || emitted_.contains(op)) return;
     for (Value source : sourcesOf(op)) {
@@ -217,7 +217,7 @@ class StepOrder {
   llvm::DenseMap<Operation*, int64_t> kind_;
   llvm::DenseMap<Operation*, bool> stored_;  // depends on stored tensors alone
   llvm::DenseMap<Operation*, bool>
-      light_;  // stored, or does not depend on a major step
+      light_;  // stored, or independent of major steps
   llvm::DenseMap<Operation*, SmallVector<Reader>> readers_;
   llvm::SetVector<Operation*> emitted_;
   std::map<std::vector<const void*>, int64_t> kinds_;

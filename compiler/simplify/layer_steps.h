@@ -1,5 +1,5 @@
-// @main as a straight line of steps, in an order in which layers that do the
-// same look the same.
+// Represents @main as a sequence of steps, ordered so that equal layers look
+// equal.
 #ifndef PARTITA_COMPILER_SIMPLIFY_LAYER_STEPS_H_
 #define PARTITA_COMPILER_SIMPLIFY_LAYER_STEPS_H_
 
@@ -10,28 +10,29 @@
 
 namespace partita::simplify {
 
-// Steps of a program and the operations they stand for.
+// The steps of a program and their operations.
 struct LayerSteps {
   std::vector<Step> steps;
   std::vector<mlir::Operation*> operations;
 };
 
-// Brings the operations of a function into this order, and returns the steps:
-// - What costs nothing (small constants, broadcasts, reshapes, counts) stands,
-// as its own copy, directly before the
-//   operation that reads it. Everything else but large constants is a step.
-// - What several layers share, masks and position biases, comes first.
-// - What else does not depend on a matrix product, or depends on parameters
-// alone, comes directly before its reader.
-// - All else keeps its order.
+// Reorders the operations of a function and returns its steps:
+// - Free operations (small constants, broadcasts, reshapes, iotas) are copied
+//   directly before each reader. All other operations except large constants
+//   are steps.
+// - Operations that several layers share, such as masks and position biases,
+//   come first.
+// - Other operations that depend on no matrix product, or on parameters alone,
+//   come directly before their reader.
+// - The rest keeps its order.
 LayerSteps orderSteps(mlir::func::FuncOp function);
 
-// Whether an operation is one that costs nothing.
+// True for operations that cost nothing.
 bool isFree(mlir::Operation* op);
-// The values that a step reads, seen through what costs nothing, in the order
-// of Step::operands.
+// Returns the values that a step reads, looking through free operations, in the
+// order of Step::operands.
 mlir::SmallVector<mlir::Value> sourcesOf(mlir::Operation* op);
-// What costs nothing and belongs to the step alone, in program order.
+// Returns the free operations that belong to this step, in program order.
 mlir::SmallVector<mlir::Operation*> freeOperationsOf(mlir::Operation* op);
 
 }  // namespace partita::simplify

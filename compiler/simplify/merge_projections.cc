@@ -1,5 +1,5 @@
-// One matrix product for all stored matrices that multiply the same tensor; see
-// passes.td.
+// Makes one matrix product of all stored matrices that multiply the same
+// tensor; see passes.td.
 #include <map>
 
 #include "compiler/simplify/passes.h"
@@ -18,8 +18,7 @@ using mlir::SmallVector;
 using mlir::Value;
 using mlir::func::FuncOp;
 
-// Whether the product is of the form x W with a stored matrix W that is there
-// before `point`.
+// True if the product is x W with a stored matrix W that exists before `point`.
 bool isProjection(nn::DotGeneralOp dot, const StoredValues& stored,
                   mlir::Operation* point) {
   const Value weight = dot.getRhs();
@@ -30,8 +29,8 @@ bool isProjection(nn::DotGeneralOp dot, const StoredValues& stored,
          (!producer || producer->isBeforeInBlock(point));
 }
 
-// Puts one product and slices of it in place of `dots`, which share the left
-// operand and its contracted dimension.
+// Replaces `dots`, which share the left operand and its contracted dimension,
+// by one product and slices of it.
 void merge(mlir::ArrayRef<nn::DotGeneralOp> dots) {
   nn::DotGeneralOp first = dots.front();
   mlir::OpBuilder builder(first);

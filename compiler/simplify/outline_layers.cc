@@ -1,4 +1,4 @@
-// Makes functions of the repeats among the steps of @main; see passes.td.
+// Makes functions of repeats in the steps of @main; see passes.td.
 #include <map>
 
 #include "compiler/simplify/layer_names.h"
@@ -21,7 +21,7 @@ using mlir::Value;
 using mlir::func::CallOp;
 using mlir::func::FuncOp;
 
-// The name in an operation's location, or "".
+// Returns the name in an operation's location, or "".
 std::string nameOf(mlir::Location loc) {
   if (auto name = mlir::dyn_cast<mlir::NameLoc>(loc))
     return name.getName().str();
@@ -33,8 +33,8 @@ std::string nameOf(mlir::Location loc) {
   return "";
 }
 
-// One repeat, with the interface that its segments share. A place is a step of
-// a segment with the number of one of its sources or results.
+// One repeat and the signature that its segments share. A place is a step of a
+// segment and the index of one of its sources or results.
 class Layer {
  public:
   Layer(const LayerSteps& program, Operation* terminator, const Repeat& repeat)
@@ -74,7 +74,7 @@ class Layer {
     return function;
   }
 
-  // Puts a call in place of each segment.
+  // Replaces each segment by a call.
   void replaceSegments(FuncOp function) const {
     for (int64_t segment = 0; segment < repeat_.count; ++segment)
       replaceSegment(function, segment);
@@ -93,8 +93,8 @@ class Layer {
     return stepOf(segment, place.first)->getResult(place.second);
   }
 
-  // Sources outside of their segment; those that are one value in every segment
-  // are one argument.
+  // Finds sources outside of their segment. Two sources that are equal in
+  // every segment share an argument.
   void findArguments() {
     std::vector<std::vector<SmallVector<Value>>> sources(repeat_.count);
     for (int64_t segment = 0; segment < repeat_.count; ++segment) {
@@ -119,7 +119,7 @@ class Layer {
     }
   }
 
-  // Results that, in some segment, something outside of it reads.
+  // Finds results that, in some segment, are used outside of the segment.
   void findResults(Operation* terminator) {
     std::map<Place, bool> read;
     const auto note = [&](const ValueRef& ref, int64_t reader) {
@@ -162,8 +162,7 @@ class Layer {
       produced.map(result, copy);
   }
 
-  // Sources are counted as sourcesOf() does: one value may be several
-  // arguments.
+  // Counts sources as sourcesOf() does: one value may be several arguments.
   Value cloneSource(mlir::OpBuilder& body, FuncOp function, Value value,
                     int64_t step, int64_t& slot,
                     const mlir::IRMapping& produced) const {

@@ -1,5 +1,5 @@
-// Passes that bring an imported model into the form the rest of the compiler
-// knows best; see passes.td.
+// Passes that bring an imported model into the compiler's standard form; see
+// passes.td.
 #ifndef PARTITA_COMPILER_SIMPLIFY_PASSES_H_
 #define PARTITA_COMPILER_SIMPLIFY_PASSES_H_
 

@@ -1,4 +1,4 @@
-// Passes between import and dividing: a model as its exporter wrote it becomes a model as the compiler knows it.
+// Passes between import and sharding: they bring an exporter's model into the compiler's standard form.
 #ifndef PARTITA_COMPILER_SIMPLIFY_PASSES_TD
 #define PARTITA_COMPILER_SIMPLIFY_PASSES_TD
 
@@ -7,8 +7,8 @@ include "mlir/Pass/PassBase.td"
 def RaiseCompositesPass : Pass<"partita-raise-composites", "::mlir::func::FuncOp"> {
   let summary = "Recognises attention, norms and softmax written out in primitives";
   let description = [{
-    Exporters write composites as a dozen small operations. This pass finds
-    them and puts the composite of the nn dialect in their place:
+    Exporters write composites as a dozen small operations. This pass replaces
+    these by the composite of the nn dialect:
     - `nn.softmax` from (max, subtract,) exp, sum, divide, and its logarithm;
     - `nn.layer_norm` and `nn.rms_norm` from means, squares and roots, with the
       scale and bias that follow, over the last dimensions or, between
@@ -19,11 +19,11 @@ def RaiseCompositesPass : Pass<"partita-raise-composites", "::mlir::func::FuncOp
       grouped queries; batched in one, two or more dimensions, and transposed
       (images' [heads, h, pixels]).
 
-    A mask by select becomes a bias that is 0 where the key is visible and the
-    lowest finite number elsewhere, so that a query without a visible key sees
-    all keys equally, as it does under select with a finite fill.
+    A mask by select becomes a bias: 0 where the key is visible, and the lowest
+    finite number elsewhere. A query without a visible key therefore weighs all
+    keys equally, as with a select whose fill is finite.
 
-    Powers with simple exponents become products and roots, a division by a
+    Powers with simple exponents become products and roots. A division by a
     power of two becomes a product.
 
     ```mlir
@@ -43,12 +43,12 @@ def RaiseCompositesPass : Pass<"partita-raise-composites", "::mlir::func::FuncOp
 }
 
 def ShrinkBroadcastsPass : Pass<"partita-shrink-broadcasts", "::mlir::func::FuncOp"> {
-  let summary = "Computes before repeating, not after";
+  let summary = "Moves elementwise work before broadcasts";
   let description = [{
-    Where every operand of an elementwise operation repeats along a dimension,
-    so does the result: the operation moves in front of the repetition. A
-    gather moves in front of the repetition of its indices. Constants that
-    repeat are stored once.
+    If every operand of an elementwise operation repeats along a dimension, the
+    result repeats too, and the operation moves before the repetition. A gather
+    moves before the repetition of its indices. Repeating constants are stored
+    once.
 
     ```mlir
     %0 = nn.broadcast %mask dims = [0, 3] : tensor<2x8xf32> -> tensor<2x4x8x8xf32>
@@ -60,14 +60,14 @@ def ShrinkBroadcastsPass : Pass<"partita-shrink-broadcasts", "::mlir::func::Func
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::partita::nn::NNDialect"];
-  let statistics = [Statistic<"shrunk", "shrunk", "Operations moved in front of a repetition">];
+  let statistics = [Statistic<"shrunk", "shrunk", "Operations moved before a repetition">];
 }
 
 def AbsorbTransposesPass : Pass<"partita-absorb-transposes", "::mlir::func::FuncOp"> {
-  let summary = "Lets matrix products take their operands as they lie";
+  let summary = "Removes transposes of operands of matrix products";
   let description = [{
-    `nn.dot_general` names the dimensions it contracts: a transpose before it
-    only renames them, as long as the free dimensions keep their order.
+    `nn.dot_general` lists the dimensions that it contracts. A transpose before
+    it only renumbers them, if the free dimensions keep their order.
 
     ```mlir
     %0 = nn.transpose %w perm = [1, 0] : tensor<8x4xf32> -> tensor<4x8xf32>
@@ -84,10 +84,10 @@ def FoldBatchNormPass : Pass<"partita-fold-batch-norm", "::mlir::func::FuncOp"> 
   let summary = "Folds inference batch norms into convolutions";
   let description = [{
     `nn.batch_norm` without `training` is a scale and a shift per feature, with
-    s = scale / sqrt(variance + epsilon). After a convolution, with or without
-    a bias between, the scale goes into the convolution's weight; elsewhere it
-    is a product. The work on parameters this writes is moved to load time by
-    `--partita-hoist-parameter-work`.
+    s = scale / sqrt(variance + epsilon). After a convolution, optionally with a
+    bias, the scale is multiplied into the convolution's weight. Elsewhere it
+    becomes a product. `--partita-hoist-parameter-work` moves this work on
+    parameters to load time.
 
     ```mlir
     %0 = nn.conv %x, %w ...
@@ -105,11 +105,11 @@ def FoldBatchNormPass : Pass<"partita-fold-batch-norm", "::mlir::func::FuncOp"> 
 def OutlineLayersPass : Pass<"partita-outline-layers", "::mlir::ModuleOp"> {
   let summary = "Makes functions of layers that repeat in @main";
   let description = [{
-    Finds consecutive stretches of `@main` that do the same to different
-    parameters and makes each kind a private function, called once per layer.
-    What layers share (masks, position biases) is computed before the first
-    one. Functions are named after the scopes in the operations' locations
-    where these have names; locations decide nothing else.
+    Finds consecutive stretches of `@main` with equal operations on different
+    parameters, and makes a private function of each kind, called once per layer.
+    Values that layers share (masks, position biases) are computed before the
+    first layer. Functions are named after the scopes in the operations'
+    locations, if there are any. Locations affect nothing else.
 
     ```mlir
     func.func @main(%x, %w0, %w1) {
@@ -125,18 +125,18 @@ def OutlineLayersPass : Pass<"partita-outline-layers", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::func::FuncDialect", "::partita::nn::NNDialect"];
   let options = [Option<"min_operations", "min-operations", "int64_t", /*default=*/"4",
-                        "Shortest stretch, in operations, that is worth a function">];
+                        "Make functions of stretches with at least this many operations (default: 4)">];
   let statistics = [Statistic<"kinds", "kinds", "Layer functions made">,
-                    Statistic<"calls", "calls", "Calls of them">];
+                    Statistic<"calls", "calls", "Calls of layer functions">];
 }
 
 def MergeProjectionsPass : Pass<"partita-merge-projections", "::mlir::ModuleOp"> {
-  let summary = "Makes one matrix product of several that share their left operand";
+  let summary = "Merges matrix products that share their left operand";
   let description = [{
     The query, key and value projections of a transformer multiply one tensor
-    with three parameters: one product with the parameters side by side, and
-    three slices, keeps the machine busier. The concatenation moves to load
-    time with `--partita-hoist-parameter-work`.
+    with three parameters. One product with the concatenated parameters, followed
+    by three slices, uses the hardware better. `--partita-hoist-parameter-work`
+    moves the concatenation to load time.
 
     ```mlir
     %q = nn.dot_general %x, %wq contract = [1] x [0] : ...
@@ -152,18 +152,18 @@ def MergeProjectionsPass : Pass<"partita-merge-projections", "::mlir::ModuleOp">
 }
 
 def HoistParameterWorkPass : Pass<"partita-hoist-parameter-work", "::mlir::ModuleOp"> {
-  let summary = "Moves what depends on parameters alone to @init, run once at load time";
+  let summary = "Moves work on parameters alone to @init, which runs once at load time";
   let description = [{
-    An operation whose operands come from stored tensors alone (arguments of
-    `@main` with `nn.source`, and constants) gives the same result at every
-    run. Such operations move out of layer functions, where every call passes
-    stored tensors, and then into the public function `@init`, whose results
-    are new arguments of `@main` with `nn.kind = "derived"`, in the same order.
-    Arguments that `@main` no longer needs are dropped there; `@init` has the
-    ones it needs, with their attributes. Broadcasts, reshapes and widenings
-    stay behind: they would only store more.
+    An operation that depends on stored tensors alone (arguments of `@main` with
+    `nn.source`, and constants) has the same result in every run. Such operations
+    move out of layer functions to which every call passes stored tensors, and
+    then into the public function `@init`. The results of `@init` are new
+    arguments of `@main` with `nn.kind = "derived"`, in the same order. `@main`
+    drops arguments that it no longer needs; `@init` has the arguments that it
+    needs, with their attributes. Broadcasts, reshapes and widenings stay where
+    they are: moving them would only store more bytes.
 
-    The weights must not change between runs: not for training.
+    The weights must not change between runs, so this is not for training.
 
     ```mlir
     func.func @main(%x: tensor<2xf32>, %w: tensor<2xf32> {nn.kind = "parameter", nn.source = ...}) {
@@ -183,11 +183,11 @@ def HoistParameterWorkPass : Pass<"partita-hoist-parameter-work", "::mlir::Modul
 }
 
 def RemoveDeadArgumentsPass : Pass<"partita-remove-dead-arguments", "::mlir::ModuleOp"> {
-  let summary = "Drops arguments and results of layer functions that nobody needs";
+  let summary = "Drops unused arguments and results of layer functions";
   let description = [{
-    Of private functions that are only called: arguments without a use, results
-    without a use at any call, and results that hand an argument back, which
-    the callers know already. `@main` and `@init` keep theirs.
+    Applies to private functions whose only uses are calls. Drops unused
+    arguments, results that no call uses, and results that return an argument,
+    since the callers have that value already. `@main` and `@init` do not change.
 
     ```mlir
     func.func private @layer(%x, %unused) { return %x, %y }
@@ -200,13 +200,13 @@ def RemoveDeadArgumentsPass : Pass<"partita-remove-dead-arguments", "::mlir::Mod
 }
 
 def JoinScattersPass : Pass<"partita-join-scatters", "::mlir::ModuleOp"> {
-  let summary = "Adds what calls scatter into large tensors once, not call by call";
+  let summary = "Merges the scatters of several calls into one tensor";
   let description = [{
-    The gradient of an embedding is zero but for a few rows. Where functions
-    return such scatters and `@main` only adds them up, as those of microbatches
-    are, they return indices and updates instead, and one scatter of all of them
-    comes at the end of the sum, on top of what else is added. Left alone where
-    all updates together are larger than the tensor.
+    The gradient of an embedding is zero except in a few rows. If functions
+    return such scatters and `@main` only sums them, as it does for microbatches,
+    the functions return indices and updates instead. One scatter of all updates
+    then follows at the end of the sum, added to the other summands. Does nothing
+    if all updates together are larger than the tensor.
 
     ```mlir
     %g0 = call @backward(%x0, %d0)  // scatters into zeros

@@ -1,4 +1,4 @@
-// The order of the passes of this folder.
+// Orders the passes of this folder.
 #ifndef PARTITA_COMPILER_SIMPLIFY_PIPELINE_H_
 #define PARTITA_COMPILER_SIMPLIFY_PIPELINE_H_
 
@@ -7,27 +7,26 @@
 namespace partita::simplify {
 
 struct SimplifyOptions {
-  // Batch norms stay what they are: their parameters are trained.
+  // Keep batch norms, because their parameters are trained.
   bool training = false;
-  // Repeated layers become functions.
+  // Make functions of repeated layers.
   bool outline_layers = true;
 };
 
-// From an imported module to one with composites and layer functions. Wants
-// @main. What is divided is divided after this.
+// Builds the passes from an imported module to one with composites and layer
+// functions. Requires @main. Sharding and partitioning come afterwards.
 void buildSimplifyPipeline(mlir::OpPassManager& pm,
                            const SimplifyOptions& options = {});
 
 struct LoadTimeOptions {
-  // The weights change between runs: nothing that depends on them moves to load
-  // time.
+  // The weights change between runs, so no work on them moves to load time.
   bool training = false;
-  // Matrix products that share their left operand become one.
+  // Merge matrix products that share their left operand.
   bool merge_projections = false;
 };
 
-// Then, on what one device computes: work on parameters moves to @init, for
-// inference, and signatures lose what nobody needs.
+// Builds the passes on one device's program: in inference, work on parameters
+// moves to @init; unused arguments and results are removed.
 void buildLoadTimePipeline(mlir::OpPassManager& pm,
                            const LoadTimeOptions& options = {});
 

@@ -1,5 +1,5 @@
-// Builds nn.attention from a match: operands in the operation's order, one
-// bias, the scale as an attribute.
+// Builds nn.attention from a match: operands in its order, one bias, and the
+// scale as an attribute.
 #include "compiler/simplify/attention_match.h"
 #include "compiler/simplify/constant_mask.h"
 #include "compiler/simplify/raise_patterns.h"
@@ -21,13 +21,13 @@ namespace arith = mlir::arith;
 
 int64_t productOf(ArrayRef<int64_t> sizes) { return llvm::product_of(sizes); }
 
-// Batch and heads of the operation to build.
+// Returns batch and heads of the operation to build.
 std::pair<int64_t, int64_t> headsOf(const AttentionMatch& match) {
   if (match.heads) return *match.heads;
   const SmallVector<int64_t> sizes = match.q.batchSizes();
   if (sizes.size() > 1)
     return {productOf(ArrayRef(sizes).drop_back()), sizes.back()};
-  // Batch and heads were often one just now.
+  // A reshape has often merged batch and heads.
   if (auto reshape = match.q.value.getDefiningOp<nn::ReshapeOp>();
       reshape && sizes.size() == 1) {
     const ArrayRef<int64_t> from = reshape.getInput().getType().getShape(),
@@ -40,7 +40,7 @@ std::pair<int64_t, int64_t> headsOf(const AttentionMatch& match) {
   return {productOf(sizes), 1};
 }
 
-// `value` without a factor that all its elements have, which goes into `scale`.
+// Removes a splat factor from `value` and multiplies it into `scale`.
 Value withoutFactor(PatternRewriter& rewriter, Value value, double& scale) {
   mlir::Operation* op = value.getDefiningOp();
   if (mlir::isa_and_nonnull<arith::MulFOp, arith::DivFOp>(op)) {
@@ -65,8 +65,8 @@ Value withoutFactor(PatternRewriter& rewriter, Value value, double& scale) {
                       tensorType(value).getShape());
 }
 
-// Keys or values before each head was repeated for a group of queries, [B, G,
-// S, h]; `value` itself if none was.
+// Returns keys or values before heads were repeated for groups of queries, as
+// [B, G, S, h]; `value` itself if they were not.
 Value withoutRepeats(PatternRewriter& rewriter, Value value) {
   auto reshape = value.getDefiningOp<nn::ReshapeOp>();
   const ArrayRef<int64_t> shape = tensorType(value).getShape();
@@ -118,7 +118,7 @@ class AttentionBuilder {
   }
 
  private:
-  // [B, N, rows, columns]
+  // Returns the matrix as [B, N, rows, columns].
   Value inOrder(const Matrix& matrix) {
     SmallVector<int64_t> perm = matrix.dims.batch;
     perm.append({matrix.dims.row, matrix.dims.column});
@@ -127,7 +127,7 @@ class AttentionBuilder {
                         {batch_, heads_, matrix.rows(), matrix.columns()});
   }
 
-  // The same for a bias, with size 1 where it repeats.
+  // Returns a bias in the same order, with size 1 where it repeats.
   Value inOrderSmall(const ScoreBias& bias) {
     const View view = peel(bias.value);
     const MatrixDims& dims = bias.scores.dims;
@@ -172,7 +172,7 @@ class AttentionBuilder {
     return arith::TruncFOp::create(rewriter_, loc_, to, value);
   }
 
-  // The summand that a bias stands for, with size 1 where it repeats.
+  // Returns a bias as a summand, with size 1 where it repeats.
   Value summand(const ScoreBias& bias, mlir::Type element) {
     const Value small = inOrderSmall(bias);
     const RankedTensorType type =
@@ -184,8 +184,8 @@ class AttentionBuilder {
           rewriter_, loc_, value,
           buildSplat(rewriter_, loc_, type, bias.factor));
     }
-    // Finite: scores vanish beside it, so a query that sees no key weighs all
-    // keys equally, as with the fill.
+    // The lowest finite number: scores vanish when added to it, so a query that
+    // sees no key weighs all keys equally, as with the fill.
     const auto& semantics =
         mlir::cast<mlir::FloatType>(element).getFloatSemantics();
     const mlir::Attribute lowest = rewriter_.getFloatAttr(
@@ -198,8 +198,8 @@ class AttentionBuilder {
                                    sees ? low : zero);
   }
 
-  // Appends the bias, in parts where one of several summands is a constant
-  // mask.
+  // Appends the bias. If one of several summands is a constant mask, appends
+  // them separately.
   static void splitConstantMask(const ScoreBias& bias,
                                 SmallVector<ScoreBias>& parts) {
     const View sum = peel(bias.value);
@@ -245,7 +245,7 @@ class AttentionBuilder {
     return arith::AddFOp::create(rewriter_, loc_, a, b);
   }
 
-  // From [B, N, L, hv] to what the product gave.
+  // Converts [B, N, L, hv] to the shape of the product's result.
   Value asRootResult(Value attention) {
     SmallVector<int64_t> sizes = match_.v.batchSizes();
     const int64_t batch = sizes.size();

@@ -1,5 +1,5 @@
-// Drives the raising patterns: the parts of composites first, attention last;
-// see passes.td.
+// Runs the raising patterns: parts of composites first, attention last; see
+// passes.td.
 #include "compiler/simplify/passes.h"
 #include "compiler/simplify/raise_patterns.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"

@@ -1,5 +1,5 @@
-// Layer norms and RMS norms from means, squares and roots; scales and biases
-// that follow join them.
+// Raises layer norms and RMS norms from means, squares and roots, and joins
+// scales and biases that follow.
 #include "compiler/simplify/raise_patterns.h"
 #include "compiler/simplify/view.h"
 #include "dialects/nn/dialect.h"
@@ -25,7 +25,7 @@ Value matchSquare(Value value) {
   return mul && mul.getLhs() == mul.getRhs() ? mul.getLhs() : Value();
 }
 
-// x - mean(x): the reduction is over x itself.
+// Matches x - mean(x), where the reduction is over x itself.
 std::optional<Reduced> matchCentered(Value value) {
   auto sub = value.getDefiningOp<arith::SubFOp>();
   if (!sub) return std::nullopt;
@@ -34,7 +34,7 @@ std::optional<Reduced> matchCentered(Value value) {
   return mean && mean->input == sub.getLhs() ? mean : std::nullopt;
 }
 
-// What a norm divides by: a mean of squares plus epsilon, under a root.
+// The divisor of a norm: the root of a mean of squares plus epsilon.
 struct Deviation {
   Reduced squares;  // the mean is taken of squares.input * squares.input, or of
                     // its centered squares
@@ -43,11 +43,11 @@ struct Deviation {
   std::optional<View> scale;  // a factor multiplied into the inverse root
 };
 
-// mean(x^2), mean((x - mean(x))^2), or mean(x^2) - mean(x)^2
+// Matches mean(x^2), mean((x - mean(x))^2), or mean(x^2) - mean(x)^2.
 std::optional<Deviation> matchMeanOfSquares(View view,
                                             ArrayRef<int64_t> shape) {
   view = peel(view);
-  // A variance computed as a difference is kept from turning negative.
+  // A variance computed as a difference is clamped at 0.
   if (auto max = view.value.getDefiningOp<arith::MaximumFOp>()) {
     for (unsigned operand : {0u, 1u}) {
       if (splatOf(max->getOperand(1 - operand)) == 0.0)
@@ -73,7 +73,7 @@ std::optional<Deviation> matchMeanOfSquares(View view,
   return Deviation{{root, mean->dims}, false, 0, std::nullopt};
 }
 
-// mean of squares + epsilon
+// Matches mean of squares + epsilon.
 std::optional<Deviation> matchVariance(View view, ArrayRef<int64_t> shape) {
   view = peel(view);
   if (!view.value.getDefiningOp<arith::AddFOp>())
@@ -91,7 +91,7 @@ std::optional<Deviation> matchVariance(View view, ArrayRef<int64_t> shape) {
   return std::nullopt;
 }
 
-// sqrt(variance)
+// Matches sqrt(variance).
 std::optional<Deviation> matchRoot(View view, ArrayRef<int64_t> shape) {
   view = peel(view);
   return view.value.getDefiningOp<math::SqrtOp>()
@@ -99,7 +99,7 @@ std::optional<Deviation> matchRoot(View view, ArrayRef<int64_t> shape) {
              : std::nullopt;
 }
 
-// rsqrt(variance), 1 / sqrt(variance), or one of them times a scale
+// Matches rsqrt(variance), 1 / sqrt(variance), or one of them times a scale.
 std::optional<Deviation> matchInverseRoot(View view, ArrayRef<int64_t> shape) {
   view = peel(view);
   mlir::Operation* op = view.value.getDefiningOp();
@@ -121,8 +121,8 @@ std::optional<Deviation> matchInverseRoot(View view, ArrayRef<int64_t> shape) {
   return std::nullopt;
 }
 
-// `view`, repeated along all dimensions but `dims`, as a tensor of just these
-// dimensions; null if it is not that.
+// Returns `view` as a tensor of the dimensions `dims`; null if it does not
+// repeat along all other dimensions.
 Value asVectorOver(PatternRewriter& rewriter, View view, ArrayRef<int64_t> dims,
                    ArrayRef<int64_t> shape) {
   view = peel(view);
@@ -135,7 +135,7 @@ Value asVectorOver(PatternRewriter& rewriter, View view, ArrayRef<int64_t> dims,
   return buildReshape(rewriter, view.value.getLoc(), view.value, sizes);
 }
 
-// A permutation that moves `dims` behind all others, and its inverse.
+// Returns a permutation that moves `dims` to the end.
 SmallVector<int64_t> movedLast(ArrayRef<int64_t> dims, int64_t rank) {
   SmallVector<int64_t> perm;
   for (int64_t dim : llvm::seq<int64_t>(rank)) {
@@ -151,7 +151,7 @@ SmallVector<int64_t> inverseOf(ArrayRef<int64_t> perm) {
   return inverse;
 }
 
-// The base of patterns rooted at any operation, with both counters.
+// Base of patterns rooted at any operation, with both counters.
 class NormPattern : public mlir::RewritePattern {
  public:
   NormPattern(llvm::StringRef root, mlir::MLIRContext* context,
@@ -162,8 +162,8 @@ class NormPattern : public mlir::RewritePattern {
         rms_norms_(rms_norms) {}
 
  protected:
-  // Builds the norm of `numerator`, which is the deviation's tensor itself or
-  // its centered form.
+  // Builds the norm of `numerator`, which is the deviation's tensor or its
+  // centered form.
   LogicalResult raise(mlir::Operation* op, Value numerator,
                       const Deviation& deviation,
                       PatternRewriter& rewriter) const {
@@ -207,7 +207,7 @@ class NormPattern : public mlir::RewritePattern {
   mlir::Pass::Statistic &layer_norms_, &rms_norms_;
 };
 
-// x / sqrt(...)
+// Matches x / sqrt(...).
 class NormFromQuotient : public NormPattern {
  public:
   NormFromQuotient(mlir::MLIRContext* context,
@@ -228,7 +228,7 @@ class NormFromQuotient : public NormPattern {
   }
 };
 
-// x * rsqrt(...)
+// Matches x * rsqrt(...).
 class NormFromProduct : public NormPattern {
  public:
   NormFromProduct(mlir::MLIRContext* context,
@@ -253,7 +253,7 @@ class NormFromProduct : public NormPattern {
   }
 };
 
-// A norm, perhaps behind a transpose, that nothing else uses.
+// A norm with a single use, optionally followed by a transpose.
 struct NormUse {
   mlir::Operation* norm;
   SmallVector<int64_t>
@@ -283,7 +283,7 @@ struct NormUse {
     return mlir::cast<nn::RmsNormOp>(norm).getScale();
   }
 
-  // Builds the norm again, with this scale and bias, in place of `user`.
+  // Replaces `user` by the norm with this scale and bias.
   void replace(mlir::Operation* user, Value scale, Value bias,
                PatternRewriter& rewriter) const {
     const mlir::Location loc = norm->getLoc();
@@ -303,7 +303,7 @@ struct NormUse {
   }
 };
 
-// norm(x) * scale
+// Matches norm(x) * scale.
 LogicalResult joinScale(arith::MulFOp op, PatternRewriter& rewriter) {
   if (!mlir::isa<mlir::RankedTensorType>(op.getType())) return mlir::failure();
   for (unsigned operand : {0u, 1u}) {
@@ -321,7 +321,7 @@ LogicalResult joinScale(arith::MulFOp op, PatternRewriter& rewriter) {
   return mlir::failure();
 }
 
-// layer_norm(x) + bias
+// Matches layer_norm(x) + bias.
 LogicalResult joinBias(arith::AddFOp op, PatternRewriter& rewriter) {
   if (!mlir::isa<mlir::RankedTensorType>(op.getType())) return mlir::failure();
   for (unsigned operand : {0u, 1u}) {

@@ -1,5 +1,5 @@
-// The patterns that make up --partita-raise-composites. Each counts what it
-// raised.
+// The patterns of --partita-raise-composites. Each counts the operations that
+// it raised.
 #ifndef PARTITA_COMPILER_SIMPLIFY_RAISE_PATTERNS_H_
 #define PARTITA_COMPILER_SIMPLIFY_RAISE_PATTERNS_H_
 
@@ -8,15 +8,15 @@
 
 namespace partita::simplify {
 
-// Powers with simple exponents as products and roots; divisions by powers of
-// two as products.
+// Rewrites powers with simple exponents as products and roots, and divisions by
+// powers of two as products.
 void populateRaisePowers(mlir::RewritePatternSet& patterns);
 void populateRaiseSoftmax(mlir::RewritePatternSet& patterns,
                           mlir::Pass::Statistic& softmaxes);
 void populateRaiseNorms(mlir::RewritePatternSet& patterns,
                         mlir::Pass::Statistic& layer_norms,
                         mlir::Pass::Statistic& rms_norms);
-// Wants softmaxes and powers raised before.
+// Requires that softmaxes and powers have been raised before.
 void populateRaiseAttention(mlir::RewritePatternSet& patterns,
                             mlir::Pass::Statistic& attentions);
 

@@ -1,5 +1,5 @@
-// Powers with simple exponents become products and roots, exact divisions
-// become products.
+// Rewrites powers with simple exponents as products and roots, and exact
+// divisions as products.
 #include <cmath>
 
 #include "compiler/simplify/raise_patterns.h"
@@ -16,7 +16,7 @@ using mlir::Value;
 namespace arith = mlir::arith;
 namespace math = mlir::math;
 
-// Largest exponent written as products.
+// Largest exponent that is written as products.
 constexpr int kMaxProducts = 4;
 
 LogicalResult raisePower(math::PowFOp op, PatternRewriter& rewriter) {
@@ -48,7 +48,7 @@ LogicalResult divisionToProduct(arith::DivFOp op, PatternRewriter& rewriter) {
   if (!divisor || !mlir::isa<mlir::RankedTensorType>(op.getType()))
     return mlir::failure();
   int exponent;
-  // Within the exponents that every float type of 16 bits or more has.
+  // The exponent must be representable in every float type of at least 16 bits.
   if (std::abs(std::frexp(*divisor, &exponent)) != 0.5 ||
       std::abs(exponent) > 14)
     return mlir::failure();

@@ -1,5 +1,5 @@
-// Softmax and its logarithm from exponentials and sums, with or without the
-// maximum subtracted first.
+// Raises softmax and its logarithm from exponentials and sums, with or without
+// subtracting the maximum first.
 #include <limits>
 
 #include "compiler/simplify/raise_patterns.h"
@@ -17,8 +17,8 @@ using mlir::Value;
 namespace arith = mlir::arith;
 namespace math = mlir::math;
 
-// The maximum over one dimension, perhaps of it and -inf, as a reduction with
-// an initial value is written.
+// Matches the maximum over one dimension, optionally of it and -inf: reductions
+// with an initial value are exported this way.
 std::optional<Reduced> matchGuardedMax(View view,
                                        mlir::ArrayRef<int64_t> shape) {
   view = peel(view);
@@ -33,7 +33,7 @@ std::optional<Reduced> matchGuardedMax(View view,
   return matchMax(view, shape);
 }
 
-// x where `shifted` is x - max(x) over `dim`; `shifted` itself where it is not.
+// Returns x if `shifted` is x - max(x) over `dim`, else `shifted`.
 Value withoutMax(Value shifted, int64_t dim) {
   auto sub = shifted.getDefiningOp<arith::SubFOp>();
   if (!sub) return shifted;
@@ -42,7 +42,8 @@ Value withoutMax(Value shifted, int64_t dim) {
   return max && *max == Reduced{sub.getLhs(), {dim}} ? sub.getLhs() : shifted;
 }
 
-// The dimension that `view` sums exp(shifted) over, if it is one.
+// Returns the dimension that `view` sums the exponential over, if it is such a
+// sum.
 std::optional<int64_t> dimOfSum(const View& view, Value exponential) {
   const std::optional<Reduced> sum =
       matchSum(view, tensorType(exponential).getShape());

@@ -1,4 +1,4 @@
-// Narrows the signatures of layer functions to what is needed; see passes.td.
+// Removes unused arguments and results of layer functions; see passes.td.
 #include "compiler/simplify/passes.h"
 #include "compiler/simplify/stored_values.h"
 #include "llvm/ADT/STLExtras.h"
@@ -14,13 +14,13 @@ using mlir::Value;
 using mlir::func::CallOp;
 using mlir::func::FuncOp;
 
-// A private function and the calls that are all its uses.
+// A private function and its calls, which are all its uses.
 class Narrowing {
  public:
   Narrowing(FuncOp function, llvm::MutableArrayRef<CallOp> calls)
       : function_(function), calls_(calls) {}
 
-  // How many results went.
+  // Returns the number of results dropped.
   mlir::FailureOr<int64_t> dropResults() {
     auto terminator =
         mlir::cast<mlir::func::ReturnOp>(function_.front().getTerminator());
@@ -45,7 +45,7 @@ class Narrowing {
     return dropped.count();
   }
 
-  // How many arguments went.
+  // Returns the number of arguments dropped.
   mlir::FailureOr<int64_t> dropArguments() {
     eraseDeadOperations(function_);
     llvm::BitVector dropped(function_.getNumArguments());
@@ -64,7 +64,7 @@ class Narrowing {
     auto narrow =
         CallOp::create(builder, call.getLoc(), function_, call.getOperands());
     for (mlir::NamedAttribute attribute : call->getDiscardableAttrs())
-      if (attribute.getName() != "nn.dims")  // of results, now fewer
+      if (attribute.getName() != "nn.dims")  // of the previous results
         narrow->setAttr(attribute.getName(), attribute.getValue());
     auto next = narrow.result_begin();
     for (auto [index, result] : llvm::enumerate(call.getResults())) {
@@ -88,8 +88,7 @@ class RemoveDeadArgumentsPass
       return signalPassFailure();
     }
     CallGraph graph(main);
-    // Results from the callers' needs downwards, arguments from the callees'
-    // needs upwards.
+    // Results from callers to callees, then arguments from callees to callers.
     for (FuncOp function : graph.functions) {
       if (failed(narrow(graph, function, results, &Narrowing::dropResults)))
         return signalPassFailure();

@@ -1,6 +1,6 @@
-// Finds runs of steps that equal the steps one period later, cuts them into
-// segments, and keeps segments whose data flows alike. Quadratic in the number
-// of steps.
+// Finds runs of steps that equal the steps one period later, divides them into
+// segments, and keeps segments with equal data flow. Quadratic in the number of
+// steps.
 #include "compiler/simplify/repeats.h"
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace partita::simplify {
 namespace {
 
-// A run of steps in which each equals the one `period` later; `start` is the
-// first, and the repeated stretch ends one period behind the run.
+// A run of steps that each equal the step `period` later. `start` is the first
+// step; the repeated stretch ends one period after the run.
 struct Run {
   int64_t start, length, period;
 
@@ -52,7 +52,7 @@ class Finder {
     });
     std::optional<Repeat> best;
     for (const Run& run : runs) {
-      // What data flow leaves of a run never saves more than the run.
+      // Data flow only shortens a run, so it never saves more.
       if (best && best->saved() >= run.saved()) break;
       const std::optional<Repeat> repeat = bestRotation(run);
       if (repeat && (!best || repeat->saved() > best->saved())) best = repeat;
@@ -88,8 +88,8 @@ class Finder {
     return best;
   }
 
-  // The longest stretch of segments that are isomorphic; nothing if there are
-  // not two, or none is worth it.
+  // Returns the longest stretch of isomorphic segments; nullopt if it has fewer
+  // than two segments or no major step.
   std::optional<Repeat> longestIsomorphic(const Repeat& repeat) const {
     const auto first = steps_.begin() + repeat.start;
     if (std::none_of(first, first + repeat.period,
@@ -125,8 +125,8 @@ class Finder {
     return true;
   }
 
-  // How many values of other steps the last segment reads, and how many of the
-  // first one's are read elsewhere.
+  // Returns the number of values that the last segment reads from other steps,
+  // plus the number of results of the first segment that later steps read.
   int64_t valuesCrossing(const Repeat& repeat) const {
     std::set<std::pair<int64_t, int64_t>> in, out;
     const int64_t last = repeat.end() - repeat.period,

@@ -1,5 +1,4 @@
-// Small programs with layers, written as strings of kinds, and the repeats in
-// them.
+// Tests small programs with layers, written as strings of step kinds.
 #include "compiler/simplify/repeats.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +8,7 @@
 namespace partita::simplify {
 namespace {
 
-// A step per letter, each reading the step before it; capital letters are
+// Makes a step per letter; each reads the previous step. Capital letters are
 // major.
 std::vector<Step> chain(const std::string& kinds) {
   std::vector<Step> steps;
@@ -55,12 +54,12 @@ TEST(RepeatsTest, WantsAMajorStep) {
 
 TEST(RepeatsTest, MinimumPeriod) {
   EXPECT_EQ(describe(findRepeats(chain("ABABAB"), 3)), "");
-  // Two layers together are long enough.
+  // Two layers together reach the minimum period.
   EXPECT_EQ(describe(findRepeats(chain("ABABABAB"), 3)), "0:2x4 ");
 }
 
-// Pre-norm layers (n: norm, A: attention, r: residual sum) and a final norm: r
-// reads its layer's input as well.
+// Pre-norm layers (n: norm, A: attention, r: residual sum) and a final norm. r
+// also reads its layer's input.
 std::vector<Step> residualLayers(int64_t layers) {
   std::vector<Step> steps = {{'e', {{-1}}}};
   for (int64_t i = 0; i < layers; ++i) {
@@ -74,19 +73,19 @@ std::vector<Step> residualLayers(int64_t layers) {
 }
 
 TEST(RepeatsTest, RotationWithFewestCrossingValues) {
-  // From norm to norm two values would cross, from sum to sum one does.
+  // Two values cross from norm to norm, one from sum to sum.
   EXPECT_EQ(describe(findRepeats(residualLayers(4), 2)), "1:4x3 ");
 }
 
 TEST(RepeatsTest, OfEqualRotationsTheLast) {
-  // Post-norm: the embedding ends in a norm like each layer's.
+  // Post-norm: the embedding ends in a norm, like each layer.
   EXPECT_EQ(describe(findRepeats(chain("enAfnAfn"), 2)), "2:2x3 ");
 }
 
 TEST(RepeatsTest, OtherDataFlowIsAnotherLayer) {
   std::vector<Step> steps = residualLayers(4);
   steps.pop_back();
-  // The first layer's sum reads its own norm.
+  // The first layer's sum reads the layer's own norm.
   steps[3].operands[0] = {1};
   EXPECT_EQ(describe(findRepeats(steps, 2)), "4:3x3 ");
 }

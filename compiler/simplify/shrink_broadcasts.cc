@@ -1,4 +1,4 @@
-// What repeats is computed once and repeated afterwards; see passes.td.
+// Computes repeated values once and repeats the result; see passes.td.
 #include "compiler/simplify/passes.h"
 #include "compiler/simplify/view.h"
 #include "dialects/nn/tensor.h"
@@ -20,18 +20,19 @@ using mlir::RankedTensorType;
 using mlir::SmallVector;
 using mlir::Value;
 
-// Constants larger than this are left as they are: comparing takes time.
+// Larger constants stay unchanged, because comparing elements takes time.
 constexpr int64_t kMaxComparedElements = int64_t{1} << 22;
 
-// Marks in `sizes` the dimensions along which the view does not repeat, with
-// their sizes. Splats repeat along every dimension.
+// Marks in `sizes` the dimensions along which the view does not repeat. Splats
+// repeat along every dimension.
 void addSizes(const View& view, ArrayRef<int64_t> shape,
               SmallVector<int64_t>& sizes) {
   if (splatConstant(view.value)) return;
   for (int64_t dim : view.largeDims()) sizes[dim] = shape[dim];
 }
 
-// The view's tensor in the shape `sizes`, which has size 1 where all repeat.
+// Builds the view's tensor in the shape `sizes`, which has size 1 where all
+// operands repeat.
 Value shrunk(PatternRewriter& rewriter, mlir::Location loc, const View& view,
              ArrayRef<int64_t> sizes) {
   if (mlir::DenseElementsAttr constant = splatConstant(view.value)) {
@@ -42,7 +43,7 @@ Value shrunk(PatternRewriter& rewriter, mlir::Location loc, const View& view,
   return buildBroadcast(rewriter, loc, view, sizes);
 }
 
-// Puts `small`, repeated, in place of the only result of `op`.
+// Replaces the only result of `op` by `small`, repeated.
 void replaceByRepeated(PatternRewriter& rewriter, mlir::Operation* op,
                        Value small) {
   const View whole = viewOf(op->getResult(0));
@@ -80,7 +81,7 @@ class ShrinkElementwise : public mlir::RewritePattern {
     for (const View& view : views) {
       operands.push_back(shrunk(rewriter, op->getLoc(), view, sizes));
     }
-    // What others have noted on the operation speaks of the value as it was.
+    // Drops discardable attributes: they describe the value's old shape.
     SmallVector<mlir::NamedAttribute> attributes(op->getAttrs());
     llvm::erase_if(attributes, [&](mlir::NamedAttribute attribute) {
       return op->getDiscardableAttrDictionary().contains(attribute.getName());
@@ -96,7 +97,7 @@ class ShrinkElementwise : public mlir::RewritePattern {
   mlir::Pass::Statistic& count_;
 };
 
-// Indices that repeat take the same slices again and again.
+// Repeated indices gather the same slices repeatedly.
 class ShrinkGather : public mlir::OpRewritePattern<nn::GatherOp> {
  public:
   ShrinkGather(mlir::MLIRContext* context, mlir::Pass::Statistic& count)
@@ -129,7 +130,7 @@ class ShrinkGather : public mlir::OpRewritePattern<nn::GatherOp> {
   mlir::Pass::Statistic& count_;
 };
 
-// Whether all elements along `dim` are equal, at every place of the other
+// True if all elements along `dim` are equal, for every position in the other
 // dimensions.
 bool repeatsAlong(const nn::Tensor& tensor, int64_t dim) {
   const int64_t size = tensor.shape()[dim];
@@ -145,7 +146,7 @@ bool repeatsAlong(const nn::Tensor& tensor, int64_t dim) {
   return true;
 }
 
-// Importers fold repetitions of constants; this undoes it.
+// Importers fold repetitions of constants; this pattern restores them.
 class ShrinkConstant : public mlir::OpRewritePattern<mlir::arith::ConstantOp> {
  public:
   ShrinkConstant(mlir::MLIRContext* context, mlir::Pass::Statistic& count)

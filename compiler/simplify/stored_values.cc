@@ -1,4 +1,4 @@
-// Call graphs, and the values in them that stored tensors determine.
+// Builds call graphs, and finds the values that stored tensors determine.
 #include "compiler/simplify/stored_values.h"
 
 #include "dialects/exec/dialect.h"
@@ -14,8 +14,8 @@ using mlir::func::FuncOp;
 
 namespace {
 
-// Gathered at load time, a parameter that is divided to save memory would stay
-// whole.
+// True for collectives other than slices. If they ran at load time, a parameter
+// that is divided to save memory would be stored whole.
 bool movesData(mlir::Operation* op) {
   auto collective = mlir::dyn_cast<exec::CollectiveOp>(op);
   return collective && collective.getKind() != exec::CollectiveKind::kAllSlice;
@@ -29,7 +29,7 @@ CallGraph::CallGraph(FuncOp root) {
   llvm::SetVector<FuncOp> callees_first;
   visit(root, symbols, callees_first);
   functions.insert(callees_first.rbegin(), callees_first.rend());
-  // Once for all: a model has a function for each of its parameters' updates.
+  // Count uses once: a model has one function per parameter update.
   const auto uses = mlir::SymbolTable::getSymbolUses(&module.getBodyRegion());
   if (!uses) return;
   for (const mlir::SymbolTable::SymbolUse& use : *uses)

@@ -1,5 +1,5 @@
-// Which values of a model depend on stored tensors alone, and so are the same
-// at every run.
+// Finds values of a model that depend on stored tensors alone, and so are equal
+// in every run.
 #ifndef PARTITA_COMPILER_SIMPLIFY_STORED_VALUES_H_
 #define PARTITA_COMPILER_SIMPLIFY_STORED_VALUES_H_
 
@@ -12,7 +12,8 @@
 
 namespace partita::simplify {
 
-// A function and what it calls, callers before callees, with the calls of each.
+// A function and all functions that it calls, callers before callees, with the
+// calls of each.
 struct CallGraph {
   llvm::SetVector<mlir::func::FuncOp> functions;
   llvm::DenseMap<mlir::func::FuncOp, mlir::SmallVector<mlir::func::CallOp>>
@@ -20,8 +21,8 @@ struct CallGraph {
 
   explicit CallGraph(mlir::func::FuncOp root);
 
-  // Whether the calls above are all uses that a function has or may have: then
-  // its signature may change.
+  // True if a function has no uses other than these calls, so its signature may
+  // change.
   bool isOnlyCalled(mlir::func::FuncOp function) const;
 
  private:
@@ -31,9 +32,10 @@ struct CallGraph {
   llvm::DenseMap<mlir::func::FuncOp, size_t> uses_;  // in the whole module
 };
 
-// Stored are: arguments of @main with data (nn.source) or derived from such,
-// constants, results of operations without side effects and regions on stored
-// values, and arguments of functions that receive stored values at every call.
+// Stored values are: arguments of @main with data (nn.source) or derived from
+// such data, constants, results of operations on stored values without side
+// effects and regions, and arguments of functions that receive stored values at
+// every call.
 class StoredValues {
  public:
   StoredValues(mlir::func::FuncOp main, const CallGraph& graph);
@@ -47,10 +49,10 @@ class StoredValues {
   llvm::DenseSet<mlir::Value> stored_;
 };
 
-// Erases what nothing uses, and what only that used.
+// Erases unused operations, and operations that only these used.
 void eraseDeadOperations(mlir::func::FuncOp function);
 
-// Whether an argument of @main holds data that is there before the first run.
+// True if an argument of @main holds data that exists before the first run.
 bool isStoredArgument(mlir::func::FuncOp main, unsigned argument);
 
 }  // namespace partita::simplify

@@ -1,5 +1,5 @@
 // Views, splats and reductions seen through data movement, and builders that
-// compose data movement.
+// merge data movement.
 #include "compiler/simplify/view.h"
 
 #include "dialects/nn/dialect.h"
@@ -35,8 +35,8 @@ View viewOf(Value value) {
 
 namespace {
 
-// The view's tensor before a reshape that only adds or drops dimensions of
-// size 1.
+// Returns the view before a reshape that only adds or drops dimensions of size
+// 1.
 std::optional<View> beforeReshape(const View& view, nn::ReshapeOp reshape) {
   const auto is_large = [](int64_t size) { return size != 1; };
   const ArrayRef<int64_t> from = reshape.getInput().getType().getShape(),
@@ -139,7 +139,8 @@ std::optional<Reduced> matchMean(const View& view, ArrayRef<int64_t> shape) {
     if (!sum) continue;
     double count = 1;
     for (int64_t dim : sum->dims) count *= shape[dim];
-    // As the constant would be written: n - 1, say, is another statistic.
+    // Compare with the rounded constant: dividing by n - 1 is another
+    // statistic.
     const auto element =
         mlir::cast<mlir::FloatType>(tensorType(view.value).getElementType());
     if (*factor == nn::roundToType(divides ? count : 1 / count, element))
@@ -170,12 +171,12 @@ Value buildTranspose(mlir::OpBuilder& builder, mlir::Location loc, Value value,
 
 Value buildBroadcast(mlir::OpBuilder& builder, mlir::Location loc,
                      const View& view, ArrayRef<int64_t> shape) {
-  // Repeats nothing.
+  // Nothing repeats, so a reshape is enough.
   if (tensorType(view.value).getNumElements() ==
       mlir::ShapedType::getNumElements(shape)) {
     return buildReshape(builder, loc, view.value, shape);
   }
-  // Dimensions of size 1 may stand anywhere: without them, the rest is in
+  // Dimensions of size 1 may be out of order; without them, the rest is in
   // order.
   SmallVector<int64_t> large;
   for (int64_t size : tensorType(view.value).getShape()) {

@@ -1,5 +1,5 @@
-// Seeing through broadcasts, reshapes and transposes: what pattern matching on
-// written-out models needs everywhere.
+// Looks through broadcasts, reshapes and transposes, for patterns on models
+// written out in primitives.
 #ifndef PARTITA_COMPILER_SIMPLIFY_VIEW_H_
 #define PARTITA_COMPILER_SIMPLIFY_VIEW_H_
 
@@ -12,34 +12,34 @@ namespace partita::simplify {
 
 mlir::RankedTensorType tensorType(mlir::Value value);
 
-// A tensor as seen from another, larger one that repeats it: dimension i of
-// `value` runs along dimension `dims[i]` of the larger one. Entries of
-// dimensions of size 1 mean nothing.
+// A tensor as part of a larger tensor that repeats it: dimension i of `value`
+// runs along dimension `dims[i]` of the larger tensor. Entries for dimensions
+// of size 1 have no meaning.
 struct View {
   mlir::Value value;
   mlir::SmallVector<int64_t> dims;
 
-  // The entries of `dims` for dimensions larger than 1.
+  // Returns the entries of `dims` for dimensions larger than 1.
   mlir::SmallVector<int64_t> largeDims() const;
 };
 
-// A value seen from itself.
+// Returns the view of a value from itself.
 View viewOf(mlir::Value value);
-// The same tensor behind broadcasts, and behind reshapes that only add or drop
+// Looks through broadcasts, and through reshapes that only add or drop
 // dimensions of size 1.
 View peel(View view);
-// An operand that has the shape of the elementwise operation that defines
+// Returns the view of an operand of the elementwise operation that defines
 // `view`.
 View operandOf(const View& view, unsigned operand);
 
-// The value, seen through broadcasts and reshapes, as a constant with all
-// elements equal; null if it is not one.
+// Returns the value as a splat constant, looking through broadcasts and
+// reshapes; null if it is not one.
 mlir::DenseElementsAttr splatConstant(mlir::Value value);
-// The number that all elements of a floating-point constant are, seen through
+// Returns the number in a floating-point splat constant, looking through
 // broadcasts and reshapes.
 std::optional<double> splatOf(mlir::Value value);
 
-// What a reduction over `dims` of `input` is taken from.
+// The operand and dimensions of a reduction.
 struct Reduced {
   mlir::Value input;
   mlir::SmallVector<int64_t> dims;
@@ -49,26 +49,27 @@ struct Reduced {
   }
 };
 
-// `view`, seen from a tensor of the reduction's input shape, is a reduction
-// whose result is repeated along the reduced dimensions.
+// Matches a reduction whose result is repeated along the reduced dimensions.
+// `view` is seen from a tensor of the reduction's input shape.
 std::optional<Reduced> matchSum(const View& view,
                                 mlir::ArrayRef<int64_t> shape);
 std::optional<Reduced> matchMax(const View& view,
                                 mlir::ArrayRef<int64_t> shape);
-// As a sum divided by the number of summands, or multiplied by its inverse.
+// Matches a sum divided by the number of summands, or multiplied by the
+// inverse.
 std::optional<Reduced> matchMean(const View& view,
                                  mlir::ArrayRef<int64_t> shape);
 
-// Builders that compose with a reshape or transpose that defines `value`, and
-// build nothing where nothing changes.
+// Builders that merge with a reshape or transpose that defines `value`, and
+// build nothing if nothing changes.
 mlir::Value buildReshape(mlir::OpBuilder& builder, mlir::Location loc,
                          mlir::Value value, mlir::ArrayRef<int64_t> shape);
 mlir::Value buildTranspose(mlir::OpBuilder& builder, mlir::Location loc,
                            mlir::Value value, mlir::ArrayRef<int64_t> perm);
-// The view's tensor, repeated to the shape of the larger one.
+// Broadcasts the view's tensor to the shape of the larger tensor.
 mlir::Value buildBroadcast(mlir::OpBuilder& builder, mlir::Location loc,
                            const View& view, mlir::ArrayRef<int64_t> shape);
-// A constant with all elements equal, of a tensor type with float elements.
+// Builds a splat constant of a float tensor type.
 mlir::Value buildSplat(mlir::OpBuilder& builder, mlir::Location loc,
                        mlir::RankedTensorType type, double value);
 

@@ -1,4 +1,4 @@
-// Instructions to the cost model's arguments.
+// Translates instructions into arguments of the planner's cost model.
 #include "compiler/simulator/cluster_costs.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using planner::ProductForm;
 using program::DType;
 using program::Instruction;
 
-// compiler/kernels/estimate_work.cc: a cycle of fused products on full
+// compiler/kernels/estimate_work.cc: one cycle of fused products on full
 // registers is 64 floating-point operations.
 constexpr double kOperationsOfCycle = 64;
 
@@ -59,8 +59,8 @@ int64_t ProductOf(const std::vector<int64_t>& sizes) {
   return product;
 }
 
-// How many elements of an image a window covers.
-int64_t Outside(const std::vector<int64_t>& weight) {
+// Number of positions in a convolution window, i.e. elements per input channel.
+int64_t WindowArea(const std::vector<int64_t>& weight) {
   return ProductOf({weight.begin() + 2, weight.end()});
 }
 
@@ -71,7 +71,7 @@ bool Trains(const program::Program& program) {
   return false;
 }
 
-// Weights that are never updated come as arguments, and are packed once.
+// Weights that are never updated are arguments and are packed once.
 ProductForm FormOf(const program::Program& program, const program::Gemm& gemm,
                    const Instruction& instruction) {
   const program::Buffer& rhs = *instruction.operands()->Get(1);
@@ -84,8 +84,8 @@ ProductForm FormOf(const program::Program& program, const program::Gemm& gemm,
              : ProductForm::kPlain;
 }
 
-// Whether all that an instruction of an entry's main writes are parameters
-// that it reads: their new values are main's last arguments.
+// True if every output of the instruction is the new value of a parameter that
+// it reads. New values are the last arguments of main.
 bool Updates(const program::Entry& entry, const program::Function& main,
              const Instruction& instruction) {
   const auto& operands = *instruction.operands();
@@ -93,7 +93,7 @@ bool Updates(const program::Entry& entry, const program::Function& main,
       operands.size() - static_cast<unsigned>(instruction.outputs());
   const int64_t first =
       main.arguments() - program::SizeOrZero(entry.main_updates());
-  std::set<int> read;  // numbers of parameters
+  std::set<int> read;  // indices of parameters
   for (unsigned i = 0; i < inputs; ++i) {
     const program::Buffer& buffer = *operands.Get(i);
     const int64_t global = buffer.value() - program::SizeOrZero(entry.inputs());
@@ -132,7 +132,7 @@ int64_t ExchangedBytes(const program::Collective& collective, int64_t group) {
   return core::BytesMoved(work);
 }
 
-// A broadcast takes the time of a gather of as many bytes: both leave all of
+// A broadcast is priced as an all-gather of as many bytes: both leave all of
 // them on every device.
 core::CollectiveKind PricedKind(program::CollectiveKind kind) {
   return kind == program::CollectiveKind::broadcast
@@ -190,7 +190,8 @@ double ClusterCosts::Kernel(const program::Launch& launch,
                             ? planner::UpdateTime(device, bytes)
                             : planner::MemoryBoundTime(device, bytes);
   const Precision precision = PrecisionOf(device, DTypeOf(instruction));
-  // Forward there is one result. On a GPU nobody has estimated cycles.
+  // Attention has one result forward and several backward. GPU kernels have no
+  // cycle estimate.
   const bool backward = instruction.outputs() > 1;
   if (launch.operations() > 0 &&
       (launch.grid() != nullptr ||
@@ -222,8 +223,8 @@ double ClusterCosts::Gemm(const program::Program& program,
                           const program::Gemm& gemm,
                           const Instruction& instruction) const {
   int64_t batch = gemm.batch(), m = gemm.m();
-  // One matrix for all of a batch of rows that lie one behind the other is one
-  // product (runtime/cpu/gemm.cc).
+  // If all batch entries share one matrix and their rows are contiguous, the
+  // batch is one product (runtime/cpu/gemm.cc).
   const auto& lhs = *gemm.lhs_strides();
   if (gemm.rhs_strides()->Get(0) == 0 && lhs.Get(0) == m * lhs.Get(1)) {
     m *= batch;
@@ -245,8 +246,8 @@ double ClusterCosts::Convolution(const program::Conv& conv,
   sizes.groups = conv.groups();
   sizes.channels = weight[0] / conv.groups();
   sizes.window = ProductOf({weight.begin() + 1, weight.end()});
-  sizes.outside = Outside(weight);
-  sizes.places = weight[0] > 0 ? ProductOf(out) / weight[0] : 0;
+  sizes.window_area = WindowArea(weight);
+  sizes.output_positions = weight[0] > 0 ? ProductOf(out) / weight[0] : 0;
   return planner::ConvolutionTime(
       cluster_.device, PrecisionOf(cluster_.device, conv.dtype()), sizes);
 }
@@ -255,7 +256,7 @@ double ClusterCosts::Compute(const program::Program& program,
                              const Instruction& instruction) const {
   double seconds = 0;
   if (const program::Launch* launch = instruction.operation_as_Launch())
-    // On a GPU there is a grid instead of a range.
+    // GPU launches have a grid instead of a range.
     seconds = launch->range() == 0 && launch->grid() == nullptr
                   ? 0
                   : Kernel(*launch, instruction);
@@ -272,7 +273,7 @@ double ClusterCosts::Compute(const program::Program& program,
 absl::Status CheckPeaks(const program::Program& program,
                         const ClusterCosts& costs) {
   const planner::Device& device = costs.cluster().device;
-  // Kernels of a CPU compute in f32 whatever the model is stored as.
+  // CPU kernels compute in f32, whatever the model's storage type.
   const Instruction* product = nullptr;
   const Instruction* kernel = nullptr;
   for (const program::Function* function : *program.functions())
@@ -303,12 +304,12 @@ double ClusterCosts::Slowness(int64_t rank) const {
 double ClusterCosts::Collective(const program::Collective& collective,
                                 const std::vector<int64_t>& ranks) const {
   const double bytes = static_cast<double>(CostBytes(collective));
-  // Nothing leaves the device, but it is copied.
+  // Nothing leaves the device, but the bytes are copied.
   if (collective.kind() == program::CollectiveKind::all_slice ||
       ranks.size() < 2)
     return planner::MemoryBoundTime(cluster_.device, bytes);
-  // What a link of less bandwidth takes for these bytes, a sound one takes for
-  // that many more: neither's latency changes.
+  // A link with 1/s of the bandwidth takes as long as a healthy link with s
+  // times the bytes. Scaling the bytes leaves the latency unchanged.
   return planner::CollectiveTime(cluster_, PricedKind(collective.kind()),
                                  faults_.GroupSlowness(ranks) * bytes,
                                  std::vector<int>(ranks.begin(), ranks.end()));

@@ -1,5 +1,5 @@
-// What a program's parts cost on a cluster: the planner's cost model, applied
-// to what instructions say of themselves.
+// Costs of a program's instructions on a cluster, from the planner's cost
+// model.
 #ifndef PARTITA_COMPILER_SIMULATOR_CLUSTER_COSTS_H_
 #define PARTITA_COMPILER_SIMULATOR_CLUSTER_COSTS_H_
 
@@ -13,23 +13,24 @@
 
 namespace partita::simulator {
 
-// Cycles of one core for one unit of a launch's range, by kernel, as the
-// compiler estimates them; 0: unknown.
+// Estimated cycles of one core per unit of a launch's range, by kernel. 0:
+// unknown.
 std::vector<double> KernelCyclesOf(const program::Program& program);
 
-// Launches of mains that write parameters over those they read.
+// Launches in mains that overwrite the parameters they read.
 std::set<const program::Instruction*> UpdatesOf(
     const program::Program& program);
 
-// Rank r of the program's mesh is device r of the cluster, which must have as
-// many.
+// Costs on a cluster with optional faults. Rank r of the program's mesh is
+// device r of the cluster, which must have enough devices.
 //
-// A product takes its shape's time, a convolution that of the product it
-// amounts to, or what such ones were measured to take. A kernel takes the
-// longer of its bytes' time, operands counted once each, and its arithmetic's:
-// on CPUs the compiler has estimated it, on GPUs it counts attention's
-// products, and so it does where attention was measured. A fault on a device
-// makes it compute slower, one on a link all that passes it.
+// A matrix product takes the time of its shape. A convolution takes the time of
+// the product it amounts to, or the measured time of such convolutions. A
+// kernel takes the longer of its memory time (each operand counted once) and
+// its arithmetic time. Its arithmetic is the compiler's cycle estimate on CPUs.
+// On GPUs, and wherever attention was measured, it is the operations of
+// attention's products. A faulty device computes slower. A faulty link slows
+// all messages over it.
 class ClusterCosts : public Costs {
  public:
   ClusterCosts(planner::Cluster cluster, Faults faults,
@@ -62,13 +63,12 @@ class ClusterCosts : public Costs {
   std::set<const program::Instruction*> updates_;
 };
 
-// Refuses a program with products of a precision that the device has no peak
-// of, nor of f32, which such are computed in: they would take forever.
+// Refuses a program with products in a precision that the device cannot run: it
+// has no peak for that precision and none for f32, the fallback.
 absl::Status CheckPeaks(const program::Program& program,
                         const ClusterCosts& costs);
 
-// The bytes that a collective's time depends on, as planner/cost/cost.h counts
-// them.
+// Bytes that determine a collective's time, counted as in planner/cost/cost.h.
 int64_t CostBytes(const program::Collective& collective);
 
 }  // namespace partita::simulator

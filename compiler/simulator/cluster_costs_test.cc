@@ -23,7 +23,7 @@ planner::Cluster ClusterOf(const std::string& name) {
   return *std::move(cluster);
 }
 
-// What `instruction` takes on a node of eight A100.
+// Seconds of `instruction` on a node of eight A100.
 double SecondsOf(std::unique_ptr<program::InstructionT> instruction,
                  double kernel_cycles = 0) {
   flatbuffers::FlatBufferBuilder builder;
@@ -44,7 +44,7 @@ TEST(ClusterCostsTest, ProductsTakeWhatTheModelSays) {
       "product"));
   EXPECT_DOUBLE_EQ(seconds, planner::MatmulTime(device, core::Precision::kF32,
                                                 1, 4096, 4096, 4096));
-  // No faster than the peak.
+  // The product is no faster than the peak allows.
   EXPECT_GT(seconds, 2.0 * 4096 * 4096 * 4096 / 19.5e12);
 }
 
@@ -60,7 +60,7 @@ TEST(ClusterCostsTest, KernelsTakeTheLongerOfBytesAndWork) {
   };
   EXPECT_DOUBLE_EQ(launch(1000, 80, kBytes),
                    planner::MemoryBoundTime(device, 2.0 * kBytes));
-  // 20 s of a core that does 256 GFLOP/s, in 4 cycles a nanosecond.
+  // The kernel takes 20 s on a core with 256 GFLOP/s (4 cycles per ns).
   EXPECT_NEAR(launch(1000, 80e6, 64), 20 * 256e9 / (19.5e12 * device.matmul),
               1e-3);
   EXPECT_DOUBLE_EQ(launch(1000, 80, 64), device.launch);
@@ -85,7 +85,7 @@ TEST(ClusterCostsTest, AttentionOfGpusTakesItsProductsTime) {
                    planner::MemoryBoundTime(device, 2.0 * kBytes));
 }
 
-// Of an instruction that is in no program.
+// Seconds of an instruction without a program.
 double SecondsOn(const planner::Cluster& cluster,
                  std::unique_ptr<program::InstructionT> instruction) {
   flatbuffers::FlatBufferBuilder builder;
@@ -115,11 +115,11 @@ TEST(ClusterCostsTest, AttentionTakesWhatWasMeasured) {
       operands.push_back(Frame(i << 18, int64_t{250000}));
     return SecondsOn(cluster, program::MakeLaunch(kernel, operands, results));
   };
-  // A million bytes: ten and a hundred operations for each.
+  // A million bytes, with 10 and 100 operations per byte.
   EXPECT_NEAR(seconds(10000000, 1), 1e7 / 1e11, 1e-9);
   EXPECT_NEAR(seconds(100000000, 1), 1e8 / 1e12, 1e-9);
   EXPECT_NEAR(seconds(100000000, 3), 1e8 / 1e11, 1e-9);
-  // Never faster than memory.
+  // A kernel is never faster than memory.
   EXPECT_NEAR(seconds(1, 1), 1e-6, 1e-12);
 }
 
@@ -159,7 +159,7 @@ TEST(ClusterCostsTest, MeasuredConvolutionsAreNoFasterThanMemory) {
   planner::RateTable& table = cluster.device.tables[planner::ConvName(
       "f32", "forward", planner::ConvKind::kWindow)];
   const auto seconds = [&](double rate) {
-    // Of channels in and channels out.
+    // Sizes are input channels and output channels.
     table = {{{32, 64}, {32, 64}, {56 * 56}}, {1, rate, 1, 1}};
     const int64_t in = 4 * 32 * 56 * 56, out = 2 * in;
     auto conv = program::MakeConv3x3(
@@ -204,8 +204,8 @@ TEST(ClusterCostsTest, AProgramOnAClusterAndItsFaults) {
   EXPECT_DOUBLE_EQ(one_node.Bubble(), 0);
 }
 
-// A slow link has less bandwidth, and the latency of any other: of a small
-// message nothing is seen of it, of a large one all.
+// A slow link has less bandwidth but normal latency. It hardly slows a small
+// message, and slows a large one by its full factor.
 TEST(ClusterCostsTest, SlowLinksHaveLessBandwidth) {
   auto faults = ParseFaults({"link=0-1:0.1"}, 8);
   ASSERT_TRUE(faults.ok());

@@ -1,4 +1,4 @@
-// What the parts of a program take on some machine.
+// Interface: how long the parts of a program take on some machine.
 #ifndef PARTITA_COMPILER_SIMULATOR_COSTS_H_
 #define PARTITA_COMPILER_SIMULATOR_COSTS_H_
 
@@ -9,25 +9,27 @@
 
 namespace partita::simulator {
 
-// In seconds, all of them finite and at least 0. A device is named by its rank
-// in the program's mesh. Asked again for the same, they answer the same.
+// All results are finite, non-negative seconds, unless noted. Devices are named
+// by their rank in the program's mesh. Equal questions get equal answers.
 class Costs {
  public:
   virtual ~Costs() = default;
 
-  // What computing takes, of an instruction that is no collective and no
-  // transfer. Of a call: what it takes beside what the called function does.
+  // Computing time of an instruction that is neither a collective nor a
+  // transfer. For a call, the time beyond the called function's body.
   virtual double Compute(const program::Program& program,
                          const program::Instruction& instruction) const = 0;
-  // By how much `rank` takes longer for that.
+  // Factor by which `rank` computes slower than Compute says.
   virtual double Slowness(int64_t) const { return 1; }
-  // From when the last of `ranks`, the group in its order, is there.
+  // Time from the arrival of the last of `ranks` to the end. `ranks` is the
+  // group in order.
   virtual double Collective(const program::Collective& collective,
                             const std::vector<int64_t>& ranks) const = 0;
-  // Whether a device goes on computing at full speed while a collective that
-  // it has started runs beside. If not, it computes that much longer.
+  // True if a device computes at full speed while a collective that it has
+  // started runs concurrently. If false, computing takes longer by the
+  // collective's time.
   virtual bool Overlaps() const { return true; }
-  // From the first byte that leaves to the last one that arrives.
+  // Time from the first byte sent to the last byte received.
   virtual double Transfer(int64_t from, int64_t to, int64_t bytes) const = 0;
 };
 

@@ -1,5 +1,5 @@
-// Discrete events without a queue: a rank's clock moves alone but where ranks
-// meet, and there messages and meetings carry the times.
+// A discrete-event simulation without an event queue. Each rank's clock
+// advances by itself. Messages and meetings carry the times between ranks.
 #include "compiler/simulator/engine.h"
 
 #include <algorithm>
@@ -223,7 +223,7 @@ void Engine::DoStart(int device_class, const Frame& frame, const Step& step) {
   rank.last_started = number->second;
   rank.under_way[{rank.stack.size(), step.token}] = {
       number->second, frame.function, step.first, step.name};
-  // Others may await it, or one that comes after it.
+  // Other ranks may be waiting for this collective or for a later one.
   if (meeting.arrivals.size() < meeting.expected) return;
   for (size_t i = 0; i < ranks_.size(); ++i)
     if (MainOf(static_cast<int>(i)) == MainOf(device_class) &&
@@ -260,7 +260,7 @@ bool Engine::DoAwait(int device_class, const Step& step) {
   Record(device_class, Kind::kOverlapped, meeting.begin, meeting.end,
          started.name);
   Pass(device_class, Kind::kWait, meeting.begin, started.name);
-  // What ran beside took the time of what was computed meanwhile.
+  // Without overlap, computing during the collective delayed it by as much.
   const double end = costs_.Overlaps() ? meeting.end
                                        : std::max(rank.clock, meeting.begin) +
                                              (meeting.end - meeting.begin);
@@ -271,8 +271,8 @@ bool Engine::DoAwait(int device_class, const Step& step) {
   return true;
 }
 
-// Of the lowest class's group: classes that meet have groups that cost the
-// same.
+// Uses the group of the lowest class. Classes that meet have groups of equal
+// cost.
 double Engine::SecondsOf(const program::Collective& collective,
                          const Folding::Group& group) {
   const int lowest = group.classes.front();

@@ -1,4 +1,4 @@
-// The clocks of simulate.h, rank by rank.
+// Runs the clocks of simulate.h, rank by rank.
 #ifndef PARTITA_COMPILER_SIMULATOR_ENGINE_H_
 #define PARTITA_COMPILER_SIMULATOR_ENGINE_H_
 
@@ -13,25 +13,24 @@
 
 namespace partita::simulator {
 
-// Ranks run one after the other, each until it must wait. As sends and
-// collectives of a rank stand in one order, the outcome is the same in whatever
-// order ranks are looked at.
+// Runs each rank until it must wait, one rank after the other. The order in
+// which ranks are visited does not affect the result, because a rank's sends
+// and collectives have a fixed order.
 class Engine {
  public:
   Engine(const Steps& steps, const Folding& folding, const Costs& costs,
          const SimulateOptions& options);
 
-  // Once.
+  // Runs the simulation. Call it once.
   void Run();
 
-  // What follows is of the last step; times count from its beginning, that is
-  // the first rank's.
+  // Results of the last step. Times count from when the first rank begins it.
   double StepSeconds() const;
   const std::vector<DeviceTimes>& times() const { return times_; }
-  // How often the engine went through a function, calls from functions that
-  // only compute excepted: [class][function].
+  // [class][function]: number of calls that the engine executed. Calls made
+  // inside functions that only compute are not counted.
   const std::vector<std::vector<int64_t>>& calls() const { return calls_; }
-  // Exposed seconds of a collective or a receive: by class, function and
+  // Exposed seconds of each collective and receive, by class, function and
   // instruction.
   using Place = std::tuple<int, int, unsigned>;
   const std::map<Place, double>& exposed() const { return exposed_; }
@@ -43,7 +42,7 @@ class Engine {
     int function = -1;
     size_t step = 0;
   };
-  // Where a collective stands that a rank has started.
+  // A collective that a rank has started, and the instruction that started it.
   struct Started {
     int meeting = -1;  // in started_
     int function = -1;
@@ -53,15 +52,15 @@ class Engine {
   struct Rank {
     std::vector<Frame> stack;
     double clock = 0;
-    double link = 0;  // until when what it sent before is on its way
+    double link = 0;  // when the link has sent all earlier messages
     int steps_left = 0;
     int call = -1;                         // name of main's step
     double begin = 0, end = 0;             // of the last step
     double end_before = 0;                 // of the step before
-    bool arrived = false;                  // at the meeting it stands at
+    bool arrived = false;                  // at its current meeting
     std::map<int, int64_t> meetings_done;  // by axes
-    // Collectives that it started: how many, and those not awaited, by the
-    // depth of the stack and the token.
+    // Collectives that this rank started: their number by axes, and those not
+    // yet awaited, by depth of the stack and token.
     std::map<int, int64_t> started;
     std::map<std::pair<size_t, int>, Started> under_way;
     int last_started = -1;  // in started_
@@ -69,8 +68,8 @@ class Engine {
   struct Message {
     double start = 0, end = 0;
   };
-  // Collectives that are started are executed in their order: one begins when
-  // all have started it and are done with the one before.
+  // A collective that runs concurrently with other work. They run in order: one
+  // begins when all ranks have started it and the one before it is done.
   struct StartedMeeting {
     struct Arrival {
       double time = 0;
@@ -83,28 +82,29 @@ class Engine {
   };
   struct Meeting {
     size_t arrived = 0, left = 0;
-    double begin = 0;  // when the last one arrived
+    double begin = 0;  // when the last rank arrived
   };
 
   bool IsLast(const Rank& rank) const { return rank.steps_left == 1; }
   int MainOf(int device_class) const;
   void Begin(int device_class);
   void End(int device_class);
-  // Goes on until it waits or is done.
+  // Runs a rank until it waits or has finished.
   void Advance(int device_class);
-  // False where it waits.
+  // Executes a step. Returns false if the rank must wait.
   bool Do(int device_class, const Frame& frame, const Step& step);
   void Compute(int device_class, const Step& step);
   void DoSend(int device_class, const Frame& frame, const Step& step);
   bool DoReceive(int device_class, const Frame& frame, const Step& step);
   void DoStart(int device_class, const Frame& frame, const Step& step);
   bool DoAwait(int device_class, const Step& step);
-  // Whether it is known when it begins and ends.
+  // Computes when the meeting begins and ends. Returns false if that is not
+  // known yet.
   bool Settle(int meeting);
   bool DoCollective(int device_class, const Frame& frame, const Step& step);
   double SecondsOf(const program::Collective& collective,
                    const Folding::Group& group);
-  // Lets a rank's time pass and says what for.
+  // Advances a rank's clock to `until` and records the reason.
   void Pass(int device_class, Span::Kind kind, double until, int name);
   void Record(int device_class, Span::Kind kind, double start, double end,
               int name);
@@ -116,7 +116,7 @@ class Engine {
   std::vector<Rank> ranks_;
   std::vector<int> ready_;
   std::map<std::pair<int, int>, std::deque<Message>> sent_;
-  // By axes, lowest class and number.
+  // By axes, lowest class and sequence number.
   std::map<std::tuple<int, int, int64_t>, Meeting> meetings_;
   std::vector<StartedMeeting> started_;
   std::map<std::tuple<int, int, int64_t>, int> started_numbers_;

@@ -1,4 +1,4 @@
-// Faults from their text, and what they slow down.
+// Parses faults and computes their slowdowns.
 #include "compiler/simulator/faults.h"
 
 #include <algorithm>

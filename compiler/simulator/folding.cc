@@ -1,5 +1,6 @@
-// Colours are refined until they stay: a device's next colour is its own with
-// those that it meets. Devices of equal colours then are a class.
+// Colour refinement: a device's next colour combines its own with the colours
+// of the devices it meets, until the colours are stable. Devices of equal
+// colour form a class.
 #include "compiler/simulator/folding.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ using program::AxisList;
 using program::MeshPlace;
 using program::SizeOrZero;
 
-// A message long enough for bandwidth to count, and latency too.
+// Long enough that both bandwidth and latency matter.
 constexpr int64_t kProbeBytes = 1 << 20;
 
 std::vector<int64_t> KeyOf(const AxisList* axes) {
@@ -27,7 +28,7 @@ std::vector<int64_t> KeyOf(const AxisList* axes) {
   return key;
 }
 
-// All groups of ranks that differ along the same axes only.
+// All groups of ranks that differ only along the same axes.
 struct Groups {
   std::vector<std::vector<int64_t>> members;  // [group]
   std::vector<size_t> of;                     // [rank]
@@ -48,7 +49,7 @@ Groups GroupsAlong(const program::Program& program,
   return groups;
 }
 
-// What devices see of each other.
+// The devices that each device communicates with.
 struct Neighbours {
   std::vector<int> entries;    // [rank]
   std::vector<Groups> groups;  // [axes]
@@ -72,7 +73,7 @@ Neighbours FindNeighbours(const program::Program& program,
   return found;
 }
 
-// Replaces equal things by equal numbers, from 0 on in the order of things.
+// Replaces each value by its index among the distinct values, in their order.
 template <typename T>
 std::vector<int> Number(const std::vector<T>& things) {
   std::map<T, int> numbers;
@@ -84,7 +85,8 @@ std::vector<int> Number(const std::vector<T>& things) {
   return result;
 }
 
-// By entry, and by what the device's own work, groups and links cost.
+// Initial colours: the entry, and the costs of the device's own work, groups
+// and links.
 std::vector<int> FirstColours(const Neighbours& all, const AxesTable& axes,
                               const Costs& costs) {
   std::vector<std::vector<double>> seconds;  // [axes][group]
@@ -110,7 +112,7 @@ std::vector<int> FirstColours(const Neighbours& all, const AxesTable& axes,
   return Number(keys);
 }
 
-// Groups of the same colours get the same number.
+// Gives groups whose members have the same colours the same number.
 std::vector<int> ColoursOf(const Groups& groups,
                            const std::vector<int>& colours, bool in_order) {
   std::vector<std::vector<int>> keys;
@@ -169,7 +171,7 @@ Folding::Folding(const program::Program& program, const Costs& costs)
     before = CountOf(colours);
     colours = Refine(all, colours);
   }
-  // Classes in the order of entries, then of lowest ranks.
+  // Classes are ordered by entry, then by lowest rank.
   std::map<int, std::pair<int, int64_t>> firsts;
   for (size_t rank = 0; rank < colours.size(); ++rank)
     firsts.try_emplace(colours[rank], all.entries[rank],

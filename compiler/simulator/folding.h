@@ -1,4 +1,4 @@
-// Devices that do the same at the same times, taken as one.
+// Folds devices that do the same at the same times into one class.
 #ifndef PARTITA_COMPILER_SIMULATOR_FOLDING_H_
 #define PARTITA_COMPILER_SIMULATOR_FOLDING_H_
 
@@ -12,23 +12,23 @@
 
 namespace partita::simulator {
 
-// Devices of one entry. Any two of them meet devices of the same classes in
-// collectives and transfers, and all of that costs them the same, so that no
-// clock can tell them apart.
+// Devices of one entry that no clock can tell apart. In collectives and
+// transfers, any two of them meet devices of the same classes, at the same
+// cost.
 struct DeviceClass {
   int entry = 0;
-  int64_t rank = 0;  // the lowest of them
+  int64_t rank = 0;  // the lowest rank of the class
   int64_t devices = 0;
 };
 
-// The axes of collectives, each list once.
+// The distinct axis lists of the program's collectives, numbered.
 class AxesTable {
  public:
   explicit AxesTable(const program::Program& program);
 
   int size() const { return static_cast<int>(samples_.size()); }
   int Find(const program::AxisList* axes) const;
-  // A collective along the axes with that number.
+  // A collective along the axes with this number.
   const program::Collective& Sample(int number) const {
     return *samples_[static_cast<size_t>(number)];
   }
@@ -49,16 +49,15 @@ class Folding {
   }
   const AxesTable& axes() const { return axes_; }
 
-  // Whom the devices of a class meet along the axes with that number: `ranks`
-  // is the group of the class's lowest rank, `classes` are theirs, each once,
-  // ascending.
+  // The devices that a class meets along the axes with this number. `ranks` is
+  // the group of the class's lowest rank. `classes` are the distinct classes of
+  // these ranks, ascending.
   struct Group {
     std::vector<int64_t> ranks;
     std::vector<int> classes;
   };
   const Group& GroupOf(int device_class, int axes) const;
-  // The rank with which the class's lowest exchanges what it sends to and
-  // receives from an entry.
+  // The rank in `entry` with which the class's lowest rank exchanges messages.
   int64_t PartnerOf(int device_class, int entry) const;
 
  private:

@@ -1,5 +1,5 @@
-// A value in the arena lives from the instruction that writes it to the last
-// that reads it before something else is written over it.
+// Computes which arena bytes are alive. A value lives from the instruction that
+// writes it to the last one that reads it before it is overwritten.
 #include "compiler/simulator/memory.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ const program::Function& MainOf(const program::Program& program, int entry) {
       static_cast<unsigned>(EntryOf(program, entry).main()));
 }
 
-// The values of one frame, by the byte they begin at; they do not overlap.
+// The values of one frame, by their first byte. Values do not overlap.
 class Lifetimes {
  public:
   explicit Lifetimes(size_t instructions) : changes_(instructions + 1, 0) {}
@@ -37,7 +37,7 @@ class Lifetimes {
 
   void Write(int64_t begin, int64_t bytes, size_t when) {
     auto at = FirstOver(begin);
-    // In place: the same memory goes on.
+    // An in-place update keeps the value alive.
     if (at != values_.end() && at->first == begin &&
         at->second.end == begin + bytes && at->second.last == when)
       return;
@@ -48,7 +48,7 @@ class Lifetimes {
     if (bytes > 0) values_[begin] = {begin + bytes, when, when};
   }
 
-  // [instruction]
+  // Bytes alive at each instruction: [instruction].
   std::vector<int64_t> Finish() {
     for (const auto& [begin, value] : values_) Close(begin, value);
     std::vector<int64_t> alive;
@@ -88,7 +88,7 @@ DeviceMemory MemoryOf(const program::Program& program, int entry) {
     for (unsigned i = 0; i < SizeOrZero(list); ++i)
       each(static_cast<unsigned>(list->Get(i)));
   };
-  // Those that init takes and those that main takes: each once.
+  // Counts each parameter of init and of main once.
   std::vector<bool> held(static_cast<size_t>(SizeOrZero(program.parameters())));
   auto hold = [&](unsigned index) {
     if (index < held.size()) held[index] = true;
@@ -124,7 +124,7 @@ std::vector<int64_t> AliveBytes(const program::Program& program, int entry) {
   const auto* body = MainOf(program, entry).body();
   const size_t count = static_cast<size_t>(SizeOrZero(body));
   Lifetimes lifetimes(count);
-  std::map<int, const Buffer*> busy;  // by token: what is sent meanwhile
+  std::map<int, const Buffer*> busy;  // by token: inputs of started collectives
   for (size_t i = 0; i < count; ++i) {
     const Instruction& instruction = *body->Get(static_cast<unsigned>(i));
     if (const program::Collective* started =

@@ -21,7 +21,7 @@ TEST(MemoryTest, IsWhatAnEntryNames) {
   EXPECT_EQ(first.parameters, (6 * 5 + 6 * 6) * 4);
   EXPECT_EQ(second.parameters, 5 * 7 * 4);
   EXPECT_EQ(first.states, 0);
-  // f f once.
+  // The derived value f f counts once.
   EXPECT_EQ(first.derived, 6 * 6 * 4);
   EXPECT_EQ(second.derived, 0);
   EXPECT_GT(second.arena, 0);
@@ -57,7 +57,7 @@ TEST(MemoryTest, GpusHoldWhatTheCompilerCountedBesides) {
     sample.entries[0]->memory = std::make_unique<program::MemoryTableT>();
     sample.entries[0]->memory->activations = activations;
     sample.entries[0]->memory->scratch = scratch;
-    // No part of the total.
+    // Host memory is not part of the total.
     sample.entries[0]->memory->host =
         sample.entries[0]->memory->most_gradients = 1 << 20;
     const std::string bytes = program::SerializeProgram(sample);
@@ -67,14 +67,14 @@ TEST(MemoryTest, GpusHoldWhatTheCompilerCountedBesides) {
   };
   EXPECT_EQ(reserved("cuda:sm_90", 4096, 904), 904);
   EXPECT_EQ(reserved("cpu", 4096, 904), 0);
-  // Less than it holds.
+  // The compiler's count is less than what the device holds.
   EXPECT_EQ(reserved("cuda:sm_90", 5, 0), 0);
   sample.entries[0]->memory = nullptr;
   const std::string bytes = program::SerializeProgram(sample);
   EXPECT_EQ(MemoryOf(*program::GetProgram(bytes.data()), 0).reserved, 0);
 }
 
-// A main of copies between ranges of the frame, and a call.
+// A program whose main copies between ranges of the frame and calls a function.
 std::string ProgramOf(
     std::vector<std::unique_ptr<program::InstructionT>> body) {
   program::ProgramT program;
@@ -92,11 +92,11 @@ TEST(MemoryTest, ValuesLiveFromTheirWriteToTheirLastRead) {
   };
   const program::Buffer out = program::Argument(0, 64);
   copy(out, Frame(0, 64));             // a
-  copy(Frame(0, 64), Frame(64, 128));  // b of a
+  copy(Frame(0, 64), Frame(64, 128));  // b, from a
   copy(out, Frame(192, 256));          // c, which nobody reads
-  copy(Frame(64, 64), out);            // a half of b
+  copy(Frame(64, 64), out);            // half of b
   body.push_back(program::MakeCall(0, 1024, {Frame(0, 64)}, 0));
-  copy(out, Frame(0, 64));           // over a
+  copy(out, Frame(0, 64));           // overwrites a
   copy(Frame(0, 64), Frame(0, 64));  // in place
   const std::string bytes = ProgramOf(std::move(body));
   EXPECT_THAT(

@@ -1,4 +1,4 @@
-// The simulator on the cost model of a cluster, and the fullest device.
+// Runs the simulator with a cluster's cost model, and finds the fullest device.
 #include "compiler/simulator/price.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace partita::simulator {
 namespace {
 
-// A schedule that does not flush shows its step when the pipeline is full.
+// Without a flush, the price of a step is that of a full pipeline.
 int StepsOf(const program::Program& program) {
   const auto* text = program.schedule();
   if (text == nullptr || text->size() == 0) return 1;
@@ -46,7 +46,7 @@ absl::StatusOr<StepPrice> PriceStep(const program::Program& program,
   for (const DeviceClass& each : price.simulation.classes)
     price.memory_bytes =
         std::max(price.memory_bytes, MemoryOf(program, each.entry).total());
-  // What the driver takes is no program's.
+  // Programs cannot use the memory that the driver takes.
   price.room_bytes = static_cast<int64_t>(cluster.device.room());
   return price;
 }

@@ -1,5 +1,5 @@
-// The price of a compiled step: what `partita simulate` prints of an artifact
-// and `partita plan` prints of a plan, from the same code.
+// The price of a compiled step. `partita simulate` prints it for an artifact,
+// and `partita plan` for a plan.
 #ifndef PARTITA_COMPILER_SIMULATOR_PRICE_H_
 #define PARTITA_COMPILER_SIMULATOR_PRICE_H_
 
@@ -14,14 +14,15 @@ namespace partita::simulator {
 
 struct StepPrice {
   Simulation simulation;
-  int64_t memory_bytes = 0;  // of the device that holds most
-  int64_t room_bytes = 0;    // that a device has for programs
+  int64_t memory_bytes = 0;  // of the fullest device
+  int64_t room_bytes = 0;    // available to programs, per device
   bool fits() const { return memory_bytes <= room_bytes; }
 };
 
-// The program must be valid, and rank r of its mesh is device r of the cluster.
-// With `spans` the simulation has a timeline. Refuses a cluster of fewer
-// devices, and one whose devices lack a precision that the program computes in.
+// Simulates a step. The program must be valid. Rank r of its mesh is device r
+// of the cluster. With `spans` the simulation has a timeline. Refuses a cluster
+// with too few devices, and devices without a precision that the program
+// computes in.
 absl::StatusOr<StepPrice> PriceStep(const program::Program& program,
                                     const planner::Cluster& cluster,
                                     const Faults& faults = {},

@@ -1,4 +1,4 @@
-// Programs through the flatbuffer's object interface.
+// Builds programs through the flatbuffer's object interface.
 #include "compiler/simulator/program_builder.h"
 
 #include "compiler/core/transfers.h"

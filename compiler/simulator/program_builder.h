@@ -1,4 +1,4 @@
-// Programs of nothing but their times, for the simulator's tests.
+// Builds programs for the simulator's tests.
 #ifndef PARTITA_COMPILER_SIMULATOR_PROGRAM_BUILDER_H_
 #define PARTITA_COMPILER_SIMULATOR_PROGRAM_BUILDER_H_
 
@@ -14,34 +14,34 @@
 
 namespace partita::simulator {
 
-// A program whose functions are lists of copies, calls, collectives and
-// transfers. Operands say how many bytes move, no more: the program is not
-// valid, and none of it is ever executed.
+// Builds a program whose functions are lists of copies, calls, collectives and
+// transfers. Operands only have sizes in bytes. The program is not valid and
+// cannot be executed.
 class ProgramBuilder {
  public:
-  // The mesh; `pipeline` is the number of the axis that the entries lie along,
-  // -1 if there is one entry.
+  // `axes` is the mesh. `pipeline` is the index of the axis along which the
+  // entries are, or -1 if there is one entry.
   explicit ProgramBuilder(
       const std::vector<std::pair<std::string, int64_t>>& axes,
       int pipeline = -1);
 
-  // A new function: what follows is appended to it.
+  // Begins a function. Later calls append to it.
   int Function(const std::string& name);
-  // The last function is the next entry's main.
+  // Makes the last function the main of the next entry.
   void EntryMain();
 
   void Work(const std::string& name);
   void CallOf(int function, const std::string& name);
   void Sum(const std::vector<int>& axes, int64_t bytes);
-  // A sum over axes that is started, and its end.
+  // Starts a concurrent sum over axes. AwaitOf(token) ends it.
   void StartSum(const std::vector<int>& axes, int64_t bytes, int token);
   void AwaitOf(int token);
   void Send(int64_t peer, int64_t bytes);
   void Receive(int64_t peer, int64_t bytes);
-  // The reason of the last instruction.
+  // Sets the reason of the last instruction.
   void Because(const std::string& why);
 
-  // Valid as long as the builder.
+  // The program is valid as long as the builder.
   const program::Program& Build();
 
  private:
@@ -53,20 +53,20 @@ class ProgramBuilder {
   std::string buffer_;
 };
 
-// A step of a schedule that flushes, as `core::PlaceTransfers` has it: a copy
-// for each cell, named as it, and transfers of 8 bytes between the ranks.
+// Builds one step of a schedule that flushes, as `core::PlaceTransfers` orders
+// it: a copy for each cell, named after it, and transfers of 8 bytes.
 const program::Program& BuildSchedule(const core::Schedule& schedule,
                                       ProgramBuilder& builder);
 
-// Copies cost what stands by their name, or by the beginning of it up to a
-// digit; calls nothing.
+// Costs by name. A copy costs `seconds[name]`, or else the entry for the name
+// up to its first digit. Calls are free.
 class NamedCosts : public Costs {
  public:
   std::map<std::string, double> seconds;
   std::map<int64_t, double> slowness;  // by rank
   double collective = 0;
-  double transfer = 0;  // to anybody
-  double latency = 0;   // of a collective, for each of its ranks that is odd
+  double transfer = 0;  // between any two ranks
+  double latency = 0;   // added to a collective for each odd rank
   bool overlaps = true;
 
   double Compute(const program::Program& program,

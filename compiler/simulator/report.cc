@@ -1,4 +1,5 @@
-// Sections of plain HTML and SVG, sizes in percent, so that zooming is a width.
+// Writes sections of plain HTML and SVG. Sizes are in percent, so zooming only
+// changes a width.
 #include "compiler/simulator/report.h"
 
 #include <algorithm>
@@ -16,14 +17,14 @@ namespace {
 
 using Kind = Span::Kind;
 
-// Classes that are drawn, and operations that are listed, at the most.
+// Upper bounds on drawn classes and listed operations.
 constexpr size_t kMostRows = 48, kMostOperations = 40;
-// Of a step: what is shorter cannot be seen, what is longer has room for its
+// Shares of a step. Shorter spans are invisible. Longer ones have room for a
 // name.
 constexpr double kVisible = 1.0 / 4000, kNamed = 1.0 / 60;
 constexpr int kRowHeight = 22, kLinkHeight = 8;
 
-// Names stand beside a drawing; where the page is narrow they get less of it.
+// Names are to the left of a drawing, and get less room on a narrow page.
 constexpr char kStyle[] = R"(
 :root{--names:230px}*{box-sizing:border-box}
 body{font:15px/1.45 system-ui,sans-serif;margin:0 auto;max-width:1180px;padding:24px;color:#1b2733;background:#fff}
@@ -47,13 +48,13 @@ button{font:inherit;font-size:13px;padding:2px 12px;margin-right:6px;border:1px 
 .names div{white-space:normal;font-size:10px;line-height:11px!important}}
 )";
 
-// In the order of Span::Kind.
+// Indexed by Span::Kind.
 constexpr const char* kClasses[] = {"c0", "c1", "c2", "c3", "c4", "c5"};
 constexpr const char* kColours[] = {"#2f7d6d", "#c4622d", "#e0a458",
                                     "#8a6fb3", "#5b8bc0", "#e6eaee"};
 constexpr const char* kKindNames[] = {
-    "computing", "collectives, waited for", "collectives beside computing",
-    "sending",   "receiving, waited for",   "waiting for others"};
+    "computing", "exposed collectives", "overlapped collectives",
+    "sending",   "exposed receives",    "waiting for others"};
 
 std::string Seconds(double seconds) {
   if (seconds >= 1) return absl::StrFormat("%.3f s", seconds);
@@ -132,7 +133,8 @@ class ReportWriter {
     Add("</p>\n");
   }
 
-  // Names on the left; the caller adds the drawing and closes the grid.
+  // Writes the names on the left. The caller adds the drawing and closes the
+  // grid.
   void OpenRows(int height) {
     Add("<div class=\"rows\"><div class=\"names\">\n");
     for (size_t i = 0; i < rows_; ++i)
@@ -146,7 +148,8 @@ class ReportWriter {
   void NoteRows() {
     if (rows_ < simulation_.classes.size())
       Add(absl::StrCat("<p>The first ", rows_, " of ",
-                       simulation_.classes.size(), " kinds of ranks.</p>\n"));
+                       simulation_.classes.size(),
+                       " classes of devices.</p>\n"));
   }
 
   static std::string Box(double from, double share, int y, int height,
@@ -185,8 +188,8 @@ class ReportWriter {
     NoteRows();
   }
 
-  // What is drawn of a row: what is too short to be seen goes with the one
-  // before, if that is of its kind.
+  // The spans to draw in a row. A span too short to be visible is merged with
+  // the previous one if both have the same kind.
   std::vector<Span> Visible(size_t row, bool link) const {
     std::vector<Span> visible;
     const double least = simulation_.step * kVisible;
@@ -244,8 +247,8 @@ class ReportWriter {
     Legend({Kind::kCompute, Kind::kCollective, Kind::kOverlapped,
             Kind::kTransfer, Kind::kReceive, Kind::kWait});
     Add("<p><button onclick=\"zoom(2)\">zoom in</button><button "
-        "onclick=\"zoom(.5)\">zoom out</button> Below each row, what is on its "
-        "links beside that. Point at something to read what it is.</p>\n");
+        "onclick=\"zoom(.5)\">zoom out</button> The thin bar below each row "
+        "shows its links. Point at a box for its name and time.</p>\n");
     OpenRows(kHeight);
     Add(
         absl::StrFormat("<div class=\"scroll\"><svg id=\"timeline\" "
@@ -269,7 +272,7 @@ class ReportWriter {
         "</script>\n");
   }
 
-  // Steps of memory over time, as points of a chart 1000 wide and 200 high.
+  // Memory over time, as points of a chart 1000 wide and 200 high.
   std::string MemoryLine(size_t row, int64_t most) const {
     const int entry = simulation_.classes[row].entry;
     const int64_t fixed = MemoryOf(program_, entry).fixed();
@@ -306,8 +309,8 @@ class ReportWriter {
           base::FormatBytes(
               MemoryOf(program_, simulation_.classes[i].entry).total())));
     Add(absl::StrCat(
-        "</p>\n<p>Parameters, states and what of the arena is alive; the "
-        "figures are what is reserved. The top of the chart is ",
+        "</p>\n<p>Parameters, states and the live part of the arena. The "
+        "figures above are the reserved bytes. The top of the chart is ",
         base::FormatBytes(most), ".</p>\n",
         "<svg viewBox=\"0 0 1000 200\" width=\"100%\" height=\"200\" "
         "preserveAspectRatio=\"none\" style=\"border:1px solid "
@@ -346,7 +349,7 @@ class ReportWriter {
     Add(absl::StrCat("<td class=\"n\">", text, "</td>"));
   }
 
-  // Times that were waited for.
+  // Writes the number of calls, exposed seconds, and share of the step.
   void Times(const OperationTotal& total) {
     Figure(absl::StrFormat("%.4g", total.calls));
     Figure(Seconds(total.seconds));
@@ -355,15 +358,16 @@ class ReportWriter {
     Add("</tr>\n");
   }
 
-  // A slice is a collective that is a device's own affair.
+  // True for collectives and transfers that send data. A slice stays on its
+  // device.
   static bool Moves(const OperationTotal& total) {
     return total.bytes > 0 && total.kind != "all_slice";
   }
 
   void Communication() {
-    Add("<h2>Collectives and transfers</h2>\n<p>Each by the operation that it "
-        "is for, why it is there, and the function it stands in. Times are "
-        "those waited for; means of all devices.</p>\n");
+    Add("<h2>Collectives and transfers</h2>\n<p>Each with its operation, "
+        "the reason for it, and its function. Times are exposed times, "
+        "averaged over all devices.</p>\n");
     OpenTable({"what", "for", "in"},
               {"bytes", "among", "a step", "time", "of step"});
     for (const OperationTotal& total : simulation_.operations) {
@@ -401,7 +405,7 @@ class ReportWriter {
         "<h2>The plan and its runners-up</h2>\n<p>The planner predicted a step "
         "of ",
         Seconds(chosen), "; this simulation of the compiled program has ",
-        Seconds(simulation_.step), ". What binds: ", HtmlText(plan.binds),
+        Seconds(simulation_.step), ". Bottleneck: ", HtmlText(plan.binds),
         ".</p>\n<pre>", HtmlText(plan.text), "</pre>\n"));
     OpenTable({"division"}, {"step", "longer by", "a device"});
     for (const ReportPlan::Row& row : plan.rows) {
@@ -414,8 +418,8 @@ class ReportWriter {
     }
     CloseTable();
     if (plan.gains.empty()) return;
-    Add("<h3>What more of the machine would save</h3>\n");
-    OpenTable({"more"}, {"of a step"});
+    Add("<h3>Time saved by more hardware</h3>\n");
+    OpenTable({"hardware"}, {"saved per step"});
     for (const ReportPlan::Gain& gain : plan.gains) {
       Add("<tr>");
       Word(gain.what);

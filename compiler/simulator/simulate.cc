@@ -1,4 +1,4 @@
-// Fold the devices, run their clocks, add up what the time went to.
+// Folds devices into classes, runs their clocks, and adds up the times.
 #include "compiler/simulator/simulate.h"
 
 #include <algorithm>
@@ -21,8 +21,8 @@ namespace {
 using program::Instruction;
 using program::SizeOrZero;
 
-// How often each function runs on a class's devices, from how often the engine
-// went through it: [function].
+// [function]: calls of each function on a class's devices, derived from the
+// calls that the engine executed.
 class CallCounts {
  public:
   CallCounts(const Steps& steps, const std::vector<int64_t>& seen)
@@ -32,8 +32,7 @@ class CallCounts {
       mains.insert(entry->main());
     for (size_t i = 0; i < seen.size(); ++i) {
       const int function = static_cast<int>(i);
-      // What a main calls has been counted by the engine, which goes through
-      // every main.
+      // The engine runs every main and has counted its calls itself.
       if (mains.count(function) > 0)
         counts_[i] += seen[i];
       else if (seen[i] > 0)
@@ -46,7 +45,8 @@ class CallCounts {
   }
 
  private:
-  // The engine does not look into functions that only compute.
+  // The engine does not enter functions that only compute, so count their calls
+  // here.
   void Add(int function, int64_t times) {
     counts_[static_cast<size_t>(function)] += times;
     if (steps_.Of(function).communicates) return;
@@ -64,7 +64,7 @@ std::string TextOf(const flatbuffers::String* text) {
   return text == nullptr ? "" : text->str();
 }
 
-// Names of the mesh's axes; of a part of one, its size too.
+// Names of mesh axes. A part of an axis also has its size.
 std::string NamesOf(const program::Mesh* mesh, const program::AxisList* axes) {
   std::string text;
   for (unsigned i = 0; i < SizeOrZero(axes); ++i) {
@@ -84,7 +84,7 @@ std::string Sizes(const flatbuffers::Vector<int64_t>* sizes) {
   return text;
 }
 
-// The beginning of what runtime/executor calls it in a profile.
+// The beginning of the name that runtime/executor uses in profiles.
 std::string LabelOf(const program::Program& program,
                     const Instruction& instruction) {
   if (const program::Launch* launch = instruction.operation_as_Launch())
@@ -160,7 +160,7 @@ std::vector<OperationTotal> AddUp(const Steps& steps, const Folding& folding,
       }
     }
   }
-  // What people cannot tell apart is one.
+  // Merge operations that look the same to the user.
   struct Row {
     OperationTotal total;
     std::set<std::string> reasons;
@@ -191,7 +191,7 @@ std::vector<OperationTotal> AddUp(const Steps& steps, const Folding& folding,
   return result;
 }
 
-// Of all devices' time.
+// Share of all devices' time in a step.
 double ShareOf(const Simulation& simulation, double DeviceTimes::* part) {
   double sum = 0, all = 0;
   for (size_t i = 0; i < simulation.classes.size(); ++i) {

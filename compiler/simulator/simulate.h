@@ -1,4 +1,4 @@
-// Executes the programs of all devices without data: their clocks alone.
+// Simulates the programs of all devices without data, by advancing clocks.
 #ifndef PARTITA_COMPILER_SIMULATOR_SIMULATE_H_
 #define PARTITA_COMPILER_SIMULATOR_SIMULATE_H_
 
@@ -12,53 +12,53 @@
 namespace partita::simulator {
 
 struct SimulateOptions {
-  // How many runs of main follow each other, each rank beginning the next when
-  // its own is done. What is reported is the last: where a schedule does not
-  // flush, a step is what a run takes when the ones before fill the pipeline.
+  // Number of consecutive runs of main. Each rank begins the next run when it
+  // has finished its own. Results are of the last run. A schedule without
+  // a flush needs several runs to fill its pipeline.
   int steps = 1;
-  bool spans = false;  // whether Simulation::spans is wanted
+  bool spans = false;  // fill Simulation::spans
 };
 
-// Something that a device does, or that happens on its links.
+// An activity of a device or of its links.
 struct Span {
   enum class Kind {
     kCompute,
-    kCollective,  // from when the last of the group is there; nothing else is
-                  // done meanwhile
-    kOverlapped,  // a collective that was started, beside what else is done
+    kCollective,  // from the arrival of the last rank; blocks the device
+    kOverlapped,  // a started collective, concurrent with other work
     kTransfer,    // on the sender's link
-    kReceive,     // the part of a wait in which the transfer is under way
-    kWait         // for others to be ready
+    kReceive,     // the part of a wait in which the message is in flight
+    kWait         // for other ranks to be ready
   };
   Kind kind = Kind::kCompute;
   int device_class = 0;
   double start = 0, end = 0;
   int name = -1;  // in Simulation::names
-  int call = -1;  // the name of the call of main that it is part of, or -1
+  int call = -1;  // name of the call in main that contains it, or -1
 };
 
-// Where the last step of a class's devices went. The parts add up to the step.
+// How a class's devices spent the last step, in seconds. The parts add up to
+// the step.
 struct DeviceTimes {
   double compute = 0;
-  double collectives = 0;  // exposed: nothing else is done then
-  double transfers = 0;    // exposed: of what is received, while it is sent
-  double idle = 0;         // for others to be ready; the bubble
+  double collectives = 0;  // exposed: the device does nothing else
+  double transfers = 0;    // exposed: waiting for a message in flight
+  double idle = 0;         // waiting for other ranks to be ready: the bubble
 };
 
-// The operations of a function that have one name, kind and size, in all calls
-// of it; or of main.
+// All operations of one function (or of main) with the same name, kind and
+// size, over all calls.
 struct OperationTotal {
   std::string function, name, kind;
-  // As profiles of the runtime begin to name it: "gemm 1x256x768x768 f32", a
-  // kernel's symbol; empty where it sends.
+  // The beginning of the operation's name in runtime profiles: "gemm
+  // 1x256x768x768 f32", or a kernel's symbol. Empty for communication.
   std::string label;
-  double calls = 0;    // a step's, mean over all devices
-  double seconds = 0;  // the same
-  int64_t bytes = 0;   // of a collective or transfer: the larger operand's
-  int64_t group = 0;   // of a collective: how many devices
-  std::string axes;    // and along what: "data", "data,tensor"
-  // The reasons that put a collective or transfer there, as the program says
-  // them; different ones are joined by "; ".
+  double calls = 0;    // per step, mean over all devices
+  double seconds = 0;  // per step, mean over all devices
+  int64_t bytes = 0;   // collective or transfer: the larger operand
+  int64_t group = 0;   // collective: number of devices
+  std::string axes;    // collective: "data", "data,tensor"
+  // The program's reasons for a collective or transfer. Distinct reasons are
+  // joined by "; ".
   std::string why;
 };
 
@@ -66,25 +66,25 @@ struct Simulation {
   double step = 0;  // seconds
   std::vector<DeviceClass> classes;
   std::vector<DeviceTimes> times;  // [class]
-  // When main's instructions begin in the last step: [class], by instruction;
-  // of neighbours that compute only the first is there.
+  // [class]: when each instruction of main begins in the last step. For a run
+  // of computing instructions, only the first is listed.
   struct Beginning {
     unsigned instruction = 0;
     double time = 0;
   };
   std::vector<std::vector<Beginning>> main;
-  std::vector<Span> spans;  // of the last step; times from its beginning
+  std::vector<Span> spans;  // last step; times from its beginning
   std::vector<std::string> names;
-  std::vector<OperationTotal> operations;  // the most expensive first
+  std::vector<OperationTotal> operations;  // most expensive first
 
-  // The part of all devices' time in a step in which they wait for others, and
-  // the one in which they communicate: 0 .. 1.
+  // Shares of all devices' time in a step, 0 .. 1: waiting for other ranks, and
+  // exposed communication.
   double Bubble() const;
   double Exposed() const;
 };
 
-// The program must be valid (Artifact::Open checks it): then no rank waits
-// for ever.
+// Simulates the program. It must be valid (Artifact::Open checks it), so that
+// no rank waits forever.
 Simulation Simulate(const program::Program& program, const Costs& costs,
                     const SimulateOptions& options = {});
 

@@ -47,7 +47,7 @@ TEST(SimulateTest, ReceivesWaitSendsDoNot) {
   EXPECT_DOUBLE_EQ(found.times[1].idle, 3);
   EXPECT_DOUBLE_EQ(found.Bubble(), 4.5 / 11);
   EXPECT_DOUBLE_EQ(found.Exposed(), 0.5 / 11);
-  // a, the transfer, b; wait, receive, c.
+  // Rank 0: a, the transfer, b. Rank 1: wait, receive, c.
   ASSERT_EQ(found.spans.size(), 6u);
   for (const Span& span : found.spans) {
     if (span.kind != Span::Kind::kTransfer) continue;
@@ -74,7 +74,7 @@ TEST(SimulateTest, ALinkSendsOneAfterTheOther) {
   EXPECT_DOUBLE_EQ(found.times[1].transfers, 4);
 }
 
-// A layer with a sum over `tensor` called twice, then a sum over both axes.
+// A layer with a sum over `tensor`, called twice, then a sum over both axes.
 const program::Program& BuildLayers(ProgramBuilder& builder) {
   const int inner = builder.Function("inner");
   builder.Work("in");
@@ -106,7 +106,7 @@ TEST(SimulateTest, DevicesThatDoTheSameAreOne) {
   EXPECT_DOUBLE_EQ(found.Bubble(), 0);
 }
 
-// Nothing is told apart by collectives.
+// Without collectives all operations of a name are added up.
 TEST(SimulateTest, OperationsOfOneDeviceAreAddedUpOnce) {
   ProgramBuilder builder({});
   const int inner = builder.Function("inner");
@@ -184,7 +184,7 @@ TEST(SimulateTest, ASlowDeviceHoldsUpThoseItMeets) {
   costs.collective = 1;
   costs.slowness = {{3, 2.0}};
   const Simulation found = Simulate(BuildLayers(builder), costs);
-  // The slow one, the one it shares `tensor` with, all others.
+  // Classes: the slow device, its partner along `tensor`, all others.
   ASSERT_EQ(found.classes.size(), 3u);
   EXPECT_EQ(found.classes[0].devices, 6);
   EXPECT_EQ(found.classes[1].rank, 2);
@@ -197,7 +197,7 @@ TEST(SimulateTest, ASlowDeviceHoldsUpThoseItMeets) {
 }
 
 TEST(SimulateTest, GroupsThatCostMoreAreClassesOfTheirOwn) {
-  // Sums over `data`: groups of even ranks and groups of odd ones.
+  // Sums over `data` have groups of even ranks and groups of odd ranks.
   ProgramBuilder builder({{"data", 4}, {"tensor", 2}});
   builder.Function("main");
   builder.Sum({0}, 8);
@@ -227,11 +227,11 @@ TEST(SimulateTest, StartedCollectivesRunBesideWorkInTheirOrder) {
   costs.collective = 4;
   const program::Program& program = builder.Build();
   const Simulation found = Simulate(program, costs, {1, true});
-  // The sums end at 4 and 8, the work at 5 and 6.
+  // The sums end at 4 and 8 s, the work at 5 and 6 s.
   EXPECT_DOUBLE_EQ(found.step, 8);
   EXPECT_DOUBLE_EQ(found.times[0].compute, 6);
   EXPECT_DOUBLE_EQ(found.times[0].collectives, 2);
-  // Where they take the device's own time, nothing is hidden.
+  // Without overlap, nothing is hidden.
   costs.overlaps = false;
   EXPECT_DOUBLE_EQ(Simulate(program, costs).step, 14);
   costs.overlaps = true;
@@ -242,7 +242,7 @@ TEST(SimulateTest, StartedCollectivesRunBesideWorkInTheirOrder) {
     ++overlapped;
   }
   EXPECT_EQ(overlapped, 2);
-  // The work of a slow one hides them whole.
+  // The work of a slow device hides both sums completely.
   costs.slowness = {{2, 2.0}};
   const Simulation slow = Simulate(program, costs);
   EXPECT_EQ(slow.classes.size(), 2u);
@@ -250,7 +250,7 @@ TEST(SimulateTest, StartedCollectivesRunBesideWorkInTheirOrder) {
 }
 
 TEST(SimulateTest, ACollectiveThatIsStartedLateHoldsUpTheNext) {
-  // Rank 0 works before it starts the first; both await the second only.
+  // Rank 0 works before it starts the first sum. Both await only the second.
   ProgramBuilder builder({{"data", 2}, {"tensor", 2}});
   builder.Function("main");
   builder.Work("a");
@@ -265,8 +265,8 @@ TEST(SimulateTest, ACollectiveThatIsStartedLateHoldsUpTheNext) {
   costs.collective = 1;
   costs.slowness = {{0, 5.0}};
   const Simulation found = Simulate(builder.Build(), costs);
-  // Of rank 0: a ends at 5, the sums at 6 and 7, b at 12. Rank 3 meets only
-  // those that rank 0 holds up: its sums end at 2 and, as rank 2 comes from
+  // On rank 0, a ends at 5, the sums at 6 and 7, and b at 12. Rank 3 meets only
+  // ranks that rank 0 delays. Its sums end at 2 and, because rank 2 waits for
   // rank 0, at 7.
   ASSERT_EQ(found.classes.size(), 4u);
   EXPECT_DOUBLE_EQ(found.step, 12);
@@ -274,7 +274,7 @@ TEST(SimulateTest, ACollectiveThatIsStartedLateHoldsUpTheNext) {
   EXPECT_DOUBLE_EQ(found.times[3].collectives, 1);
 }
 
-// Every known schedule of one step.
+// Every synchronous schedule that core generates.
 std::vector<core::Schedule> SchedulesOf(int ranks, int microbatches) {
   return {core::GPipe(ranks, microbatches),
           core::OneForwardOneBackward(ranks, microbatches),
@@ -315,7 +315,8 @@ TEST(SimulateTest, SchedulesTakeWhatTheirTimetableSays) {
 }
 
 TEST(SimulateTest, StepsFollowEachOtherWithoutWaitingForAll) {
-  // Rank 1 is slower and fed by rank 0: only the first step shows the wait.
+  // Rank 1 is slower and receives from rank 0, so only the first step shows the
+  // wait.
   ProgramBuilder builder({{"pipe", 2}}, 0);
   builder.Function("main");
   builder.Work("a");
@@ -333,14 +334,14 @@ TEST(SimulateTest, StepsFollowEachOtherWithoutWaitingForAll) {
   EXPECT_DOUBLE_EQ(third.step, 2);
   EXPECT_DOUBLE_EQ(third.times[0].idle, 1);
   EXPECT_DOUBLE_EQ(third.times[1].idle, 0);
-  // Rank 0's third step begins at 2, rank 1's at 5.
+  // Rank 0 begins its third step at 2, rank 1 at 5.
   ASSERT_EQ(third.main.size(), 2u);
   EXPECT_DOUBLE_EQ(third.main[0].front().time, 0);
   EXPECT_DOUBLE_EQ(third.main[1].front().time, 3);
 }
 
-// FlexFlow's graphs: with a device for each operation a step takes what the
-// longest path does, on one device the sum.
+// FlexFlow's graphs. With one device per operation, a step takes as long as the
+// longest path. On one device, it takes the sum.
 TEST(SimulateTest, GraphsTakeTheirLongestPath) {  // D14
   struct Graph {
     std::vector<double> costs;

@@ -1,5 +1,5 @@
-// Neighbours that compute become one step, and so does a call that leads to
-// nothing but computing: what is left are the steps at which ranks meet.
+// Merges adjacent computing instructions into one step, and calls that only
+// compute. The remaining steps are those at which ranks meet.
 #include "compiler/simulator/steps.h"
 
 #include "absl/strings/str_cat.h"
@@ -97,7 +97,7 @@ int Steps::NameOf(int function, const Step& step) {
   return static_cast<int>(names_.size()) - 1;
 }
 
-// Calls have no cycle, so that this ends.
+// Terminates because calls have no cycle.
 void Steps::Compile(int function, const AxesTable& axes) {
   const size_t at = static_cast<size_t>(function);
   if (compiled_[at]) return;

@@ -1,4 +1,4 @@
-// A program's functions as what a clock sees of them.
+// A program's functions as lists of steps that advance a clock.
 #ifndef PARTITA_COMPILER_SIMULATOR_STEPS_H_
 #define PARTITA_COMPILER_SIMULATOR_STEPS_H_
 
@@ -16,30 +16,31 @@ struct Step {
     kCompute,
     kCall,
     kCollective,
-    kStart,  // of a collective
+    kStart,  // starts a concurrent collective
     kAwait,
     kSend,
     kReceive
   };
   Kind kind = Kind::kCompute;
-  // kCompute: of all its instructions, on a device whose slowness is 1.
+  // kCompute: time of all its instructions on a device with slowness 1.
   double seconds = 0;
-  unsigned first = 0;  // instruction of the function
-  unsigned count = 1;  // more than one: neighbours that compute
-  // kCall, and kCompute where it is a call of a function that only computes.
+  unsigned first = 0;  // index of the first instruction
+  unsigned count = 1;  // number of merged computing instructions
+  // The called function: for kCall, and for a kCompute that calls a function
+  // that only computes.
   int function = -1;
-  int axes = -1;  // kCollective, kStart: in the AxesTable
+  int axes = -1;  // kCollective, kStart: number in the AxesTable
   int token = 0;  // kStart, kAwait
-  int name = -1;  // in Steps::names
+  int name = -1;  // index in Steps::names
 };
 
 struct FunctionSteps {
   std::vector<Step> steps;
   bool communicates = false;
-  double seconds = 0;  // of computing
+  double seconds = 0;  // computing time
 };
 
-// One for each function; the program must outlive it.
+// The steps of every function. The program must outlive this object.
 class Steps {
  public:
   Steps(const program::Program& program, const AxesTable& axes,
@@ -56,11 +57,11 @@ class Steps {
                                             unsigned index) const {
     return *FunctionAt(function).body()->Get(index);
   }
-  // What an instruction computes takes, without the body of what it calls.
+  // Computing time of an instruction. A call counts without its callee's body.
   double SecondsOf(int function, unsigned instruction) const {
     return seconds_[static_cast<size_t>(function)][instruction];
   }
-  // What steps are called, for people.
+  // Readable names of steps.
   const std::vector<std::string>& names() const { return names_; }
 
  private:
@@ -75,7 +76,7 @@ class Steps {
   std::vector<std::string> names_;
 };
 
-// "gemm", "all_gather", "send" ...: the kind of operation.
+// The kind of operation: "gemm", "all_gather", "send", ...
 std::string KindOf(const program::Instruction& instruction);
 
 }  // namespace partita::simulator

@@ -1,4 +1,4 @@
-// Events one a line, so that a trace can be looked at as text too.
+// Writes one event per line, so that a trace is also readable as text.
 #include "compiler/simulator/trace.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ const char* CategoryOf(Span::Kind kind) {
   return "";
 }
 
-// Colours that both viewers have.
+// Colours that both viewers support.
 const char* ColourOf(Span::Kind kind) {
   switch (kind) {
     case Span::Kind::kCompute:

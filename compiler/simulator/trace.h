@@ -1,4 +1,4 @@
-// A simulated step as a timeline for Perfetto or chrome://tracing.
+// Writes a simulated step as a timeline for Perfetto or chrome://tracing.
 #ifndef PARTITA_COMPILER_SIMULATOR_TRACE_H_
 #define PARTITA_COMPILER_SIMULATOR_TRACE_H_
 
@@ -8,18 +8,18 @@
 
 namespace partita::simulator {
 
-// "rank 2 and 3 like it, stage 1": the devices of a class, for people. Where
-// there is a pipeline, a stage is what a rank of it runs.
+// Readable name of a class of devices, e.g. "rank 2 and 3 like it, stage 1".
+// With a pipeline, the stage is that of the class's rank.
 std::string Describe(const Simulation& simulation, size_t device_class);
 
-// JSON in Chrome's trace event format, microseconds. A process for each class
-// of devices; its threads are what it computes and waits for, calls around
-// their parts, and what its link sends. Its counter is the memory alive. The
-// simulation must be one with spans.
+// JSON in Chrome's trace event format, in microseconds. Each class of devices
+// is a process. Its threads show computing and waiting inside their calls,
+// concurrent collectives, and the messages that its link sends. Its counter
+// shows the bytes alive. The simulation must have spans.
 std::string WriteTrace(const Simulation& simulation,
                        const program::Program& program);
 
-// `text` as a JSON string, quotes included.
+// `text` as a quoted JSON string.
 std::string JsonString(const std::string& text);
 
 }  // namespace partita::simulator

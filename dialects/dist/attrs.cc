@@ -23,7 +23,7 @@ using Delimiter = mlir::AsmParser::Delimiter;
 
 namespace {
 
-// "a" or "a":(1)2
+// Parses "a" or "a":(1)2.
 FailureOr<AxisAttr> parseAxis(mlir::AsmParser& parser) {
   const llvm::SMLoc loc = parser.getCurrentLocation();
   std::string name;
@@ -59,7 +59,8 @@ void printAxes(llvm::raw_ostream& os, ArrayRef<AxisAttr> axes) {
   llvm::interleaveComma(axes, os, [&](AxisAttr axis) { axis.printShort(os); });
 }
 
-// p1, of all axes, or p[1, 3], of each. Leaves none where all are 0.
+// Parses p1 (all axes) or p[1, 3] (one per axis). `priorities` stays empty if
+// all are 0.
 LogicalResult parsePriorities(mlir::AsmParser& parser, size_t axes,
                               SmallVector<int64_t>& priorities) {
   const llvm::SMLoc loc = parser.getCurrentLocation();
@@ -86,7 +87,7 @@ LogicalResult parsePriorities(mlir::AsmParser& parser, size_t axes,
   return success();
 }
 
-// {"a", ?}p1|28
+// Parses {"a", ?}p1|28.
 FailureOr<DimAttr> parseDim(mlir::AsmParser& parser) {
   const llvm::SMLoc loc = parser.getCurrentLocation();
   SmallVector<AxisAttr> axes;
@@ -133,7 +134,7 @@ void printDim(llvm::raw_ostream& os, DimAttr dim) {
   if (dim.getBlock() != 0) os << '|' << dim.getBlock();
 }
 
-// `keyword = {axes}`, if it is there.
+// Parses `keyword = {axes}` if present.
 LogicalResult parseOptionalSet(mlir::AsmParser& parser, llvm::StringRef keyword,
                                SmallVector<AxisAttr>& axes) {
   if (failed(parser.parseOptionalKeyword(keyword))) return success();
@@ -141,8 +142,8 @@ LogicalResult parseOptionalSet(mlir::AsmParser& parser, llvm::StringRef keyword,
   return parseAxes(parser, Delimiter::Braces, axes);
 }
 
-// C2 of the dialect, as far as it can be seen without a mesh: axes that are
-// named whole overlap all their parts.
+// Constraint C2 of the dialect without a mesh: an axis named whole overlaps all
+// of its parts. Overlaps that depend on the axis's size need the mesh.
 LogicalResult checkDistinct(EmitError error, ArrayRef<AxisAttr> axes) {
   for (auto [i, axis] : llvm::enumerate(axes))
     for (AxisAttr other : axes.take_front(i))
@@ -356,8 +357,8 @@ void MeshAttr::print(mlir::AsmPrinter& printer) const {
   printer << "]>";
 }
 
-// The axes of an operation, without < and >; used by the generated code in
-// verify.cc.
+// The axes of an operation, without < and >. The generated code in verify.cc
+// uses these functions.
 mlir::ParseResult parseAxes(mlir::OpAsmParser& parser, AxesAttr& attribute) {
   const llvm::SMLoc loc = parser.getCurrentLocation();
   SmallVector<AxisAttr> axes;

@@ -17,8 +17,9 @@ class Dist_Attr<string name, string attrMnemonic> : AttrDef<Dist_Dialect, name> 
 def Dist_AxisAttr : Dist_Attr<"Axis", "axis"> {
   let summary = "A mesh axis, or a part of one";
   let description = [{
-    `"a"` is the whole axis. `"a":(pre)size` is a part of it: of an axis of n devices, the coordinate c has there the value
-    c / (n / (pre * size)) mod size. So `"a":(1)2` is the slow half of an axis of 4 and `"a":(2)2` the fast one.
+    `"a"` is the whole axis. `"a":(pre)size` is a part of it. On an axis of n devices, the device with coordinate c has
+    the coordinate c / (n / (pre * size)) mod size along the part. For an axis of 4 devices, `"a":(1)2` is its slow
+    (outer) factor and `"a":(2)2` its fast (inner) factor.
 
     Example: `#dist.axis<"data":(2)4>`
   }];
@@ -26,17 +27,17 @@ def Dist_AxisAttr : Dist_Attr<"Axis", "axis"> {
   let builders = [AttrBuilder<(ins "::llvm::StringRef":$name), [{ return $_get($_ctxt, name, 1, 0); }]>];
   let extraClassDeclaration = [{
     bool isWhole() const { return getSize() == 0; }
-    // Whether some device's position depends on a part that both name.
+    // True if the two share a part of the same mesh axis.
     bool overlaps(AxisAttr other) const;
-    // As in an operation: "a" or "a":(1)2.
+    // Prints the form used inside operations: "a" or "a":(1)2.
     void printShort(::llvm::raw_ostream& os) const;
   }];
 }
 
 def Dist_AxesAttr : Dist_Attr<"Axes", "axes"> {
-  let summary = "Axes in order, the first the slowest";
+  let summary = "An ordered list of axes, slowest first";
   let description = [{
-    Together they number the devices of a group: row-major, the first axis slowest. No part of an axis stands twice.
+    The axes number the devices of a group in row-major order; the first axis is the slowest. No part of an axis occurs twice.
 
     Example: `#dist.axes<["data", "tensor":(1)2]>`
   }];
@@ -52,8 +53,9 @@ def Dist_AxesAttr : Dist_Attr<"Axes", "axes"> {
 def Dist_DimAttr : Dist_Attr<"Dim", "dim"> {
   let summary = "How one dimension is divided";
   let description = [{
-    Its axes, the first the most significant; `?` last if propagation may add more; `p1` their priority where it is not 0, lower
-    numbers first, or `p[1, 3]` one each; `|28` the rows per shard where they are not the even share ceil(size / shards).
+    The axes in braces divide the dimension, most significant first. A final `?` marks it as open: propagation may add axes.
+    `p1` is the priority of all axes and `p[1, 3]` gives one priority per axis; lower numbers propagate first and the
+    default is 0. `|28` is the number of rows per shard (the block); the default is the even share ceil(size / shards).
 
     Example: `#dist.dim<{"data", "pod", ?}p[1, 3]|28>`
   }];
@@ -68,10 +70,10 @@ def Dist_DimAttr : Dist_Attr<"Dim", "dim"> {
 }
 
 def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding"> {
-  let summary = "How one tensor lies on the mesh";
+  let summary = "How one tensor is divided over the mesh";
   let description = [{
-    An entry per dimension; axes that propagation may not use for it; axes over which its value is a partial sum.
-    Along axes named nowhere the tensor is a copy.
+    The list has one entry per dimension. Propagation must not use `replicated` axes for this tensor. Along `unreduced`
+    axes each device holds a partial sum. Along axes that are not named, every device holds a copy.
 
     Example: `#dist.sharding<[{"data"}, {"tensor":(1)2, ?}p1, {} ] replicated = {"pipe"} unreduced = {"tensor":(2)2}>`
   }];
@@ -79,7 +81,7 @@ def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding"> {
                         OptionalArrayRefParameter<"AxisAttr">:$unreduced);
   let extraClassDeclaration = [{
     int64_t getRank() const { return getDims().size(); }
-    // All dimensions whole and open, or whole and closed.
+    // No dimension is divided; all are open, or all closed.
     static ShardingAttr getReplicated(::mlir::MLIRContext* context, int64_t rank, bool open = false);
   }];
 }

@@ -1,4 +1,5 @@
-// Registration of the dist dialect, and what it knows about meshes.
+// Registration of the dist dialect; mesh queries: group sizes, blocks and local
+// types.
 #include "dialects/dist/dialect.h"
 
 #include "dialects/nn/rule_builder.h"
@@ -25,8 +26,8 @@ MeshOp findMesh(mlir::Operation* op) {
   auto module = llvm::dyn_cast<mlir::ModuleOp>(op);
   if (!module) module = op->getParentOfType<mlir::ModuleOp>();
   if (!module) return nullptr;
-  // By class and not by name: names of functions may be changing while a pass
-  // works on one of them.
+  // Find the mesh by class, not by symbol name: a pass on one function may run
+  // while other functions are being renamed.
   for (MeshOp mesh : module.getOps<MeshOp>()) return mesh;
   return nullptr;
 }

@@ -19,7 +19,7 @@ namespace partita::dist {
 using terms::Reduction;
 }  // namespace partita::dist
 
-// Generated code uses what stands above it.
+// The generated code uses the declarations above.
 // clang-format off
 #include "dialects/dist/dialect.h.inc"
 #include "dialects/dist/enums.h.inc"
@@ -31,7 +31,7 @@ using terms::Reduction;
 
 namespace partita::dist {
 
-// The one name of a mesh.
+// The only name that a mesh may have.
 inline constexpr char kMeshName[] = "mesh";
 
 // Names of the discardable attributes that the dialect defines; see dialect.td.
@@ -39,22 +39,23 @@ inline constexpr char kShardingAttr[] = "dist.sharding";
 inline constexpr char kShardingsAttr[] = "dist.shardings";
 inline constexpr char kGlobalTypeAttr[] = "dist.global_type";
 
-// The mesh of the module that `op` stands in or is; null if it has none.
+// The mesh of the module that contains `op`, or that `op` is; null if there is
+// none.
 MeshOp findMesh(mlir::Operation* op);
 
 using EmitError = llvm::function_ref<mlir::InFlightDiagnostic()>;
 
-// Checks the dialect's C1 and C2 (axes), and C1 to C4 (shardings of a tensor of
-// global type `type`); `mesh` may be null, which is an error if an axis is
-// named.
+// Verify constraints C1 and C2 (axes) and C1 to C4 (shardings of a tensor with
+// the global type `type`) of the dialect. `mesh` may be null; naming an axis is
+// then an error.
 mlir::LogicalResult verifyAxes(EmitError error, MeshOp mesh,
                                llvm::ArrayRef<AxisAttr> axes);
 mlir::LogicalResult verifySharding(EmitError error, MeshOp mesh,
                                    ShardingAttr sharding,
                                    mlir::RankedTensorType type);
 
-// Rows per shard of a dimension of this size, and the local type of a tensor,
-// both under shardings that are verified.
+// The number of rows per shard of a dimension with this size, and the local
+// type of a tensor. Both require verified shardings.
 int64_t blockOf(MeshOp mesh, DimAttr dim, int64_t size);
 mlir::RankedTensorType localType(MeshOp mesh, ShardingAttr sharding,
                                  mlir::RankedTensorType global);

@@ -1,4 +1,4 @@
-// Names to numbers.
+// Converts axis names to numbers.
 #include "dialects/dist/numbered_axes.h"
 
 namespace partita::dist {

@@ -15,12 +15,12 @@ def Dist_I64Scalar : TypeConstraint<CPred<"$_self == ::mlir::RankedTensorType::g
                                     "tensor<i64>">, BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI64Type())">;
 
 def Dist_MeshOp : Op<Dist_Dialect, "mesh", [Symbol]> {
-  let summary = "The devices, by named axes";
+  let summary = "The devices as a grid of named axes";
   let description = [{
-    Device i stands at row-major position i of the axes' sizes, or `device_ids[i]` does.
-    - (C1) It is named `mesh` and stands in a module.
-    - (C2) Axes have distinct names, not empty, and sizes of at least 1.
-    - (C3) `device_ids` holds each number from 0 to the number of devices, without it, once.
+    Row-major position i of the grid holds device `device_ids[i]`, or device i without `device_ids`.
+    - (C1) The mesh is named `mesh` and is an operation of a module's body.
+    - (C2) Axes have distinct, non-empty names and sizes of at least 1.
+    - (C3) `device_ids` holds each number from 0 to the number of devices - 1 once.
 
     Example: `dist.mesh @mesh <["data"=2, "tensor"=4]>`
   }];
@@ -28,10 +28,10 @@ def Dist_MeshOp : Op<Dist_Dialect, "mesh", [Symbol]> {
   let assemblyFormat = "$sym_name $axes (`device_ids` `=` $device_ids^)? attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    // The number of the axis of this name; -1 if there is none.
+    // The number of the axis with this name; -1 if there is none.
     int64_t indexOf(::llvm::StringRef name);
-    // Positions along a part of an axis, or along several; all of them must be
-    // of this mesh.
+    // Number of positions along a part of an axis, or along several. All of
+    // them must belong to this mesh.
     int64_t sizeOf(AxisAttr axis);
     int64_t sizeOf(::llvm::ArrayRef<AxisAttr> axes);
     // Number of devices.
@@ -46,7 +46,7 @@ def Dist_MeshOp : Op<Dist_Dialect, "mesh", [Symbol]> {
 class Dist_ValueOp<string mnemonic, list<Trait> traits = []>
     : Op<Dist_Dialect, mnemonic, !listconcat([Pure, SameOperandsAndResultType, DeclareOpInterfaceMethods<NN_ReferenceOpInterface>], traits)> {
   let results = (outs Dist_Tensor:$result);
-  // Each means its operand.
+  // Each of these operations returns its operand unchanged.
   let extraClassDefinition = [{
     ::mlir::FailureOr<::llvm::SmallVector<::partita::nn::Tensor>> $cppClass::evaluate(
         ::llvm::ArrayRef<::partita::nn::Tensor> operands) {
@@ -57,7 +57,7 @@ class Dist_ValueOp<string mnemonic, list<Trait> traits = []>
 
 def Dist_ConstraintOp : Dist_ValueOp<"constraint", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
                                                     DeclareOpInterfaceMethods<NN_ShardingRuleOpInterface>]> {
-  let summary = "A value whose sharding someone has chosen";
+  let summary = "Fixes the sharding of a value";
   let description = [{
     - (C1) `sharding` fits the result and the mesh (see the dialect's C1 to C4).
 
@@ -68,9 +68,10 @@ def Dist_ConstraintOp : Dist_ValueOp<"constraint", [DeclareOpInterfaceMethods<Sy
 }
 
 def Dist_BarrierOp : Dist_ValueOp<"barrier"> {
-  let summary = "Propagation passes here one way, or not at all";
+  let summary = "Limits the direction of propagation";
   let description = [{
-    `forward`: from the operand to the result only; `backward`: the other way only; `none`: not at all.
+    With `forward`, shardings propagate only from the operand to the result; with `backward`, only from the result to the
+    operand; with `none`, in neither direction.
 
     Example: `%y = dist.barrier %x forward : tensor<8x6xf32>`
   }];
@@ -79,7 +80,7 @@ def Dist_BarrierOp : Dist_ValueOp<"barrier"> {
 }
 
 def Dist_GroupOp : Dist_ValueOp<"group", [DeclareOpInterfaceMethods<NN_ShardingRuleOpInterface>]> {
-  let summary = "All values of one group have the same sharding";
+  let summary = "Gives all values of one group the same sharding";
   let description = [{
     - (C1) All members of a group in a function have the same shape.
 
@@ -91,9 +92,10 @@ def Dist_GroupOp : Dist_ValueOp<"group", [DeclareOpInterfaceMethods<NN_ShardingR
 }
 
 def Dist_ReshardOp : Dist_ValueOp<"reshard", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "The same value under another sharding";
+  let summary = "Changes the sharding of a value";
   let description = [{
-    Becomes the cheapest sequence of collectives. The result's `unreduced` axes must be partial in the operand.
+    Partitioning replaces it by the cheapest sequence of collectives. Axes that are unreduced in the result must already be
+    unreduced in the operand.
     - (C1) Both shardings fit the result and the mesh (see the dialect's C1 to C4).
     - (C2) Axes unreduced in `to` are unreduced in `from`.
 
@@ -107,17 +109,18 @@ def Dist_ReshardOp : Dist_ValueOp<"reshard", [DeclareOpInterfaceMethods<SymbolUs
 // On local values
 //===----------------------------------------------------------------------===//
 
-// Devices that differ in their position along `axes` only are a group of n. `why` is a chain of reasons, for people; no pass reads it.
+// The devices that differ only in their position along `axes` form a group of n devices. `why` is a chain of reasons for people; no pass
+// reads it.
 class Dist_Collective<string mnemonic, list<Trait> traits = []>
     : Op<Dist_Dialect, mnemonic, !listconcat([Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)> {
   let hasVerifier = 1;
 }
 
 def Dist_AllReduceOp : Dist_Collective<"all_reduce", [SameOperandsAndResultType]> {
-  let summary = "The devices' elements combined, on all of them";
+  let summary = "Combines the elements of all devices, on every device";
   let description = [{
     - (C1) `axes` are of the mesh.
-    - (C2) `sum`, `prod`, `max` and `min` are of numbers, `any` and `all` of i1.
+    - (C2) `sum`, `prod`, `max` and `min` apply to numbers, `any` and `all` to i1.
 
     Example: `%y = dist.all_reduce %x over ["tensor"] sum : tensor<4x6xf32>`
   }];
@@ -127,9 +130,9 @@ def Dist_AllReduceOp : Dist_Collective<"all_reduce", [SameOperandsAndResultType]
 }
 
 def Dist_AllGatherOp : Dist_Collective<"all_gather"> {
-  let summary = "The devices' blocks of a dimension, side by side";
+  let summary = "Joins the devices' blocks of a dimension";
   let description = [{
-    From b rows of `dim` on each of n devices to the S rows of them all. What lies behind S is dropped.
+    Each of n devices has a block of b rows of `dim`; the result has all S rows. Padding rows after S are dropped.
     - (C1) `axes` are of the mesh.
     - (C2) `dim` is a dimension; the types are equal but for its size.
     - (C3) S is at most n * b.
@@ -142,13 +145,13 @@ def Dist_AllGatherOp : Dist_Collective<"all_gather"> {
 }
 
 def Dist_ReduceScatterOp : Dist_Collective<"reduce_scatter"> {
-  let summary = "The devices' elements combined, each device with its block";
+  let summary = "Combines the elements of all devices; each device keeps its block";
   let description = [{
-    From S rows of `dim` to the block of b rows of this device. What lies behind S is 0.
+    The operand has S rows of `dim`; the result is this device's block of b rows. Rows after S are 0.
     - (C1) `axes` are of the mesh.
     - (C2) `dim` is a dimension; the types are equal but for its size.
     - (C3) S is at most n * b.
-    - (C4) `sum`, `prod`, `max` and `min` are of numbers, `any` and `all` of i1.
+    - (C4) `sum`, `prod`, `max` and `min` apply to numbers, `any` and `all` to i1.
 
     Example: `%y = dist.reduce_scatter %x over ["tensor"] dim = 1 sum : tensor<4x7xf32> -> tensor<4x2xf32>`
   }];
@@ -158,9 +161,10 @@ def Dist_ReduceScatterOp : Dist_Collective<"reduce_scatter"> {
 }
 
 def Dist_AllSliceOp : Dist_Collective<"all_slice"> {
-  let summary = "Each device's block of a value that all of them have";
+  let summary = "Takes each device's block of a value that all devices have";
   let description = [{
-    From S rows of `dim` to the block of b rows of this device. What lies behind S is 0. Nothing moves.
+    The operand has S rows of `dim`; the result is this device's block of b rows. Rows after S are 0. No data moves between
+    devices.
     - (C1) `axes` are of the mesh.
     - (C2) `dim` is a dimension; the types are equal but for its size.
     - (C3) S is at most n * b.
@@ -173,9 +177,10 @@ def Dist_AllSliceOp : Dist_Collective<"all_slice"> {
 }
 
 def Dist_AllToAllOp : Dist_Collective<"all_to_all"> {
-  let summary = "From a division of one dimension to that of another";
+  let summary = "Moves the division from one dimension to another";
   let description = [{
-    `split_dim` goes from S rows to this device's block of b, filled up with 0; `concat_dim` from its block of b' rows to all S', and what lies behind is dropped.
+    `split_dim` goes from S rows to this device's block of b rows; rows after S are 0. `concat_dim` goes from this device's block
+    of b' rows to all S' rows; padding rows after S' are dropped.
     - (C1) `axes` are of the mesh.
     - (C2) `split_dim` and `concat_dim` are two dimensions; the types are equal but for their sizes.
     - (C3) S is at most n * b, and S' at most n * b'.
@@ -190,11 +195,11 @@ def Dist_AllToAllOp : Dist_Collective<"all_to_all"> {
 }
 
 def Dist_PermuteOp : Dist_Collective<"permute", [SameOperandsAndResultType]> {
-  let summary = "Shards change devices";
+  let summary = "Moves shards between devices";
   let description = [{
     The result on the device of index i along `to` is the operand of the device of index i along `axes`, with the same position along all other axes.
     - (C1) `axes` and `to` are of the mesh.
-    - (C2) They are the same parts of axes, in another order or cut otherwise.
+    - (C2) `axes` and `to` cover the same parts of axes, in another order or split differently.
 
     Example: `%y = dist.permute %x over ["data", "tensor"] to ["tensor", "data"] : tensor<4x6xf32>`
   }];
@@ -205,10 +210,12 @@ def Dist_PermuteOp : Dist_Collective<"permute", [SameOperandsAndResultType]> {
 }
 
 def Dist_ExchangeOp : Dist_Collective<"exchange"> {
-  let summary = "Each device's window of a divided dimension";
+  let summary = "Gives each device a window of a divided dimension";
   let description = [{
-    `dim` has `size` rows in blocks of b, its size in the operand. The device of index r gets rows [r * step + offset, r * step + offset + w), w being its size in the result, from those who have them; rows outside [0, size) are `fill`.
-    This is the halo of a convolution (stride, dilation and windows wider than a block included) and the change of a block's length.
+    The operand holds a block of b of the `size` rows of `dim`, and the result w rows. The device of index r receives rows
+    [r * step + offset, r * step + offset + w) from the devices that hold them; rows outside [0, size) are `fill`.
+    One use is the halo of a convolution, including stride, dilation and windows wider than a block. Another is a change of the
+    block's length.
     - (C1) `axes` are of the mesh.
     - (C2) `dim` is a dimension; the types are equal but for its size.
     - (C3) `size` is from 0 to n * b, and `step` at least 0.
@@ -225,7 +232,7 @@ def Dist_ExchangeOp : Dist_Collective<"exchange"> {
 }
 
 def Dist_BroadcastOp : Dist_Collective<"broadcast", [SameOperandsAndResultType]> {
-  let summary = "One device's value, on all of them";
+  let summary = "Copies one device's value to all devices";
   let description = [{
     - (C1) `axes` are of the mesh.
     - (C2) `root` is an index along `axes`.
@@ -255,16 +262,15 @@ def Dist_CoordinateOp : Dist_Collective<"coordinate"> {
 // Between the stages of a pipeline
 //===----------------------------------------------------------------------===//
 
-// Programs of different stages differ, so what one sends another must receive:
-// in the same order between each two of them.
+// Stages run different programs. For each pair of devices, the receives of one must match the sends of the other, in the same order.
 class Dist_Transfer<string mnemonic>
     : Op<Dist_Dialect, mnemonic, [MemoryEffects<[MemRead, MemWrite]>]>;
 
 def Dist_SendOp : Dist_Transfer<"send"> {
-  let summary = "Gives a value to the stage at another index along axes";
+  let summary = "Sends a value to the stage at another index along axes";
   let description = [{
-    Each device sends what it has to the device that differs in its index along `axes` only, which is `to`. Does not wait
-    until that has received it.
+    Each device sends its operand to the device with index `to` along `axes` and the same position along all other axes. The
+    send does not wait until the receiver has the value.
 
     Example: `dist.send %x over ["data"] to = 1 : tensor<4x6xf32>`
   }];
@@ -273,9 +279,9 @@ def Dist_SendOp : Dist_Transfer<"send"> {
 }
 
 def Dist_ReceiveOp : Dist_Transfer<"receive"> {
-  let summary = "Takes a value from the stage at another index along axes";
+  let summary = "Receives a value from the stage at another index along axes";
   let description = [{
-    What the device that differs in its index along `axes` only, which is `from`, has sent; waits for it.
+    Waits for the value sent by the device with index `from` along `axes` and the same position along all other axes.
 
     Example: `%y = dist.receive over ["data"] from = 1 : tensor<4x6xf32>`
   }];

@@ -1,5 +1,5 @@
-// Verifiers of the dist dialect. `Cn` names the constraint of the description
-// of the operation, or of the dialect.
+// Verifiers of the dist dialect. `Cn` is the constraint in the description of
+// the operation or of the dialect.
 #include "dialects/nn/verify.h"
 
 #include "dialects/dist/dialect.h"
@@ -43,7 +43,7 @@ int64_t groupSize(mlir::Operation* op, AxesAttr axes) {
   return axes.empty() ? 1 : findMesh(op).sizeOf(axes.getAxes());
 }
 
-// The types may differ in the sizes of `dims` only.
+// The types may differ only in the sizes of `dims`.
 LogicalResult checkTypes(mlir::Operation* op, ArrayRef<int64_t> dims) {
   const RankedTensorType input = typeOf(op->getOperand(0)),
                          result = typeOf(op->getResult(0));
@@ -71,7 +71,7 @@ LogicalResult checkCover(mlir::Operation* op, AxesAttr axes, int64_t dim,
                            << " blocks of " << block << ", found " << size;
 }
 
-// Sizes of `dim` in the operand and the result.
+// The size of `dim` in the operand and in the result.
 std::pair<int64_t, int64_t> sizesOf(mlir::Operation* op, int64_t dim) {
   return {typeOf(op->getOperand(0)).getDimSize(dim),
           typeOf(op->getResult(0)).getDimSize(dim)};
@@ -87,7 +87,7 @@ LogicalResult checkReduction(mlir::Operation* op, Reduction reduction) {
                            << element;
 }
 
-// [pre, pre * size) of an axis's parts, neighbours joined.
+// The parts of an axis as ranges [pre, pre * size), adjacent ones joined.
 using Parts = llvm::SmallVector<std::pair<int64_t, int64_t>>;
 Parts partsOf(ArrayRef<AxisAttr> axes, MeshAxisAttr axis) {
   Parts parts;
@@ -173,9 +173,10 @@ LogicalResult DistDialect::verifyOperationAttribute(
   if (attribute.getName() == "dist.barred") {
     if (llvm::isa<mlir::DenseI64ArrayAttr>(attribute.getValue()))
       return success();
-    return error() << "expected 'dist.barred' to be an array of integers, the "
-                      "priorities of entries that do not act here, found "
-                   << attribute.getValue();
+    return error()
+           << "expected 'dist.barred' to be an array of integers, the "
+              "priorities of plan entries that do not apply here, found "
+           << attribute.getValue();
   }
   if (attribute.getName() == "dist.annotations") {
     auto count = llvm::dyn_cast<mlir::IntegerAttr>(attribute.getValue());
@@ -189,8 +190,8 @@ LogicalResult DistDialect::verifyOperationAttribute(
     if (entries && llvm::isa<mlir::ModuleOp>(op) &&
         llvm::all_of(entries, llvm::IsaPred<mlir::StringAttr>))
       return success();
-    return error() << "expected 'dist.entries' to be an array of texts, those "
-                      "of the plan's entries, on a module, found "
+    return error() << "expected 'dist.entries' to be an array of strings, one "
+                      "per plan entry, on a module, found "
                    << attribute.getValue();
   }
   if (attribute.getName() != kShardingsAttr)
@@ -215,7 +216,7 @@ LogicalResult DistDialect::verifyOperationAttribute(
 
 namespace {
 
-// `sharding` and `global` are attributes of the value, or null.
+// `sharding` and `global` are the value's attributes, or null.
 LogicalResult verifyValueAttribute(EmitError error, mlir::Operation* op,
                                    mlir::NamedAttribute attribute,
                                    mlir::Type type, Attribute sharding_attr,

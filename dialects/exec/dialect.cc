@@ -27,7 +27,7 @@ RankedTensorType typeOf(mlir::Value value) {
   return llvm::cast<RankedTensorType>(value.getType());
 }
 
-// Number of elements that strided access to [sizes] needs.
+// The number of elements that an access to [sizes] with these strides needs.
 int64_t reach(llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides) {
   int64_t last = 0;
   for (auto [size, stride] : llvm::zip_equal(sizes, strides))
@@ -274,7 +274,7 @@ LogicalResult ViewOp::verify() {
 
 namespace {
 
-// Of parts of axes, as triples.
+// Number of devices along parts of axes, given as triples.
 int64_t sizeOf(llvm::ArrayRef<int64_t> axes) {
   int64_t size = 1;
   for (size_t i = 2; i < axes.size(); i += 3) size *= axes[i];
@@ -294,7 +294,7 @@ bool areTriples(llvm::ArrayRef<int64_t> axes) {
   return true;
 }
 
-// S rows in n blocks of b rows.
+// S rows fit into n blocks of b rows.
 LogicalResult checkCover(CollectiveOp op, int64_t size, int64_t block) {
   if (size >= 0 && size <= op.getGroupSize() * block) return success();
   return op.emitOpError() << "expected at most " << op.getGroupSize()

@@ -24,7 +24,7 @@ using terms::Reduction;
 using terms::stringifyCollectiveKind;
 }  // namespace partita::exec
 
-// The generated files want what stands above, and this order.
+// The generated files need the declarations above, in this order.
 // clang-format off
 #include "dialects/exec/dialect.h.inc"
 #define GET_ATTRDEF_CLASSES
@@ -39,13 +39,13 @@ namespace partita::exec {
 inline constexpr char kOffsetsAttr[] = "exec.offsets";
 inline constexpr char kFrameOffsetAttr[] = "exec.frame_offset";
 inline constexpr char kFrameBytesAttr[] = "exec.frame_bytes";
-// On a private function: it is the body of a generated kernel.
+// Marks a private function as the body of a generated kernel.
 inline constexpr char kKernelAttr[] = "exec.kernel";
 
-// Operands and results of one piece of exec.launch_pieces.
+// Maximum number of operands and results of one piece of exec.launch_pieces.
 inline constexpr size_t kMostPieceOperands = 64;
 
-// Bytes of a dense buffer of this type (i1 takes a byte per element).
+// Size in bytes of a dense buffer of this type (i1 takes one byte per element).
 int64_t bufferBytes(mlir::RankedTensorType type);
 
 }  // namespace partita::exec

@@ -1,4 +1,4 @@
-// Entries are known by their names.
+// Finds entries by their names.
 #include "dialects/exec/entries.h"
 
 namespace partita::exec {

@@ -1,4 +1,4 @@
-// The functions that a module begins with.
+// The functions at which the execution of a module starts.
 #ifndef PARTITA_DIALECTS_EXEC_ENTRIES_H_
 #define PARTITA_DIALECTS_EXEC_ENTRIES_H_
 
@@ -11,16 +11,16 @@
 
 namespace partita::exec {
 
-// What one rank of a pipeline runs, or every device where there is none.
+// The functions of one pipeline rank, or of every device without a pipeline.
 struct Entry {
-  mlir::func::FuncOp main;  // at each run
-  mlir::func::FuncOp init;  // at load time; null if there is nothing to do
+  mlir::func::FuncOp main;  // runs once per step
+  mlir::func::FuncOp init;  // runs at load time; null if there is nothing to do
 };
 
-// By rank: @main and @init, @main.1 and @init.1, and so on.
+// The entries by rank: @main and @init, @main.1 and @init.1, and so on.
 llvm::SmallVector<Entry> entriesOf(mlir::ModuleOp module);
 
-// "main.1"; that of entry 0 is the name itself.
+// "main.1" for entry 1; for entry 0 the name is unchanged.
 std::string entryName(llvm::StringRef name, size_t entry);
 
 }  // namespace partita::exec

@@ -1,4 +1,4 @@
-// Parts as a list of dictionaries.
+// Stores parts as a list of dictionaries.
 #include "dialects/exec/kernel_parts.h"
 
 #include <utility>
@@ -12,7 +12,7 @@ namespace {
 constexpr char kPartsAttr[] = "kernel.parts";
 constexpr char kCode[] = "code";
 
-// Every number of a part with its name: what is written is what is read.
+// The numbers of a part and their names, for both writing and reading.
 constexpr std::pair<const char*, int64_t KernelPart::*> kNumbers[] = {
     {"blocks", &KernelPart::blocks},
     {"scratch", &KernelPart::scratch},

@@ -1,5 +1,5 @@
-// Kernel functions whose code is several, which one launch runs one after the
-// other with the same operands.
+// Kernels that consist of several GPU functions. One launch runs them in
+// sequence with the same operands.
 #ifndef PARTITA_DIALECTS_EXEC_KERNEL_PARTS_H_
 #define PARTITA_DIALECTS_EXEC_KERNEL_PARTS_H_
 
@@ -12,20 +12,22 @@
 
 namespace partita::exec {
 
-// One of them: how it is launched, with `blocks`, `scratch` and `shared` as
-// `exec.launch` has them, and what it does of what the kernel's body says.
+// One function of such a kernel: its launch parameters (`blocks`, `scratch` and
+// `shared` as in `exec.launch`) and its share of the kernel's work.
 struct KernelPart {
-  std::string code;  // its name
+  std::string code;  // name of the function
   int64_t blocks = 0, scratch = 0, shared = 0;
-  // Products of each pair of a query and a key, in the head's size of keys and
-  // of values.
+  // Number of products of head-sized vectors that it computes for each pair of
+  // a query and a key: with the head size of the keys, and with that of the
+  // values.
   int64_t products_of_keys = 0, products_of_values = 0;
-  int64_t untouched = 0;  // bytes of arguments and results
+  int64_t untouched = 0;  // bytes of arguments and results that it does not
+                          // access
 };
 
-// Writes and reads `kernel.parts` of a kernel function, in the order in which
-// they run; the last has the function's name. None means that the code is one,
-// of the launch's own numbers.
+// Write and read the attribute `kernel.parts` of a kernel function, in launch
+// order. The last part has the function's name. An empty list means that the
+// kernel is one function with the launch's own parameters.
 void setKernelParts(mlir::Operation* kernel, llvm::ArrayRef<KernelPart> parts);
 llvm::SmallVector<KernelPart> kernelParts(mlir::Operation* kernel);
 

@@ -39,15 +39,17 @@ def NN_InitAttr : NN_Attr<"Init", "init"> {
 def NN_RuleAttr : NN_Attr<"Rule", "rule"> {
   let summary = "A sharding rule given by the user for one operation";
   let description = [{
-    Attached to an operation as `nn.rule`, it replaces the rule that the
-    operation has by itself. Each dimension of each operand and result is a
-    string of factors, the most significant first, or 1 where there are none;
-    the sizes follow in braces. Factors are carried through unless listed as
-    `reduced` (with `:prod`, `:max`, `:min`, `:any` or `:all` where partial
-    results are not summed), `halo`, `reduced_halo` (of nn.conv_weight_grad), `whole` or
-    `decompose`; a result without a factor that another carries is a partial sum over it. `linear` lists
-    operands through which partial sums may pass together, `multilinear` those
-    through which they may pass one at a time.
+    Attached to an operation as `nn.rule`, it replaces the operation's own rule.
+    Each dimension of each operand and result is a string of factors, most
+    significant first, or 1 if it has no factor. The factors' sizes follow in
+    braces. A factor is carried through unless it is listed as `reduced` (with
+    `:prod`, `:max`, `:min`, `:any` or `:all` if partial results are not summed),
+    `halo`, `reduced_halo` (nn.conv_weight_grad only), `whole` or `decompose`. If
+    another result carries a factor, a result without it is a partial sum over
+    it. `linear` lists the operands in which the operation is jointly linear:
+    partial sums may pass through all of them together. `multilinear` lists the
+    operands in each of which it is linear: partial sums may pass through one at
+    a time.
 
     Example: `#nn.rule<([i, k], [k, j]) -> ([i, j]) {i=4, j=8, k=2} reduced={k} multilinear={0, 1}>`
   }];
@@ -65,12 +67,12 @@ def NN_ReduceKind : NN_Enum<"ReduceKind", "how a reduction combines two elements
     I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"prod", 1>, I32EnumAttrCase<"max", 2>, I32EnumAttrCase<"min", 3>]>;
 def NN_ReduceKindAttr : EnumAttr<NN_Dialect, NN_ReduceKind, "reduce_kind"> { let assemblyFormat = "`` $value"; }
 
-def NN_ScatterKind : NN_Enum<"ScatterKind", "how an update combines with what is there", [
+def NN_ScatterKind : NN_Enum<"ScatterKind", "how an update combines with the existing element", [
     I32EnumAttrCase<"set", 0>, I32EnumAttrCase<"add", 1>, I32EnumAttrCase<"mul", 2>,
     I32EnumAttrCase<"max", 3>, I32EnumAttrCase<"min", 4>]>;
 def NN_ScatterKindAttr : EnumAttr<NN_Dialect, NN_ScatterKind, "scatter_kind"> { let assemblyFormat = "`` $value"; }
 
-def NN_PadMode : NN_Enum<"PadMode", "what fills padding", [
+def NN_PadMode : NN_Enum<"PadMode", "how padding is filled", [
     I32EnumAttrCase<"constant", 0>, I32EnumAttrCase<"edge", 1>, I32EnumAttrCase<"reflect", 2>, I32EnumAttrCase<"wrap", 3>]>;
 def NN_PadModeAttr : EnumAttr<NN_Dialect, NN_PadMode, "pad_mode"> { let assemblyFormat = "`` $value"; }
 

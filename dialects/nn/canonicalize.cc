@@ -1,5 +1,6 @@
-// Folders and canonicalisation of data movement: what moves nothing disappears,
-// two moves become one, small constants and splats are moved at compile time.
+// Folders and canonicalisation of data movement: removes operations that move
+// nothing, merges two moves into one, and moves small constants and splats at
+// compile time.
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/fold.h"
 #include "llvm/ADT/STLExtras.h"
@@ -16,8 +17,8 @@ using mlir::RankedTensorType;
 using mlir::SmallVector;
 using mlir::SplatElementsAttr;
 
-// The constant of an operation that only moves elements: a splat stays one at
-// any size, others are moved if small.
+// Folds the constant operand of an operation that only moves elements. A splat
+// of any size stays a splat; other constants are moved if they are small.
 Attribute foldMove(mlir::Operation* op, RankedTensorType type,
                    ArrayRef<Attribute> operands) {
   if (llvm::is_contained(operands, nullptr)) return {};
@@ -58,8 +59,7 @@ LogicalResult composeTransposes(TransposeOp op, PatternRewriter& rewriter) {
   return mlir::success();
 }
 
-// A transpose that keeps the order of all dimensions but those of size 1 moves
-// no element.
+// A transpose that only changes the place of dimensions of size 1 is a reshape.
 LogicalResult transposeToReshape(TransposeOp op, PatternRewriter& rewriter) {
   const RankedTensorType input = op.getInput().getType();
   SmallVector<int64_t> moved;
@@ -131,7 +131,7 @@ LogicalResult composeSlices(SliceOp op, PatternRewriter& rewriter) {
 
 OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
   if (getInput().getType() == getType()) return getInput();
-  // Only a splat: repeating others would store copies.
+  // Folds splats only: repeating other constants would store copies.
   auto splat = mlir::dyn_cast_if_present<SplatElementsAttr>(adaptor.getInput());
   return splat ? OpFoldResult(splat.resizeSplat(getType())) : OpFoldResult();
 }

@@ -1,5 +1,5 @@
-// Canonicalisation keeps what a function computes: random chains of data
-// movement give equal numbers before and after.
+// Checks on random chains of data movement that canonicalisation does not
+// change the numbers that a function computes.
 #include <gtest/gtest.h>
 
 #include "dialects/nn/dialect.h"
@@ -24,8 +24,8 @@ class CanonicalizeTest : public InterpreterFixture {
     return std::uniform_int_distribution<int64_t>(low, high)(generator_);
   }
 
-  // A random operation on x. Sizes of 1, dimensions that stay and empty moves
-  // are frequent: these are what folds.
+  // A random operation on x. Sizes of 1, unchanged dimensions and empty moves
+  // are frequent, because they trigger folding.
   Value randomMove(mlir::OpBuilder& builder, Value x) {
     const auto type = mlir::cast<RankedTensorType>(x.getType());
     const mlir::Location loc = builder.getUnknownLoc();
@@ -73,7 +73,8 @@ class CanonicalizeTest : public InterpreterFixture {
   }
 
   Value randomReshape(mlir::OpBuilder& builder, Value x) {
-    // Drops the sizes of 1, joins some neighbours, inserts new sizes of 1.
+    // Drops dimensions of size 1, joins some adjacent ones, inserts new ones of
+    // size 1.
     const auto type = mlir::cast<RankedTensorType>(x.getType());
     SmallVector<int64_t> shape;
     for (int64_t size : type.getShape()) {
@@ -128,7 +129,7 @@ class CanonicalizeTest : public InterpreterFixture {
                                            numbers.toAttr());
   }
 
-  // A function of one argument or constant and up to six moves of it.
+  // A function that applies up to six moves to one argument or constant.
   mlir::OwningOpRef<mlir::ModuleOp> randomModule() {
     mlir::OpBuilder builder(&context_);
     const RankedTensorType type =

@@ -36,8 +36,8 @@ Value mean(MathBuilder& b, Value x, ArrayRef<int64_t> dims) {
   return b.divide(b.reduce(ReduceKind::sum, x, dims), count);
 }
 
-// x * scale + bias, where both may be absent and have the dimensions `dims` of
-// x.
+// x * scale + bias. `scale` and `bias` may be null; they have the dimensions
+// `dims` of x.
 Value scaleAndShift(MathBuilder& b, Value x, Value scale, Value bias,
                     ArrayRef<int64_t> dims) {
   const RankedTensorType type = b.typeOf(x);
@@ -130,8 +130,8 @@ Results CrossEntropyOp::decompose(mlir::OpBuilder& builder) {
       b.subtract(z, b.spread(b.reduce(ReduceKind::max, z, axis), z, axis));
   const Value total = b.log(b.reduce(ReduceKind::sum, b.exp(shifted), axis));
 
-  // The target's logit, one per position; the gather clamps targets into range.
-  // Positions keep their dimensions, so that each can be divided.
+  // The target's logit at each position; the gather clamps targets into range.
+  // The positions keep separate dimensions, so that each can be divided.
   SmallVector<int64_t> one_each(b.typeOf(total).getShape());
   one_each.push_back(1);
   const Value target_logit =

@@ -1,4 +1,4 @@
-// Decompositions of attention and its gradient: the L x S matrix is stored.
+// Decompositions of attention and its gradient. They store the L x S matrix.
 #include <limits>
 
 #include "dialects/nn/dialect.h"
@@ -18,8 +18,8 @@ using Results = FailureOr<SmallVector<Value>>;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// [B, N, ...] as [B, G, N / G, ...]: query heads of one key-value head share
-// its batch entry.
+// [B, N, ...] as [B, G, N / G, ...]: the query heads of a key-value head share
+// a batch index.
 Value grouped(MathBuilder& b, Value x, int64_t groups) {
   const ArrayRef<int64_t> shape = b.typeOf(x).getShape();
   return b.reshape(x,
@@ -29,7 +29,7 @@ Value grouped(MathBuilder& b, Value x, int64_t groups) {
 // [B, N, L, S]
 struct Softmax {
   Value weights;
-  Value tanh;  // of score / softcap; null without a softcap
+  Value tanh;  // tanh(score / softcap); null without a softcap
 };
 
 Value masked(MathBuilder& b, Value scores, int64_t causal_offset) {
@@ -78,7 +78,7 @@ Softmax attentionSoftmax(MathBuilder& b, Op op) {
   return softmax;
 }
 
-// Summed over the dimensions in which `type` has size 1 and x has more.
+// Sums x over the dimensions in which `type` has size 1 and x has more.
 Value sumTo(MathBuilder& b, Value x, RankedTensorType type) {
   SmallVector<int64_t> dims;
   for (int64_t dim = 0; dim < type.getRank(); ++dim) {

@@ -15,8 +15,8 @@ using mlir::Value;
 
 constexpr int64_t kLow32 = 0xFFFFFFFF;
 
-// Each element's row-major position, from a count along each dimension: so that
-// each can be divided.
+// Each element's row-major position, computed from one iota per dimension, so
+// that each dimension can be divided.
 Value positions(MathBuilder& b, RankedTensorType type) {
   Value position;
   int64_t stride = 1;
@@ -29,8 +29,8 @@ Value positions(MathBuilder& b, RankedTensorType type) {
   return position ? position : b.constantInt(type, 0);
 }
 
-// The first two output words with the elements' positions as counters, as i64
-// tensors of type `type`, each value below 2^32.
+// The first two output words of Philox, with the elements' positions as
+// counters: i64 tensors of type `type` with values below 2^32.
 std::pair<Value, Value> philoxWords(MathBuilder& b, Value seed,
                                     RankedTensorType type) {
   const Value index = positions(b, type), zero = b.constantInt(type, 0);
@@ -38,8 +38,7 @@ std::pair<Value, Value> philoxWords(MathBuilder& b, Value seed,
                       zero};
   Value key[2] = {b.andInt(seed, kLow32), b.shiftRight(seed, 32)};
   for (int round = 0; round < kPhiloxRounds; ++round) {
-    // Both factors are below 2^32, so the product's 64 bits are exact, read as
-    // unsigned.
+    // Both factors are below 2^32, so the unsigned 64-bit product is exact.
     const Value product0 =
         b.multiplyInt(counter[0], int64_t{kPhiloxMultiplier[0]});
     const Value product1 =

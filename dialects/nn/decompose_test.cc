@@ -1,5 +1,5 @@
-// Each composite and its decomposition, interpreted, agree on random inputs of
-// several types and shapes.
+// Interprets each composite and its decomposition on random inputs of several
+// types and shapes, and compares the results.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,7 +21,7 @@ struct Tolerance {
 
 class DecomposeTest : public InterpreterFixture {
  protected:
-  // Replaces every composite of the module by its decomposition.
+  // Replaces every composite in the module with its decomposition.
   void decomposeAll(mlir::ModuleOp module) {
     std::vector<DecompositionOpInterface> composites;
     module.walk([&](DecompositionOpInterface op) { composites.push_back(op); });
@@ -57,11 +57,10 @@ class DecomposeTest : public InterpreterFixture {
     }
   }
 
-  // Puts each float type in the place of T in `text`, and random numbers in the
-  // arguments.
+  // Substitutes each float type for T in `text` and uses random arguments.
   void expectAgreementForAllTypes(const std::string& text) {
-    // bf16 results may differ by one unit in the last place where f32 sums fall
-    // beside a tie.
+    // bf16 results may differ by one unit in the last place if the f32 sum is
+    // close to a tie.
     const std::pair<const char*, Tolerance> types[] = {
         {"f32", {1e-5, 1e-5}},
         {"f64", {1e-12, 1e-12}},
@@ -263,7 +262,7 @@ TEST_F(DecomposeTest, CrossEntropy) {
         return %0, %1 : tensor<2x5xf32>, tensor<2x5xf32>
       })"),
                                                 std::regex("T\\b"), type);
-    // Targets from -100 (ignored by default) to 9 (outside, clamped to 8).
+    // Targets from -100 (ignored by default) to 9 (out of range, clamped to 8).
     const Tensor targets =
         tensor("tensor<2x5xi32>", {0, 3, 8, 9, -100, 1, 2, 3, -1, 7});
     expectAgreement(
@@ -273,9 +272,9 @@ TEST_F(DecomposeTest, CrossEntropy) {
   }
 }
 
-// What a composite's rule leaves to its decomposition (kDecompose), that must
-// let be divided: no factor of any operation in it is kWhole, but for the
-// length of a gather's index vectors.
+// If a composite's rule defers a factor to the decomposition (kDecompose), the
+// decomposition must be divisible there: none of its operations has a kWhole
+// factor, except for the length of a gather's index vectors.
 TEST_F(DecomposeTest, DecompositionsCanBeDividedAlongEveryFactor) {
   auto module = parse(R"(
     func.func @f(%x: tensor<2x3x4x5xf32>, %s: tensor<4x5xf32>, %v: tensor<3xf32>, %q: tensor<2x6x4x5xbf16>,
@@ -347,7 +346,7 @@ TEST_F(DecomposeTest, RandomNumbersHaveTheirMoments) {
   }
 }
 
-// Answers that the authors of Philox publish for their own implementation.
+// Known answers from the reference implementation by Philox's authors.
 TEST(PhiloxTest, KnownAnswers) {
   EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}),
             (std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c,

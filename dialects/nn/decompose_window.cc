@@ -1,6 +1,7 @@
-// Decomposition of the gradient of windowed reductions. Rows of the result's
-// gradient are spread out by the stride; a sum is then a windowed sum of these,
-// and for an extreme each place of the window gives one shifted copy.
+// Decomposition of the gradient of windowed reductions. The rows of the
+// result's gradient are spread out by the stride. For a sum, the gradient is a
+// windowed sum over the spread rows. For a maximum or minimum, each place in
+// the window contributes one shifted copy.
 #include <limits>
 
 #include "dialects/nn/dialect.h"
@@ -34,19 +35,19 @@ class WindowGrad {
 
  private:
   Value scalar(mlir::Type element, double value);
-  // Moves x along each dimension by `offsets` into a tensor of `shape`; what it
-  // leaves free is `filler`.
+  // Shifts x by `offsets` along each dimension into a tensor of `shape`.
+  // Uncovered elements are `filler`.
   Value place(Value x, ArrayRef<int64_t> offsets, ArrayRef<int64_t> shape,
               Value filler);
-  // Row i becomes row i * stride of a dimension of size * stride, among
-  // fillers.
+  // Moves row i to row i * stride of a dimension of size * stride; the other
+  // rows are filler.
   Value spreadOut(Value x, Value filler);
-  // The elements at place `at` of every window, and which of them are no
-  // padding (null: all).
+  // The element at place `at` of every window, and a mask of the elements that
+  // are not padding (null: all).
   Value elementsAt(Value input, ArrayRef<int64_t> at);
   Value insideAt(ArrayRef<int64_t> at);
-  // The first place in row-major order of the extreme of each window, as i32;
-  // -1 where there is padding only.
+  // The place of the first extreme element of each window in row-major order,
+  // as i32; -1 if the window has only padding.
   Value extremePlaces(Value input);
   std::vector<Sizes> places();
 
@@ -113,8 +114,8 @@ Value WindowGrad::sum() {
   const Value grad = b_.widen(op_.getResultGrad());
   const mlir::Type element = b_.typeOf(grad).getElementType();
   const Value zero = scalar(element, 0);
-  // Row i of the input lies under the windows that begin at rows from
-  // i + low - reach to i + low of the padded input.
+  // Row i of the input is covered by the windows that begin at rows i + low -
+  // reach to i + low of the padded input.
   Sizes offsets, shape, ones(rank_, 1), none(rank_, 0);
   for (int64_t dim = 0; dim < rank_; ++dim) {
     const int64_t reach = op_.getDilations()[dim] * (op_.getWindow()[dim] - 1);
@@ -167,7 +168,7 @@ Value WindowGrad::insideAt(ArrayRef<int64_t> at) {
         RankedTensorType::get({type.getDimSize(dim)}, b_.i64());
     const Value position = b_.addInt(
         b_.multiplyInt(b_.iota(row, 0), op_.getStrides()[dim]), first);
-    // One unsigned comparison is two signed ones.
+    // One unsigned comparison replaces two signed ones.
     const Value here =
         b_.broadcast(b_.compare(arith::CmpIPredicate::ult, position,
                                 b_.constantInt(row, shape_[dim])),
@@ -194,8 +195,8 @@ Value WindowGrad::extremePlaces(Value input) {
       found = inside ? b_.select(inside, here, found) : here;
       continue;
     }
-    // Unordered: a NaN takes the place of a number. Padding never does, but
-    // gives its place to the first element.
+    // Unordered comparison: a NaN replaces a number. Padding never replaces an
+    // element, and the first element replaces padding.
     Value better =
         b_.compare(is_max ? Predicate::UGT : Predicate::ULT, element, extreme);
     const auto both = [&](Value x, Value y) {

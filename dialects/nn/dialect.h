@@ -14,7 +14,7 @@
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
-// Generated code uses what stands above it.
+// The generated code uses the declarations above.
 // clang-format off
 #include "dialects/nn/dialect.h.inc"
 #include "dialects/nn/enums.h.inc"
@@ -38,18 +38,18 @@ inline constexpr char kUnsignedAttr[] = "nn.unsigned";
 inline constexpr char kRuleAttr[] = "nn.rule";
 inline constexpr char kViewOfAttr[] = "nn.view_of";
 
-// Gives arith and math operations the ReferenceOpInterface.
+// Attaches the ReferenceOpInterface to arith and math operations.
 void registerReferenceModels(mlir::DialectRegistry& registry);
-// The same for the ShardingRuleOpInterface.
+// Attaches the ShardingRuleOpInterface to arith and math operations.
 void registerShardingRuleModels(mlir::DialectRegistry& registry);
-// Both. Call it on every registry that holds nn.
+// Calls both. Required on every registry that holds nn.
 inline void registerExternalModels(mlir::DialectRegistry& registry) {
   registerReferenceModels(registry);
   registerShardingRuleModels(registry);
 }
 
-// The result type that the operands and attributes determine; null where the
-// attributes do not fit the operands' ranks (or, in a gather, sizes).
+// The result type that follows from the operands and attributes. Null if the
+// attributes do not fit the operands' ranks (for a gather, sizes).
 mlir::RankedTensorType inferTransposeType(mlir::RankedTensorType input,
                                           llvm::ArrayRef<int64_t> perm);
 mlir::RankedTensorType inferReduceType(mlir::RankedTensorType input,

@@ -1,4 +1,4 @@
-// The nn dialect: what a model computes.
+// The nn dialect: the tensor operations of a model.
 #ifndef PARTITA_DIALECTS_NN_DIALECT_TD
 #define PARTITA_DIALECTS_NN_DIALECT_TD
 
@@ -13,29 +13,36 @@ def NN_Dialect : Dialect {
   let description = [{
     Value-semantics operations on ranked tensors of static shape. Elementwise
     arithmetic is upstream `arith` and `math` on tensors; `nn` adds contraction,
-    reduction, data movement and a few composites that are kept whole because
-    whole they are fast. Shapes are static: an importer folds symbolic sizes.
+    reduction, data movement and a few composites. A composite stays one operation
+    because its implementation as a whole is faster than its parts. Shapes are
+    static: an importer folds symbolic sizes.
 
     A model is a module with one public function `@main`. Its arguments carry
     discardable attributes:
 
     | attribute   | on       | meaning |
     |-------------|----------|---------|
-    | `nn.kind`   | argument | `"input"`, `"parameter"` (trained), `"buffer"` (stored, not trained), `"constant"`, `"state"` (of the optimizer: kept from step to step beside the parameters), `"derived"` (from stored ones, by `@init`) or `"coordinate"` (of the device, along `nn.axes`) |
-    | `nn.name`   | argument, result | the name users know: a graph input, or a state-dict key |
-    | `nn.source` | argument | where its data comes from: `#nn.file<...>` or `#nn.init<...>`; absent on inputs |
-    | `nn.axes` | argument | of a coordinate: parts of mesh axes, three numbers each (axis, pre, size), the first the slowest |
-    | `nn.updates` | result | the `nn.name` of a parameter, buffer or state whose new value this is; such results come last |
-    | `nn.role` | argument | what the trainer feeds an input with: `"learning_rate"` (a scalar f32), `"step"` or `"seed"` (scalar i64, the first step is 1); absent: data |
-    | `nn.unsigned` | argument, result | the signless integer type stands for an unsigned one |
-    | `nn.dims`   | argument | names of its dimensions, as `compiler/sharding` finds them: `["E", "3", "N*8"]`; on an operation one list per result |
+    | `nn.kind`   | argument | `"input"`, `"parameter"`, `"buffer"`, `"constant"`, `"state"`, `"derived"` or `"coordinate"`; see below |
+    | `nn.name`   | argument, result | the user-visible name: a graph input, or a state-dict key |
+    | `nn.source` | argument | the source of its data: `#nn.file<...>` or `#nn.init<...>`; absent on inputs |
+    | `nn.view_of` | argument | the undivided tensor type in the user's model, if this argument has another shape (a reshaped parameter, an input split into microbatches) |
+    | `nn.axes` | coordinate argument | parts of mesh axes, three numbers each (axis, pre, size), slowest first |
+    | `nn.updates` | result | the `nn.name` of the parameter, buffer or state that this result updates; such results come last |
+    | `nn.role` | argument | the value that the trainer feeds to an input: `"learning_rate"` (scalar f32), `"step"` or `"seed"` (scalar i64; the first step is 1); absent for data |
+    | `nn.unsigned` | argument, result | the signless integer type represents an unsigned integer |
+    | `nn.dims`   | argument | names of its dimensions, found by `compiler/sharding`: `["E", "3", "N*8"]`; on an operation, one list per result |
 
-    Any operation may carry `nn.rule`, a `#nn.rule<...>`: how it may be divided,
-    instead of what its `ShardingRuleOpInterface` says.
+    Kinds of arguments: a `"parameter"` is trained. A `"buffer"` is stored, but not
+    trained. A `"state"` is an optimizer state, kept from step to step like the
+    parameters. A `"derived"` value is computed from stored tensors by `@init`. A
+    `"coordinate"` is the device's index along `nn.axes`.
 
-    Where there is a public function `@init`, its arguments are stored tensors as
-    above and its results are the `"derived"` arguments of `@main`, in order: it
-    runs once, when a model is loaded.
+    Any operation may carry `nn.rule`, a `#nn.rule<...>`. It overrides the rule of
+    the operation's `ShardingRuleOpInterface`.
+
+    A module may have a public function `@init`. Its arguments are stored tensors
+    as above, and its results are the `"derived"` arguments of `@main`, in order. It
+    runs once, when the model is loaded.
 
     Inputs come first. Layers that repeat are private functions, called by
     `func.call`; `@main` is a flat list of calls and operations.

@@ -1,4 +1,4 @@
-// Folding of any operation through its reference implementation.
+// Folds any operation with its reference implementation.
 #include "dialects/nn/fold.h"
 
 #include "dialects/nn/dialect.h"

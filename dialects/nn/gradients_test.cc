@@ -1,5 +1,5 @@
-// The gradients that are operations of their own against central differences
-// of the operation that they belong to, in f64.
+// Compares gradient operations with central differences of the forward
+// operation, in f64.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,9 +22,9 @@ class GradientsTest : public InterpreterFixture {
     return {results->begin(), results->end()};
   }
 
-  // `forward` holds @f from some operands to one result; `backward` one from
-  // the same operands and the result's gradient to the gradients of those
-  // operands that are `wanted`.
+  // `forward` has a function @f from operands to one result. `backward` has one
+  // from the same operands and the result's gradient to the gradients of the
+  // operands in `wanted`.
   void expectGradients(const std::string& forward, const std::string& backward,
                        const std::vector<int>& wanted) {
     SCOPED_TRACE(backward);
@@ -62,7 +62,7 @@ class GradientsTest : public InterpreterFixture {
     }
   }
 
-  // Both gradients of a convolution.
+  // Checks both gradients of a convolution.
   void expectConvGradients(const std::string& input, const std::string& weight,
                            const std::string& attributes,
                            const std::string& result) {
@@ -171,7 +171,7 @@ TEST_F(GradientsTest, ElementsOfMinusInfinityComeBeforePadding) {
   EXPECT_EQ(numbersOf(found[0]), (Numbers{3, 4}));
 }
 
-// `attributes` of nn.attention; tensors of q, k, v and a bias.
+// `attributes` apply to nn.attention; the tensors are q, k, v and a bias.
 std::string attention(const std::string& attributes, bool backward) {
   const std::string q = "tensor<2x4x3x2xf64>", k = "tensor<2x2x5x2xf64>",
                     v = "tensor<2x2x5x3xf64>", b = "tensor<1x4x1x5xf64>",

@@ -1,4 +1,4 @@
-// One integer's arithmetic.
+// Arithmetic on one integer.
 #include "dialects/nn/integer_math.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ uint64_t asUnsigned(int64_t value, unsigned width) {
              : static_cast<uint64_t>(value) & ((uint64_t{1} << width) - 1);
 }
 
-// Sums, differences and products wrap, for signed and unsigned alike.
+// Sums, differences and products wrap around, signed and unsigned alike.
 MaybeInt addInt(uint64_t a, uint64_t b, unsigned) { return a + b; }
 MaybeInt subtractInt(uint64_t a, uint64_t b, unsigned) { return a - b; }
 MaybeInt multiplyInt(uint64_t a, uint64_t b, unsigned) { return a * b; }
@@ -67,7 +67,7 @@ MaybeInt floorDivideSigned(int64_t a, int64_t b, unsigned width) {
   return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-// A shift by the width or more has no meaning.
+// A shift by the width or more is undefined.
 MaybeInt shiftLeft(uint64_t a, uint64_t b, unsigned width) {
   return b >= width ? MaybeInt() : a << b;
 }
@@ -91,7 +91,7 @@ int64_t countOnes(int64_t a, unsigned width) {
   return llvm::popcount(asUnsigned(a, width));
 }
 
-// Integer powers; a negative exponent gives 1 / a^|n| truncated.
+// Integer powers. A negative exponent n gives 1 / a^|n|, truncated.
 MaybeInt power(int64_t base, int64_t exponent, unsigned) {
   if (exponent < 0) {
     if (base == 0) return {};

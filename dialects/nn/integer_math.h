@@ -1,7 +1,9 @@
-// What arith and math compute on one integer of `width` bits, 1 to 64. A
-// Tensor keeps integers sign-extended, but i1 as 0 or 1; arithmetic sees either
-// reading as a whole integer. None: the result has no meaning (a quotient by 0,
-// the lowest integer divided by -1, a shift by the width or more).
+// The arith and math operations on one integer of `width` bits (1 to 64).
+//
+// A Tensor stores integers sign-extended, except i1, which is 0 or 1. These
+// functions accept both forms. They return nothing if the result is undefined:
+// division by 0, the lowest integer divided by -1, a shift by the width or
+// more.
 #ifndef PARTITA_DIALECTS_NN_INTEGER_MATH_H_
 #define PARTITA_DIALECTS_NN_INTEGER_MATH_H_
 

@@ -1,4 +1,4 @@
-// What every nn operation knows about itself.
+// Interfaces of nn operations: reference semantics, decomposition, sharding rule.
 #ifndef PARTITA_DIALECTS_NN_INTERFACES_TD
 #define PARTITA_DIALECTS_NN_INTERFACES_TD
 
@@ -7,15 +7,16 @@ include "mlir/IR/OpBase.td"
 def NN_ReferenceOpInterface : OpInterface<"ReferenceOpInterface"> {
   let cppNamespace = "::partita::nn";
   let description = [{
-    The slow, obvious meaning of an operation, in plain loops over
-    `partita::nn::Tensor`: the oracle of all tests and the constant folder of
-    the importers. `arith` and `math` have it through external models.
+    A slow, obvious implementation of an operation: plain loops over
+    `partita::nn::Tensor`. It is the oracle of all tests and the constant folder of
+    the importers. `arith` and `math` implement it through external models.
   }];
   let methods = [
     InterfaceMethod<[{
-        Computes the results from the operands' values. Operands have the
-        operands' types; an absent optional operand has no entry. Fails, with
-        no diagnostic, where the meaning is undefined (integer division by 0).
+        Computes the results from the operands' values. `operands` has one
+        tensor of matching type per operand, and no entry for an absent optional
+        operand. Fails, without a diagnostic, if the result is undefined (integer
+        division by 0).
       }],
       "::mlir::FailureOr<::llvm::SmallVector<::partita::nn::Tensor>>", "evaluate",
       (ins "::llvm::ArrayRef<::partita::nn::Tensor>":$operands)>
@@ -25,8 +26,8 @@ def NN_ReferenceOpInterface : OpInterface<"ReferenceOpInterface"> {
 def NN_DecompositionOpInterface : OpInterface<"DecompositionOpInterface"> {
   let cppNamespace = "::partita::nn";
   let description = [{
-    A composite operation written with simpler ones: other `nn` operations that
-    are not composites, `arith` and `math`.
+    Rewrites a composite operation with simpler ones: `nn` operations that are not
+    composites, `arith` and `math`.
   }];
   let methods = [
     InterfaceMethod<[{
@@ -41,9 +42,10 @@ def NN_DecompositionOpInterface : OpInterface<"DecompositionOpInterface"> {
 def NN_ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
   let cppNamespace = "::partita::nn";
   let description = [{
-    How an operation may be divided: its dimensions as factors, and of which
-    kind each is. See `sharding_rule.h`. `arith` and `math` have it through
-    external models. Ask `shardingRuleOf`, which knows the user's rules too.
+    Describes how an operation may be divided: its dimensions as factors, and the
+    kind of each factor. See `sharding_rule.h`. `arith` and `math` implement it
+    through external models. Callers use `shardingRuleOf`, which also handles the
+    user's rules.
   }];
   let methods = [
     InterfaceMethod<"The rule for the operation's own types and attributes.",

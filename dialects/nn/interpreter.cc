@@ -1,5 +1,5 @@
-// Interpreter of functions: a table from values to tensors, filled in order and
-// emptied after the last use.
+// Interprets functions with a table from values to tensors. Operations fill the
+// table in order; a value is removed after its last use.
 #include "dialects/nn/interpreter.h"
 
 #include <unordered_map>
@@ -51,7 +51,7 @@ class Interpreter {
   }
 
  private:
-  // The tensors that are still needed, with the number of uses to come.
+  // The live tensors, with the number of remaining uses.
   class Frame {
    public:
     void define(Value value, Tensor tensor) {
@@ -61,8 +61,8 @@ class Interpreter {
                              Entry{std::move(tensor), uses});
     }
 
-    // The operands of an operation; one whose last use this is leaves the
-    // table.
+    // Takes the operands of an operation. A value is removed from the table at
+    // its last use.
     SmallVector<Tensor> take(Operation* op) {
       SmallVector<Tensor> operands;
       for (Value operand : op->getOperands()) {

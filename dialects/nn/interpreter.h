@@ -1,5 +1,5 @@
-// Runs a function of a module on plain numbers, through the reference of every
-// operation: the oracle of compiled code.
+// Runs a function of a module on plain numbers with the reference of every
+// operation. It is the oracle for compiled code.
 #ifndef PARTITA_DIALECTS_NN_INTERPRETER_H_
 #define PARTITA_DIALECTS_NN_INTERPRETER_H_
 
@@ -8,11 +8,11 @@
 
 namespace partita::nn {
 
-// The values that `function` returns for these arguments, one per argument of
-// its type. Calls (func.call) are followed in the function's module. Functions
-// have one block, of nn, arith and math operations on static tensors, calls and
-// the return; anything else, and an operation without meaning for its operands,
-// is an error at that operation.
+// Returns the results of `function` for these arguments, one tensor of matching
+// type per argument of the function. Calls (func.call) are followed within the
+// function's module. Functions must have one block with only nn, arith and math
+// operations on static tensors, calls and a return. Any other operation is an
+// error at that operation, and so is one with an undefined result.
 mlir::FailureOr<llvm::SmallVector<Tensor>> interpret(
     mlir::func::FuncOp function, llvm::ArrayRef<Tensor> arguments);
 

@@ -1,4 +1,4 @@
-// The interpreter: calls, values used several times, refusals.
+// Tests of the interpreter: calls, values with several uses, refusals.
 #include "dialects/nn/interpreter.h"
 
 #include <gtest/gtest.h>

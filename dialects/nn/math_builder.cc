@@ -1,4 +1,4 @@
-// Implementation of MathBuilder: one operation each.
+// Implementation of MathBuilder; each function builds one operation.
 #include "dialects/nn/math_builder.h"
 
 #include "llvm/ADT/STLExtras.h"

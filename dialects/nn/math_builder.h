@@ -1,8 +1,8 @@
-// Builds arith, math and nn operations on tensors with as few words as the
-// formulas they come from.
+// Builds arith, math and nn operations on tensors in a notation close to
+// formulas.
 //
-// Operands of binary operations have equal types; a double stands for a splat
-// of the other operand's type.
+// Operands of binary operations must have equal types. A double is a splat of
+// the other operand's type.
 #ifndef PARTITA_DIALECTS_NN_MATH_BUILDER_H_
 #define PARTITA_DIALECTS_NN_MATH_BUILDER_H_
 
@@ -63,12 +63,12 @@ class MathBuilder {
     return shiftRight(x, constantInt(typeOf(x), y));
   }
 
-  // Choice.
+  // Selection.
   Value compare(mlir::arith::CmpFPredicate predicate, Value x, Value y);
   Value compare(mlir::arith::CmpIPredicate predicate, Value x, Value y);
   Value select(Value condition, Value x, Value y);
 
-  // Element types: 16-bit and narrower floats are computed in f32.
+  // Element types. Floats of 16 bits or less are computed in f32.
   Value widen(Value x);
   Value narrow(Value x, Type type);
   Value toFloat(Value x, mlir::Type element);
@@ -84,7 +84,7 @@ class MathBuilder {
                    llvm::ArrayRef<int64_t> x_contract,
                    llvm::ArrayRef<int64_t> y_contract);
   Value iota(Type type, int64_t dim);
-  // One element of each row: [..., m] at [..., 1] gives [...].
+  // Takes one element of each row: [..., m] at indices [..., 1] gives [...].
   Value gatherPerRow(Value rows, Value columns);
 
  private:

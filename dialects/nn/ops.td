@@ -1,4 +1,4 @@
-// Operations of the nn dialect. Each constraint (Cn) is checked in verify.cc and violated by one test in
+// Operations of the nn dialect. Each constraint (Cn) is checked in verify*.cc and violated by one test in
 // tests/dialects/nn/<op>_invalid.mlir.
 #ifndef PARTITA_DIALECTS_NN_OPS_TD
 #define PARTITA_DIALECTS_NN_OPS_TD
@@ -17,7 +17,7 @@ class NN_Op<string mnemonic, list<Trait> traits = []>
   let hasVerifier = 1;
 }
 
-// An operation with a decomposition: kept whole because whole it is fast.
+// An operation with a decomposition. It stays whole because its implementation as a whole is faster than its parts.
 class NN_Composite<string mnemonic, list<Trait> traits = []>
     : NN_Op<mnemonic, !listconcat([DeclareOpInterfaceMethods<NN_DecompositionOpInterface>], traits)>;
 
@@ -43,7 +43,7 @@ def NN_BroadcastOp : NN_Op<"broadcast"> {
 }
 
 def NN_ReshapeOp : NN_Op<"reshape"> {
-  let summary = "Gives the same elements, in row-major order, another shape";
+  let summary = "Changes the shape and keeps the elements in row-major order";
   let description = [{
     - (C1) `input` and the result have the same number of elements and element type.
 
@@ -74,7 +74,7 @@ def NN_TransposeOp : NN_Op<"transpose"> {
 }
 
 def NN_SliceOp : NN_Op<"slice"> {
-  let summary = "Takes every `strides`-th element from `starts` on";
+  let summary = "Takes every `strides`-th element, beginning at `starts`";
   let description = [{
     Element [i...] of the result is element [starts + i * strides ...] of `input`; strides may be negative.
     - (C1) `starts` and `strides` have one entry per dimension; no stride is 0.
@@ -93,11 +93,12 @@ def NN_SliceOp : NN_Op<"slice"> {
 def NN_PadOp : NN_Op<"pad"> {
   let summary = "Adds elements before and after each dimension";
   let description = [{
-    `constant` fills with the scalar `value`; the other modes repeat what is inside: its edge, its reflection
-    without the edge, or its other end.
+    `constant` fills the padding with the scalar `value`. The other modes repeat elements of `input`: `edge` its outermost
+    element, `reflect` its mirror image without the outermost element, `wrap` the elements of its opposite end.
     - (C1) `low` and `high` have one non-negative entry per dimension.
     - (C2) The result's size is low + size + high; element types are equal; `value` is a scalar of that type.
-    - (C3) `reflect` pads less than the size; `edge`, `reflect` and `wrap` need a size of at least 1 where they pad.
+    - (C3) With `reflect`, the padding is less than the size. With `edge`, `reflect` and `wrap`, a padded dimension has a size of at
+      least 1.
 
     Example: `%y = nn.pad %x, %zero low = [0, 1] high = [0, 1] : tensor<2x4xf32>, tensor<f32> -> tensor<2x6xf32>`
   }];
@@ -114,7 +115,7 @@ def NN_ConcatOp : NN_Op<"concat"> {
   let summary = "Joins tensors along one dimension";
   let description = [{
     - (C1) At least one input; `axis` is a dimension of all of them.
-    - (C2) Inputs and result agree in rank, element type and every size but `axis`'s, where the result has the sum.
+    - (C2) Inputs and result agree in rank, element type and all sizes except that of `axis`; the result's size there is the sum.
 
     Example: `%y = nn.concat %a, %b axis = 1 : (tensor<2x1xf32>, tensor<2x3xf32>) -> tensor<2x4xf32>`
   }];
@@ -150,7 +151,8 @@ def NN_ScatterOp : NN_Op<"scatter"> {
   let description = [{
     The inverse of `nn.gather`: `updates` has the shape that a gather of `input` at `indices` would have, and each
     of its elements is combined (`set`, `add`, `mul`, `max`, `min`) into the element that the gather would read.
-    Updates outside are dropped. Where several meet, `set` keeps the last in row-major order.
+    Updates with an index outside its dimension are dropped. If several updates have the same target, `set` keeps the last
+    in row-major order.
     - (C1) `axes` are distinct dimensions of `input`, none of them a batch dimension.
     - (C2) `indices` has rank batch_dims + 1 or more, its last size is the number of `axes`, and batch sizes agree.
     - (C3) `updates` has the shape of the corresponding gather; input, updates and result share the element type,
@@ -180,10 +182,10 @@ def NN_IotaOp : NN_Op<"iota"> {
 }
 
 def NN_TopKOp : NN_Op<"top_k"> {
-  let summary = "The k largest (or smallest) elements of the last dimension, and where they are";
+  let summary = "The k largest (or smallest) elements of the last dimension and their indices";
   let description = [{
-    In order; among equals the lower index comes first, and NaN counts as the largest. With k the whole size this is
-    a sort.
+    The elements are sorted. Among equal elements the lower index comes first, and NaN counts as the largest. If k is the
+    whole size, the operation is a sort.
     - (C1) `input` has a last dimension and 1 <= k <= its size, k being the results' last size.
     - (C2) The other sizes of both results are `input`'s; `values` has its element type.
 
@@ -202,7 +204,7 @@ def NN_DotGeneralOp : NN_Op<"dot_general"> {
   let summary = "Sums products over contracted dimensions, for each batch";
   let description = [{
     The result's dimensions are the batch dimensions (in `lhs_batch` order), then the free dimensions of `lhs`,
-    then those of `rhs`. Products of 16-bit floats are summed in f32.
+    then the free dimensions of `rhs`. Products of 16-bit floats are summed in f32.
     - (C1) `lhs_batch`/`rhs_batch` and `lhs_contract`/`rhs_contract` have equal lengths; the dimensions of each side are distinct and in range.
     - (C2) Paired dimensions have equal sizes; element types are equal.
     - (C3) The result's shape is as above.
@@ -223,7 +225,7 @@ def NN_DotGeneralOp : NN_Op<"dot_general"> {
 }
 
 def NN_ConvOp : NN_Op<"conv"> {
-  let summary = "Convolution over 1, 2 or 3 spatial dimensions (cross-correlation, as the field says it)";
+  let summary = "Convolution over 1, 2 or 3 spatial dimensions (cross-correlation: the kernel is not flipped)";
   let description = [{
     `input` is [N, C, spatial...], or [N, spatial..., C] with `channels_last`, and so is the result; `weight` is
     [O, C / groups, kernel...] in either case. 16-bit floats are summed in f32.
@@ -247,8 +249,8 @@ def NN_ConvOp : NN_Op<"conv"> {
 def NN_ConvInputGradOp : NN_Op<"conv_input_grad"> {
   let summary = "The gradient of `nn.conv` with respect to its input";
   let description = [{
-    `result_grad` is the gradient of the result of a convolution by `weight` with these attributes, the result that of
-    its input, whose sizes it gives. 16-bit floats are summed in f32.
+    `result_grad` is the gradient of the result of a convolution with `weight` and these attributes. The result is the
+    gradient of that convolution's input; the result's type gives the input's sizes. 16-bit floats are summed in f32.
     - (C1) `result_grad`, `weight` and the result have the same rank, 3 to 5, and element type.
     - (C2) `strides`, `dilations`, `low` and `high` have one entry per spatial dimension; strides and dilations are positive, padding is not negative.
     - (C3) `groups` is positive and divides the result's channels and `weight`'s first size; `weight`'s second size is the channels / groups.
@@ -268,8 +270,8 @@ def NN_ConvInputGradOp : NN_Op<"conv_input_grad"> {
 def NN_ConvWeightGradOp : NN_Op<"conv_weight_grad"> {
   let summary = "The gradient of `nn.conv` with respect to its weight";
   let description = [{
-    `result_grad` is the gradient of the result of a convolution of `input` with these attributes, the result that of
-    its weight, whose sizes it gives. 16-bit floats are summed in f32.
+    `result_grad` is the gradient of the result of a convolution of `input` with these attributes. The result is the
+    gradient of that convolution's weight; the result's type gives the weight's sizes. 16-bit floats are summed in f32.
     - (C1) `input`, `result_grad` and the result have the same rank, 3 to 5, and element type.
     - (C2) `strides`, `dilations`, `low` and `high` have one entry per spatial dimension; strides and dilations are positive, padding is not negative.
     - (C3) `groups` is positive and divides the channels of `input` and the result's first size; the result's second size is the channels / groups.
@@ -289,8 +291,9 @@ def NN_ConvWeightGradOp : NN_Op<"conv_weight_grad"> {
 def NN_ReduceOp : NN_Op<"reduce"> {
   let summary = "Combines all elements along some dimensions, and drops those dimensions";
   let description = [{
-    16-bit floats are summed in f32. On i1, `max` is or and `min` is and; other integers compare as signed. A NaN
-    makes the result NaN. An empty reduction gives 0, 1, the lowest or the highest value (floats: -inf, inf).
+    16-bit floats are summed in f32. On i1, `max` is logical or and `min` is logical and; other integers compare as signed.
+    If an element is NaN, the result is NaN. An empty reduction gives 0 for `sum`, 1 for `prod`, the lowest value for `max`
+    (floats: -inf) and the highest value for `min` (floats: inf).
     - (C1) `dims` are distinct dimensions of `input`, strictly increasing.
     - (C2) The result has the remaining sizes in order, and `input`'s element type.
 
@@ -324,9 +327,10 @@ def NN_ReduceWindowOp : NN_Op<"reduce_window"> {
 def NN_ReduceWindowGradOp : NN_Composite<"reduce_window_grad"> {
   let summary = "The gradient of `nn.reduce_window` with respect to its input";
   let description = [{
-    Each element of the result is the sum of those elements of `result_grad` that it belongs to: for `sum` of every
-    window that it lies under; for `max` and `min` of the windows whose first extreme element of `input`, in row-major
-    order, it is (a NaN is more extreme than any number). Padding receives nothing. 16-bit floats are summed in f32.
+    Each element of the result is a sum of elements of `result_grad`, one per window. For `sum`, it adds every window that
+    covers the element. For `max` and `min`, it adds the windows in which the element of `input` is the first extreme
+    element in row-major order (a NaN is more extreme than any number). Padding receives no gradient. 16-bit floats are
+    summed in f32.
     - (C1) `kind` is `sum`, `max` or `min`; `input` is present for the latter two and has the result's type.
     - (C2) `window`, `strides`, `dilations` are positive and `low`, `high` non-negative, one entry per dimension.
     - (C3) `result_grad` has the type that `nn.reduce_window` gives for an input of the result's type.
@@ -348,12 +352,12 @@ def NN_ReduceWindowGradOp : NN_Composite<"reduce_window_grad"> {
 //===----------------------------------------------------------------------===//
 
 def NN_RandomOp : NN_Composite<"random"> {
-  let summary = "Random numbers that depend on a seed and their own position only";
+  let summary = "Random numbers that depend only on a seed and the element's position";
   let description = [{
-    Counter-based (Philox 4x32-10): element i of the row-major result is a function of `seed` and i, whatever the
-    division. `uniform` is in [0, 1), `normal` has mean 0 and deviation 1.
+    Counter-based (Philox 4x32-10): element i of the row-major result is a function of `seed` and i, however the
+    tensor is divided. `uniform` is in [0, 1), `normal` has mean 0 and standard deviation 1.
 
-    Let w0 and w1 be the first two of the four 32-bit words that Philox 4x32-10 (Salmon et al., 2011) makes of the
+    Let w0 and w1 be the first two of the four 32-bit words that Philox 4x32-10 (Salmon et al., 2011) computes from the
     counter (i mod 2^32, i / 2^32, 0, 0) and the key (seed mod 2^32, seed / 2^32), both least significant word
     first. With a = w0 / 2^8 and b = w1 / 2^8 (integer division), `uniform` is a * 2^-24, exactly, and `normal` is
     sqrt(-2 ln((a + 1) * 2^-24)) * cos(2 pi b * 2^-24) (Box and Muller, 1958).
@@ -415,12 +419,13 @@ def NN_RmsNormOp : NN_Composite<"rms_norm", [AllTypesMatch<["input", "result"]>]
 }
 
 def NN_BatchNormOp : NN_Composite<"batch_norm"> {
-  let summary = "Normalisation per feature, with stored statistics or with those of the batch";
+  let summary = "Normalisation per feature, with stored statistics or the batch's statistics";
   let description = [{
-    y = (x - mean) / sqrt(variance + epsilon) * scale + bias for each index of dimension `feature`. Inference uses
-    the operands `mean` and `variance`. With `training` the batch's own mean and population variance are used, and
-    two more results are the running statistics after the step: (1 - momentum) * old + momentum * batch, where the
-    batch's variance is divided by n - 1 (but at least 1) if `unbiased`, as PyTorch does, and by n if not, as ONNX says.
+    y = (x - mean) / sqrt(variance + epsilon) * scale + bias for each index of dimension `feature`. Without
+    `training`, the statistics are the operands `mean` and `variance`. With `training`, they are the mean and population
+    variance of the batch, and two more results are the running statistics after the step: (1 - momentum) * old + momentum *
+    batch. There, the batch's sum of squared deviations is divided by max(n - 1, 1) with `unbiased` (PyTorch's definition)
+    and by n without it (ONNX's definition).
     - (C1) `feature` is a dimension of `input`; `scale`, `bias`, `mean`, `variance` are vectors of its size; element types are equal.
     - (C2) `result` has `input`'s type. With `training` there are two more, typed as `mean`; without it none.
 
@@ -443,7 +448,7 @@ def NN_AttentionOp : NN_Composite<"attention"> {
     With `softcap` s > 0 scores become s * tanh(score / s) before bias and mask. Computed in f32 for 16-bit floats;
     a query that sees no key gives 0. The L x S matrix is never stored (Dao et al., 2022).
     - (C1) Shapes are as above, with G dividing N; element types are equal.
-    - (C2) `bias`, where present, has rank 4 and sizes that are 1 or those of [B, N, L, S].
+    - (C2) `bias`, where present, has rank 4, and each size is 1 or the size in [B, N, L, S].
 
     Example: `%y = nn.attention %q, %k, %v scale = 1.25e-1 causal_offset = 0 : (tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>) -> tensor<1x2x4x64xf32>`
   }];
@@ -457,17 +462,21 @@ def NN_AttentionOp : NN_Composite<"attention"> {
 }
 
 def NN_AttentionGradOp : NN_Composite<"attention_grad"> {
-  let summary = "The gradients of `nn.attention` with respect to q, k, v and, if wanted, the bias";
+  let summary = "The gradients of `nn.attention` with respect to q, k, v and optionally the bias";
   let description = [{
-    `result` is what `nn.attention` gives for q, k, v and `bias` with these attributes, `result_grad` its gradient. With
-    P the softmax, which is 0 where a query sees no key, and s = scale * q k^T: v_grad = P^T result_grad;
-    the gradient of the biased scores is d = P * (result_grad v^T - sum(result_grad * result)), the sum being over each
-    row; `bias_grad` is d summed over the dimensions in which `bias` has size 1; d' = d * (1 - tanh(s / softcap)^2) with
-    a softcap, else d; q_grad = scale * d' k and k_grad = scale * d'^T q, k_grad and v_grad summed over the query
-    heads of each key-value head. Computed in f32 for 16-bit floats.
+    `result` is the result of `nn.attention` for q, k, v and `bias` with these attributes, and `result_grad` is its gradient.
+    Let P be the softmax (0 for a query that sees no key) and s = scale * q k^T. Then:
+    - v_grad = P^T result_grad;
+    - the gradient of the biased scores is d = P * (result_grad v^T - sum(result_grad * result)), summed over each row;
+    - `bias_grad` is d summed over the dimensions in which `bias` has size 1;
+    - d' = d * (1 - tanh(s / softcap)^2) with a softcap, else d;
+    - q_grad = scale * d' k and k_grad = scale * d'^T q.
+
+    k_grad and v_grad are summed over the query heads of each key-value head. Computed in f32 for 16-bit floats.
+
     - (C1) q, k, v, `result` and `result_grad` have shapes as in `nn.attention`; element types are equal.
-    - (C2) `bias`, where present, has rank 4 and sizes that are 1 or those of [B, N, L, S].
-    - (C3) `q_grad`, `k_grad`, `v_grad` have the types of q, k and v; `bias_grad`, which needs `bias`, has its type.
+    - (C2) `bias`, where present, has rank 4, and each size is 1 or the size in [B, N, L, S].
+    - (C3) `q_grad`, `k_grad`, `v_grad` have the types of q, k and v; `bias_grad` has the type of `bias` and requires it.
 
     Example: `%dq, %dk, %dv = nn.attention_grad %q, %k, %v, %y, %g scale = 1.25e-1 causal_offset = 0 : (tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>) -> (tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>)`
   }];
@@ -484,9 +493,9 @@ def NN_AttentionGradOp : NN_Composite<"attention_grad"> {
 def NN_CrossEntropyOp : NN_Composite<"cross_entropy"> {
   let summary = "-log softmax(logits)[target], one loss per position";
   let description = [{
-    With `label_smoothing` a the target distribution is (1 - a) * onehot + a / V. A position whose target is
+    With `label_smoothing` a, the target distribution is (1 - a) * onehot + a / V. A position whose target is
     `ignore_index` has loss 0; other targets are clamped into [0, V). Losses are f32.
-    - (C1) `logits` is [..., V], `targets` has its sizes but the last, and so has the result, of f32.
+    - (C1) `logits` is [..., V]; `targets` and the result have its sizes without the last; the result is of f32.
     - (C2) 0 <= label_smoothing <= 1.
 
     Example: `%l = nn.cross_entropy %z, %t ignore_index = -100 : tensor<2x5x9xf32>, tensor<2x5xi64> -> tensor<2x5xf32>`

@@ -1,8 +1,8 @@
 // Reference implementations of arith and math operations on tensors, as
-// external models: one template per kind of signature (float to float, integer
-// to integer, comparison, conversion), and a list of operations with what each
-// computes on one element. Floats are computed in double and rounded to the
-// element type once.
+// external models. There is one template per kind of signature (float to float,
+// integer to integer, comparison, conversion), and a list of operations with
+// the function that each computes on one element. Floats are computed in double
+// and rounded once to the element type.
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -32,7 +32,7 @@ unsigned widthOf(const Tensor& tensor) {
   return element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
 }
 
-// An empty tensor of the operation's result type, unless the result is a
+// A zero tensor of the operation's result type; nothing if the result is a
 // scalar.
 std::optional<Tensor> makeResult(Operation* op) {
   const auto type =
@@ -45,7 +45,7 @@ std::optional<Tensor> makeResult(Operation* op) {
 
 Results one(Tensor result) { return SmallVector<Tensor>{std::move(result)}; }
 
-// Gives operation `Op` the reference `function(operation, operands)`.
+// Makes `function(operation, operands)` the reference of operation `Op`.
 template <typename Op, Results (*function)(Operation*, ArrayRef<Tensor>)>
 struct Model : ReferenceOpInterface::ExternalModel<Model<Op, function>, Op> {
   Results evaluate(Operation* op, ArrayRef<Tensor> operands) const {
@@ -106,7 +106,7 @@ double divide(double a, double b) { return a / b; }
 double identity(double a) { return a; }
 double negate(double a) { return -a; }
 double rsqrt(double a) { return 1 / std::sqrt(a); }
-// maximumf and minimumf: a NaN wins, and -0 < 0.
+// maximumf and minimumf: NaN if an operand is NaN, and -0 < 0.
 double maximum(double a, double b) {
   if (std::isnan(a) || std::isnan(b)) return a + b;
   if (a == b) return std::signbit(a) ? b : a;
@@ -295,8 +295,8 @@ Results intToFloat(Operation* op, ArrayRef<Tensor> in) {
   return one(*std::move(out));
 }
 
-// Values outside the integer's range, undefined in arith, become the nearest
-// integer in it, and NaN becomes 0.
+// Values outside the integer's range are undefined in arith; here they become
+// the nearest integer in range, and NaN becomes 0.
 template <bool is_signed>
 Results floatToInt(Operation* op, ArrayRef<Tensor> in) {
   std::optional<Tensor> out = makeResult(op);

@@ -1,5 +1,5 @@
-// Reference implementations of attention and its gradient, row by row: in
-// double from end to end, rounded to the element type once.
+// Reference implementations of attention and its gradient, row by row. They
+// compute in double throughout and round once to the element type.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -16,7 +16,7 @@ using mlir::SmallVector;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Query `query` of head `head`: element i of it in q, or in the result.
+// Element i of query `query` of head `head`, in q or in the result.
 double elementOf(const Tensor& tensor, const SmallVector<int64_t>& row,
                  int64_t i) {
   return tensor.getFloat(tensor.position({row[0], row[1], row[2], i}));
@@ -24,7 +24,7 @@ double elementOf(const Tensor& tensor, const SmallVector<int64_t>& row,
 
 // One query [batch, head, query] and the keys that it sees.
 struct Row {
-  // Of each key. `slopes` are the derivatives of the capped scores.
+  // One entry per key. `slopes` are the derivatives of the capped scores.
   std::vector<double> weights, slopes;
 
   template <typename Op>
@@ -32,7 +32,7 @@ struct Row {
       const SmallVector<int64_t>& row);
 };
 
-// The place in a bias of one score.
+// The position of one score in a bias.
 int64_t biasPosition(const Tensor& bias, const SmallVector<int64_t>& row,
                      int64_t key) {
   SmallVector<int64_t> at = {row[0], row[1], row[2], key};
@@ -88,8 +88,8 @@ Tensor rounded(const std::vector<double>& values, mlir::Type type) {
   return tensor;
 }
 
-// Adds what one row gives to the gradients of q, k, v and, if there is a bias,
-// of the bias, all row-major.
+// Adds one row's contribution to the gradients of q, k, v and the bias (if
+// present). All are row-major.
 void addRowGradients(AttentionGradOp op, ArrayRef<Tensor> operands,
                      const SmallVector<int64_t>& row,
                      std::vector<std::vector<double>>& grads) {

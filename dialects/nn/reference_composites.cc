@@ -1,5 +1,5 @@
-// Reference implementations of the composites: in double from end to end,
-// rounded to the element type once.
+// Reference implementations of the composites. They compute in double
+// throughout and round once to the element type.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -27,8 +27,8 @@ int64_t product(ArrayRef<int64_t> sizes) {
   return result;
 }
 
-// Subtracts the greatest value from all and returns log(sum(exp(x))) of what
-// remains: added to a huge maximum, that logarithm would be lost.
+// Subtracts the maximum from all values and returns log(sum(exp(x))) of the
+// differences. Adding that logarithm to a huge maximum would lose it.
 double shiftAndLogSumExp(std::vector<double>& values) {
   const double highest = *std::max_element(values.begin(), values.end());
   double sum = 0;
@@ -41,7 +41,7 @@ double shiftAndLogSumExp(std::vector<double>& values) {
 
 struct Moments {
   double mean;
-  double variance;  // of the population
+  double variance;  // population variance
 };
 
 Moments momentsOf(const std::vector<double>& values) {

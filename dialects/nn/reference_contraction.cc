@@ -1,5 +1,5 @@
-// Reference implementations of contraction and reduction: sums in double,
-// rounded to the element type once.
+// Reference implementations of contraction and reduction. Sums are in double
+// and rounded once to the element type.
 #include <array>
 #include <cmath>
 #include <limits>
@@ -19,8 +19,8 @@ FailureOr<SmallVector<Tensor>> one(Tensor result) {
   return SmallVector<Tensor>{std::move(result)};
 }
 
-// Positions of all elements along `dims`, the last varying fastest, with the
-// other dimensions at 0.
+// The positions of all elements along `dims`, the last varying fastest, with
+// index 0 in the other dimensions.
 std::vector<int64_t> positionsAlong(ArrayRef<int64_t> shape,
                                     ArrayRef<int64_t> dims) {
   std::vector<int64_t> positions = {0};
@@ -55,8 +55,7 @@ SmallVector<int64_t> otherDims(int64_t rank, ArrayRef<int64_t> dims,
   return others;
 }
 
-// Combines elements one after the other, starting from the neutral element of
-// the kind.
+// Combines elements one by one, starting from the neutral element of the kind.
 class Accumulator {
  public:
   Accumulator(ReduceKind kind, mlir::Type element) : kind_(kind) {
@@ -100,7 +99,7 @@ class Accumulator {
   void addFloat(double value) {
     if (kind_ == ReduceKind::sum) float_ += value;
     if (kind_ == ReduceKind::prod) float_ *= value;
-    // Written so that a NaN, once there, stays.
+    // Written so that a NaN persists.
     if (kind_ == ReduceKind::max && !(value <= float_) && !std::isnan(float_))
       float_ = value;
     if (kind_ == ReduceKind::min && !(value >= float_) && !std::isnan(float_))
@@ -200,7 +199,7 @@ FailureOr<SmallVector<Tensor>> ReduceWindowOp::evaluate(
   return one(std::move(result));
 }
 
-// Does `value` come before `extreme`, as a maximum or minimum?
+// True if `value` is more extreme than `extreme`, as a maximum or minimum.
 static bool isMoreExtreme(ReduceKind kind, double value, double extreme) {
   if (std::isnan(extreme)) return false;
   if (std::isnan(value)) return true;

@@ -1,6 +1,6 @@
 // Reference implementations of convolution and its two gradients: one walk over
-// all products, three ways to sum them. Sums in double, rounded to the element
-// type once.
+// all products, three ways to sum them. Sums are in double and rounded once to
+// the element type.
 #include <array>
 #include <vector>
 
@@ -14,8 +14,8 @@ using mlir::ArrayRef;
 using mlir::FailureOr;
 using mlir::SmallVector;
 
-// A convolution's tensor seen as [batch or filter, channel, depth, height,
-// width], whatever its layout and rank.
+// A convolution's tensor as [batch or filter, channel, depth, height, width],
+// for any layout and rank.
 struct View {
   std::array<int64_t, 5> size = {1, 1, 1, 1, 1};
   std::array<int64_t, 5> stride = {0, 0, 0, 0, 0};
@@ -23,7 +23,7 @@ struct View {
   View(ArrayRef<int64_t> shape, bool channels_last) {
     const int64_t rank = shape.size();
     for (int64_t dim = rank - 1, step = 1; dim >= 0; step *= shape[dim--]) {
-      int64_t place = dim + 5 - rank;  // spatial dimensions stand last
+      int64_t place = dim + 5 - rank;  // spatial dimensions come last
       if (dim == 0) place = 0;
       if (channels_last && dim > 0) place = dim == rank - 1 ? 1 : place + 1;
       if (!channels_last && dim == 1) place = 1;
@@ -39,16 +39,16 @@ struct View {
   }
 };
 
-// `values`, one per spatial dimension, for three of them.
+// Extends `values`, one per spatial dimension, to three dimensions.
 std::array<int64_t, 3> toThree(ArrayRef<int64_t> values, int64_t fill) {
   std::array<int64_t, 3> result = {fill, fill, fill};
   llvm::copy(values, result.end() - values.size());
   return result;
 }
 
-// Calls `visit` with the positions in input, weight and result of the factors
-// of every product and of the sum that it belongs to, the products of one sum
-// one after the other.
+// Calls `visit` for every product, with the positions in input, weight and
+// result of its factors and of its sum. The products of one sum are
+// consecutive.
 template <typename Op, typename Visit>
 void forEachProduct(Op op, ArrayRef<int64_t> input, ArrayRef<int64_t> weight,
                     ArrayRef<int64_t> result, Visit visit) {
@@ -60,7 +60,7 @@ void forEachProduct(Op op, ArrayRef<int64_t> input, ArrayRef<int64_t> weight,
   const int64_t filters_per_group = out.size[1] / op.getGroups();
   int64_t results = 1, window = 1;
   for (int64_t size : out.size) results *= size;
-  // Channel of a group, then place in the kernel.
+  // The channel within the group, then the place in the kernel.
   const ArrayRef<int64_t> window_shape = ArrayRef(w.size).drop_front();
   for (int64_t size : window_shape) window *= size;
   for (int64_t i = 0; i < results; ++i) {

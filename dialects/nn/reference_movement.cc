@@ -16,8 +16,8 @@ FailureOr<SmallVector<Tensor>> one(Tensor result) {
   return SmallVector<Tensor>{std::move(result)};
 }
 
-// Where element `index` of a dimension of this size comes from after padding by
-// a mode other than `constant`.
+// The source index of element `index` of a dimension of this size after padding
+// with a mode other than `constant`.
 int64_t paddedSource(PadMode mode, int64_t index, int64_t size) {
   if (mode == PadMode::edge) return std::clamp<int64_t>(index, 0, size - 1);
   if (mode == PadMode::wrap) return ((index % size) + size) % size;
@@ -25,15 +25,16 @@ int64_t paddedSource(PadMode mode, int64_t index, int64_t size) {
   return index < size ? index : 2 * (size - 1) - index;
 }
 
-// The elements that nn.gather reads and nn.scatter updates.
+// Maps result elements to the elements that nn.gather reads and nn.scatter
+// updates.
 struct Indexing {
   const Tensor& input;
   const Tensor& indices;
   ArrayRef<int64_t> axes;
   int64_t batch_dims;
 
-  // The index into `input` that belongs to an index of the result of a gather;
-  // not yet clamped.
+  // The index into `input` for an index of the gather's result; not yet
+  // clamped.
   SmallVector<int64_t> inputIndex(ArrayRef<int64_t> result_index) const {
     SmallVector<int64_t> vector_index(
         result_index.take_front(indices.rank() - 1));
@@ -86,8 +87,9 @@ double combineFloats(ScatterKind kind, double old, double update) {
   llvm_unreachable("all kinds are above");
 }
 
-// Does element a stand before element b in a sort? NaN counts as the largest.
-bool standsBefore(const Tensor& tensor, int64_t a, int64_t b, bool largest) {
+// True if element a comes before element b in a sort. NaN counts as the
+// largest.
+bool comesBefore(const Tensor& tensor, int64_t a, int64_t b, bool largest) {
   if (!tensor.isFloat()) {
     const int64_t x = tensor.getInt(a), y = tensor.getInt(b);
     return largest ? x > y : x < y;
@@ -188,7 +190,7 @@ FailureOr<SmallVector<Tensor>> GatherOp::evaluate(ArrayRef<Tensor> operands) {
   for (int64_t i = 0; i < result.size(); ++i) {
     SmallVector<int64_t> source = indexing.inputIndex(result.index(i));
     for (auto [at, size] : llvm::zip_equal(source, input.shape())) {
-      if (size == 0) return mlir::failure();  // there is nothing to clamp to
+      if (size == 0) return mlir::failure();  // no index to clamp to
       at = std::clamp<int64_t>(at, 0, size - 1);
     }
     result.copyFrom(i, input, input.position(source));
@@ -243,8 +245,8 @@ FailureOr<SmallVector<Tensor>> TopKOp::evaluate(ArrayRef<Tensor> operands) {
     std::vector<int64_t> order(size);
     std::iota(order.begin(), order.end(), row * size);
     std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-      if (standsBefore(input, a, b, getLargest())) return true;
-      return !standsBefore(input, b, a, getLargest()) && a < b;
+      if (comesBefore(input, a, b, getLargest())) return true;
+      return !comesBefore(input, b, a, getLargest()) && a < b;
     });
     for (int64_t i = 0; i < k; ++i) {
       values.copyFrom(row * k + i, input, order[i]);

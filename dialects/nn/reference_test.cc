@@ -1,4 +1,4 @@
-// References on inputs small enough to check by hand.
+// Tests of references on inputs small enough to check by hand.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -25,7 +25,8 @@ class ReferenceTest : public InterpreterFixture {
     return result;
   }
 
-  // An operation without meaning for its operands: the interpreter says so.
+  // The interpreter must report that the operation is undefined for its
+  // operands.
   void expectNoMeaning(const std::string& body, const std::string& type,
                        const std::vector<Tensor>& arguments) {
     auto module = parse("func.func @f(%a: " + type + ", %b: " + type + ") -> " +
@@ -111,7 +112,7 @@ TEST_F(ReferenceTest, GatherWithBatchAndTwoAxes) {
                      {count("tensor<2x3xi8>"),
                       tensor("tensor<2x2x1xi32>", {0, 2, 1, 1})}),
             (Numbers{0, 2, 4, 4}));
-  // Axes in another order than the dimensions: entry 0 selects the column.
+  // Axes out of order: entry 0 selects the column.
   EXPECT_EQ(evaluate("%r = nn.gather %a[%b] axes = [1, 0] : tensor<2x3xi8>, "
                      "tensor<2x2xi32> -> tensor<2xi8>",
                      "tensor<2xi8>",
@@ -171,8 +172,8 @@ TEST_F(ReferenceTest, DotGeneral) {
                      {tensor("tensor<2x2xi8>", {1, 2, 3, 4}),
                       tensor("tensor<2x2xi8>", {5, 6, 7, 8})}),
             (Numbers{19, 22, 43, 50}));
-  // Batch last on the left, first on the right: [row, k, batch] x [batch,
-  // column, k].
+  // The batch dimension is last on the left and first on the right: [row, k,
+  // batch] x [batch, column, k].
   EXPECT_EQ(evaluate("%r = nn.dot_general %a, %b batch = [2] x [0] contract = "
                      "[1] x [2] : tensor<1x2x2xf32>, "
                      "tensor<2x1x2xf32> -> tensor<2x1x1xf32>",
@@ -196,7 +197,7 @@ TEST_F(ReferenceTest, ConvWithStrideAndPadding) {
 }
 
 TEST_F(ReferenceTest, ConvInGroupsDilated) {
-  // Two channels, each with its own filter [1, 10] and distance 2.
+  // Two channels, each with its own filter [1, 10] and dilation 2.
   EXPECT_EQ(
       evaluate("%r = nn.conv %a, %b strides = [1] dilations = [2] low = [0] "
                "high = [0] groups = 2 : "

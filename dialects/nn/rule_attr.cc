@@ -1,5 +1,5 @@
 // #nn.rule<...>: the text of a sharding rule, and its verification on the
-// operation a user attaches it to.
+// operation that carries it.
 #include "dialects/nn/dialect.h"
 #include "dialects/terms/symbols.h"
 #include "llvm/ADT/StringMap.h"
@@ -14,8 +14,8 @@ using mlir::LogicalResult;
 using mlir::ParseResult;
 using mlir::success;
 
-// Reads what ToString writes. Factors are numbered in the order of their sizes,
-// which follow the tensors: names are kept until then.
+// Parses the output of ToString. Factors are numbered in the order of their
+// sizes, which come after the tensors; until then the parser keeps names.
 class RuleParser {
  public:
   explicit RuleParser(mlir::AsmParser& parser) : parser_(parser) {}
@@ -49,7 +49,7 @@ class RuleParser {
     });
   }
 
-  // "i", "ij", "iz_1" or "1".
+  // Parses "i", "ij", "iz_1" or "1".
   ParseResult parseDim(Dim& dim) {
     const llvm::SMLoc loc = parser_.getCurrentLocation();
     int64_t one;
@@ -192,8 +192,8 @@ LogicalResult RuleAttr::verify(
   return emit_error() << flaw;
 }
 
-// A divided operation needs a local form: what a user's rule may claim ends
-// where there is none.
+// A divided operation needs a local form. Returns the factor kind that the
+// user's rule claims although the operation has no local form for it.
 static std::string findKindWithoutForm(mlir::Operation* op,
                                        const ShardingRule& rule) {
   for (size_t i = 0; i < rule.factors.size(); ++i) {

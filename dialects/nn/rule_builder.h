@@ -13,7 +13,7 @@ namespace partita::nn {
 
 class RuleBuilder {
  public:
-  // No dimension has factors yet.
+  // Starts with no factors on any dimension.
   explicit RuleBuilder(mlir::Operation* op) : op_(op) {
     for (mlir::Type type : op->getOperandTypes())
       rule_.operands.emplace_back(shapeOf(type).size());
@@ -21,7 +21,7 @@ class RuleBuilder {
       rule_.results.emplace_back(shapeOf(type).size());
   }
 
-  // Empty for what is not a tensor.
+  // Empty for a type that is not a tensor.
   static llvm::ArrayRef<int64_t> shapeOf(mlir::Type type) {
     const auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
     return tensor ? tensor.getShape() : llvm::ArrayRef<int64_t>();
@@ -40,7 +40,7 @@ class RuleBuilder {
     return static_cast<int>(rule_.factors.size()) - 1;
   }
 
-  // Appends a factor to those of a dimension, less significant than them.
+  // Appends a factor to a dimension, after its more significant factors.
   void onOperand(int operand, int64_t dim, int factor) {
     rule_.operands[operand][dim].push_back(factor);
   }
@@ -48,15 +48,15 @@ class RuleBuilder {
     rule_.results[result][dim].push_back(factor);
   }
 
-  // One factor for a dimension of operand 0 and one of result 0, of equal
-  // sizes.
+  // Adds one factor for a dimension of operand 0 and a dimension of result 0
+  // with the same size.
   void carry(int64_t operand_dim, int64_t result_dim,
              FactorKind kind = FactorKind::kCarried) {
     const int shared = factor(resultSize(0, result_dim), kind);
     onOperand(0, operand_dim, shared);
     onResult(0, result_dim, shared);
   }
-  // A factor of its own, not to be divided.
+  // Adds a separate factor that must not be divided.
   void wholeOperand(int operand, int64_t dim) {
     onOperand(operand, dim,
               factor(operandSize(operand, dim), FactorKind::kWhole));

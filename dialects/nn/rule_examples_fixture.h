@@ -1,10 +1,10 @@
-// Operations of the dialect, of each kind of rule that there is.
+// Example operations for every kind of sharding rule.
 #ifndef PARTITA_DIALECTS_NN_RULE_EXAMPLES_FIXTURE_H_
 #define PARTITA_DIALECTS_NN_RULE_EXAMPLES_FIXTURE_H_
 
 namespace partita::nn {
 
-// One operation a line, on operands %a, %b ... of the types behind the colon.
+// One operation, with operands %a, %b ... of the types after the colon.
 struct Example {
   const char* operands;
   const char* operation;
@@ -116,8 +116,8 @@ inline constexpr Example kContractions[] = {
      "= [4] high = [4] : tensor<4xf32> -> tensor<10xf32>"},
 };
 
-// Of the convolutions and windows above, and of windows that leave gaps, that
-// begin and end outside, and that do not reach the end.
+// Gradients of the convolutions and windows above, and of windows that leave
+// gaps, that begin and end in the padding, or that do not reach the end.
 inline constexpr Example kGradients[] = {
     {"2x4x5x7xf32, 4x3x3x2xf32",
      "nn.conv_input_grad %a, %b strides = [2, 1] dilations = [1, 2] low = [1, "

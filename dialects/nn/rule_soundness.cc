@@ -1,5 +1,6 @@
-// The soundness checker: divides factor after factor, evaluates the innermost
-// parts with the reference of a shard, and merges them on the way out.
+// The soundness checker divides one factor after the other, evaluates the
+// innermost parts with the shard reference, and merges the parts on the way
+// back.
 #include "dialects/nn/rule_soundness.h"
 
 #include <algorithm>
@@ -27,9 +28,10 @@ constexpr char kNoMeaning[] =
 
 constexpr char kNoTensors[] = "expected operands and results that are tensors";
 
-// What rounding explains, relative to the largest number: half a unit in the
-// last place for each of up to eight partial results, and as much again for the
-// reference's own rounding; of the coarsest type, as operands are rounded too.
+// The tolerance for rounding, relative to the largest number: half a unit in
+// the last place for each of up to eight partial results, and the same again
+// for the reference's own rounding. The unit is that of the coarsest type,
+// because operands are rounded too.
 double toleranceOf(Operation* op) {
   double tolerance = 0;
   const auto widen = [&](mlir::Type type) {
@@ -52,7 +54,7 @@ std::string numberAt(const Tensor& tensor, int64_t i) {
   return text.data();
 }
 
-// Integers are equal, floats differ by at most `slack`.
+// Integers must be equal; floats may differ by at most `slack`.
 bool areClose(const Tensor& a, int64_t i, const Tensor& b, int64_t j,
               double slack) {
   if (!a.isFloat()) return a.getInt(i) == b.getInt(j);
@@ -110,7 +112,7 @@ void combine(Reduction reduction, Tensor& into, const Tensor& from, int64_t i) {
   }
 }
 
-// One result as far as some shards have it.
+// The part of one result that some of the shards hold.
 struct Partial {
   Tensor tensor;
   std::vector<bool> is_known;
@@ -154,7 +156,7 @@ class DividedRun {
  private:
   double slack() const { return tolerance_ * magnitude_; }
 
-  // "result 0 at [1, 2]"
+  // E.g. "result 0 at [1, 2]".
   std::string place(size_t result, int64_t at) const {
     const auto type =
         mlir::cast<mlir::RankedTensorType>(op_->getResult(result).getType());
@@ -166,7 +168,7 @@ class DividedRun {
            "]";
   }
 
-  // Divides from the level-th factor on, within the ranges chosen so far.
+  // Divides the factors from index `level` on, within the ranges chosen so far.
   Partials run(size_t level) {
     if (level == divisions_.size()) return runShard();
     const FactorDivision& division = divisions_[level];
@@ -209,7 +211,8 @@ class DividedRun {
     return partials;
   }
 
-  // Adds the part of one shard of `factor` to those of the shards before it.
+  // Merges the part of one shard of `factor` with the parts of the shards
+  // before it.
   void merge(int factor, const Partials& part, Partials& whole) {
     for (size_t i = 0; i < whole.size() && error_.empty(); ++i) {
       for (int64_t at = 0; at < whole[i].tensor.size(); ++at) {
@@ -249,7 +252,7 @@ FailureOr<SmallVector<Tensor>> evaluate(Operation* op,
   return reference.evaluate(operands);
 }
 
-// Floats of a normal distribution, integers from `lowest` to 9.
+// Floats from a normal distribution, integers from `lowest` to 9.
 SmallVector<Tensor> randomOperands(Operation* op, int64_t lowest,
                                    std::mt19937_64& generator) {
   SmallVector<Tensor> operands;
@@ -283,7 +286,7 @@ int64_t evenBlock(const Factor& factor, int64_t shards) {
   return std::max<int64_t>(1, (factor.size + shards - 1) / shards);
 }
 
-// "with k=5 in 3 blocks of 2: "
+// E.g. "with k=5 in 3 blocks of 2: ".
 std::string describe(const ShardingRule& rule,
                      ArrayRef<FactorDivision> divisions) {
   std::string text = "with ";
@@ -297,7 +300,7 @@ std::string describe(const ShardingRule& rule,
   return text + ": ";
 }
 
-// Every factor alone, then every pair.
+// All divisions of one factor, then of each pair.
 std::vector<SmallVector<FactorDivision>> divisionsOf(const ShardingRule& rule,
                                                      int64_t max_shards) {
   std::vector<SmallVector<FactorDivision>> alone, pairs;
@@ -319,7 +322,7 @@ std::vector<SmallVector<FactorDivision>> divisionsOf(const ShardingRule& rule,
   return alone;
 }
 
-// Is f(a + b) = f(a) + f(b), where `operands` are split and the rest is kept?
+// Checks f(a + b) = f(a) + f(b): `operands` are split, the others unchanged.
 std::string findNonlinearity(Operation* op, ArrayRef<int> operands,
                              std::mt19937_64& generator) {
   SmallVector<Tensor> a = randomOperands(op, 1, generator), b = a, sum = a;
@@ -394,7 +397,7 @@ std::string findUnsoundness(Operation* op, const ShardingRule& rule,
 
 std::string findUnsoundnessShrunken(Operation* op, const ShardingRule& rule,
                                     int64_t max_shards, uint64_t seed) {
-  constexpr int64_t kMaxSize = 5;  // uneven over two, three and four
+  constexpr int64_t kMaxSize = 5;  // not divisible by two, three or four
   std::string flaw =
       findFlaw(rule, op->getOperandTypes(), op->getResultTypes());
   if (!flaw.empty()) return flaw;

@@ -1,6 +1,5 @@
-// Checks a sharding rule by doing what it says: the operation is evaluated
-// shard by shard, and the parts must make up what the undivided reference
-// gives.
+// Checks a sharding rule by executing it: the operation is evaluated shard by
+// shard, and the merged parts must equal the undivided reference.
 #ifndef PARTITA_DIALECTS_NN_RULE_SOUNDNESS_H_
 #define PARTITA_DIALECTS_NN_RULE_SOUNDNESS_H_
 
@@ -12,35 +11,36 @@
 
 namespace partita::nn {
 
-// A factor divided over `shards` devices, `block` elements on each while there
-// are any.
+// A factor divided over `shards` devices, `block` elements per device until
+// none are left.
 struct FactorDivision {
   int factor;
   int64_t shards;
   int64_t block;
 };
 
-// What differs when the factors are so divided, in words: "result 0 at [1, 2]:
-// expected 3.5, found 2"; empty if nothing does. Integers must be equal, floats
-// within what rounding each shard's part explains. The rule must fit the
+// Returns the first difference for these divisions, e.g. "result 0 at [1, 2]:
+// expected 3.5, found 2", or an empty string. Integers must be equal; floats
+// may differ by the rounding of each shard's part. The rule must fit the
 // operation's types (findFlaw).
 std::string findUnsoundness(mlir::Operation* op, const ShardingRule& rule,
                             llvm::ArrayRef<FactorDivision> divisions,
                             llvm::ArrayRef<Tensor> operands);
 
-// The same for the operands in which the rule claims linearity: the operation
-// on sums must give the sums of its results.
+// Checks the operands in which the rule claims linearity: the operation on sums
+// must equal the sum of its results.
 std::string findNonlinearity(mlir::Operation* op, const ShardingRule& rule,
                              uint64_t seed);
 
-// All of it on random operands of the operation's shapes: the rule's fit; every
-// factor that it lets be divided over 2 to max_shards devices, in even and
-// larger blocks; every pair of factors over meshes of at most max_shards; its
-// linear operands.
+// Runs all checks on random operands of the operation's shapes: the fit of the
+// rule; every divisible factor over 2 to max_shards devices, in even and larger
+// blocks; every pair of factors over meshes of up to max_shards; its linear
+// operands.
 std::string findUnsoundness(mlir::Operation* op, const ShardingRule& rule,
                             int64_t max_shards, uint64_t seed);
 
-// The same on shapes so small that the cost does not depend on the model's.
+// Runs all checks on shapes so small that the cost does not depend on the
+// model's sizes.
 std::string findUnsoundnessShrunken(mlir::Operation* op,
                                     const ShardingRule& rule,
                                     int64_t max_shards, uint64_t seed);

@@ -1,5 +1,5 @@
-// Every sharding rule of nn, arith and math is sound, and the checker finds
-// those that are not.
+// Tests that every sharding rule of nn, arith and math is sound, and that the
+// checker rejects unsound ones.
 #include "dialects/nn/rule_soundness.h"
 
 #include <gmock/gmock.h>
@@ -23,11 +23,11 @@ using testing::HasSubstr;
 
 constexpr int64_t kMaxShards = 8;
 
-// Operations of arith and math by the types of their operands, "F" and "I"
-// standing for tensors of floats and of integers.
+// Operations of arith and math by operand types. "F" is a float tensor and "I"
+// an integer tensor.
 struct Elementwise {
   const char* operands;   // "F F"
-  const char* signature;  // behind the colon
+  const char* signature;  // after the colon
   const char* names;
   const char* prefix = "";  // before the operands
 };
@@ -66,7 +66,7 @@ constexpr Elementwise kElementwise[] = {
     {"F", "F to I", "arith.fptosi arith.fptoui"},
 };
 
-// "F to D" with a tensor type for each letter.
+// Replaces each letter in e.g. "F to D" with a tensor type.
 std::string withTypes(const std::string& pattern) {
   const std::map<char, std::string> elements = {
       {'F', "f32"}, {'D', "f64"}, {'H', "f16"}, {'I', "i32"},
@@ -102,7 +102,7 @@ class RuleSoundnessTest : public InterpreterFixture {
       at = end + 2;
     }
     const std::string line = example.operation;
-    // As many results as types behind the last arrow.
+    // One result per type after the last arrow.
     const std::string types_of_results = line.substr(line.rfind("-> ") + 1);
     const int64_t results =
         line.find("-> ") == std::string::npos
@@ -126,7 +126,8 @@ class RuleSoundnessTest : public InterpreterFixture {
     for (const Example& example : examples) expectSound(operation(example));
   }
 
-  // Operations of these dialects that have a reference and are not yet checked.
+  // The operations of these dialects that have a reference and are not yet
+  // checked.
   std::vector<std::string> unchecked(const std::set<std::string>& dialects) {
     std::vector<std::string> names;
     for (mlir::RegisteredOperationName name :
@@ -210,7 +211,7 @@ TEST_F(RuleSoundnessTest, OfShapesTooLargeToExecuteIsCheckedShrunken) {
                         "expected "));
 }
 
-// Wrong rules, and what is said of them.
+// Unsound rules and the expected complaints.
 class UnsoundRuleTest : public RuleSoundnessTest {
  protected:
   std::string findIn(const Example& example, const std::string& text) {
@@ -317,7 +318,7 @@ TEST_F(UnsoundRuleTest, FalseLinearity) {
                      "([i, k], [k, j]) -> ([i, j]) {i=3, j=5, k=4} "
                      "reduced={k} linear={0, 1}"),
               HasSubstr(message));
-  // a + b is not linear in a while b is whole: b would be added twice.
+  // a + b is not linear in a alone: each shard would add b.
   EXPECT_THAT(findIn({"4xf32, 4xf32", "arith.addf %a, %b : tensor<4xf32>"},
                      "([i], [i]) -> ([i]) {i=4} linear={0}"),
               HasSubstr(message));

@@ -1,5 +1,5 @@
-// Sharding rules of arith and math operations on tensors, as external models:
-// all are elementwise.
+// Sharding rules of arith and math operations on tensors, as external models.
+// All are elementwise.
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/rule_builder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -11,7 +11,7 @@ namespace {
 namespace arith = mlir::arith;
 namespace math = mlir::math;
 
-// In which operands partial sums pass.
+// The operands through which partial sums may pass.
 enum class Linearity { kNone, kJoint, kProduct, kDividend, kChoice };
 
 ShardingRule elementwise(mlir::Operation* op, Linearity linearity) {
@@ -19,7 +19,7 @@ ShardingRule elementwise(mlir::Operation* op, Linearity linearity) {
   for (int64_t dim = 0; dim < rule.resultRank(); ++dim) {
     const int factor = rule.factor(rule.resultSize(0, dim));
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
-      // The condition of a selection may be a scalar.
+      // The condition of a select may be a scalar.
       if (!RuleBuilder::shapeOf(op->getOperand(i).getType()).empty())
         rule.onOperand(i, dim, factor);
     }

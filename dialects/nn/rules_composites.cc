@@ -1,5 +1,5 @@
-// Sharding rules of the composites. What only their decomposition can divide is
-// kDecompose.
+// Sharding rules of the composites. Factors that only the decomposition can
+// divide are kDecompose.
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/rule_builder.h"
 #include "llvm/ADT/STLExtras.h"
@@ -7,8 +7,8 @@
 namespace partita::nn {
 namespace {
 
-// Operand 0 and result 0 alike: dimensions from `first` on need all of a row,
-// and are those of the other operands.
+// Operand 0 and result 0 have the same shape. Their dimensions from `first` on
+// need a whole row; the other operands have these dimensions.
 ShardingRule normRule(mlir::Operation* op, int64_t first) {
   RuleBuilder rule(op);
   for (int64_t dim = 0; dim < rule.resultRank(); ++dim) {
@@ -66,8 +66,8 @@ ShardingRule BatchNormOp::getShardingRule() {
 
 namespace {
 
-// Query heads are [key-value heads, query heads of each]. Where one of the two
-// is 1 it is left out, so that axes find the other.
+// Query heads are [key-value heads, query heads per key-value head]. A factor
+// of size 1 is omitted, so that axes go to the other one.
 struct AttentionFactors {
   DimFactors batch, heads, key_heads, query, key, inner, value;
 
@@ -112,8 +112,8 @@ ShardingRule AttentionOp::getShardingRule() {
   return rule;
 }
 
-// The gradients of k, v and a broadcast bias are partial sums over what they do
-// not have: queries, query heads of a key-value head, batch.
+// The gradients of k, v and a broadcast bias are partial sums over the factors
+// that they lack: queries, query heads per key-value head, batch.
 ShardingRule AttentionGradOp::getShardingRule() {
   RuleBuilder builder(*this);
   const AttentionFactors factors(builder, FactorKind::kWhole);

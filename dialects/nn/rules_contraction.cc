@@ -21,8 +21,8 @@ Reduction reductionOf(ReduceKind kind, mlir::Type element) {
   llvm_unreachable("all kinds are above");
 }
 
-// Appends a factor for each dimension of an operand of a product that is
-// neither batch nor contracted.
+// Appends a factor for each dimension of a product's operand that is neither
+// batch nor contracted.
 void carryFreeDims(RuleBuilder& rule, int operand, int64_t rank,
                    llvm::ArrayRef<int64_t> batch,
                    llvm::ArrayRef<int64_t> contract, int64_t& result_dim) {
@@ -35,15 +35,15 @@ void carryFreeDims(RuleBuilder& rule, int operand, int64_t rank,
   }
 }
 
-// Where a tensor of a convolution stands in an operation.
+// The place of one of a convolution's three tensors in an operation.
 struct ConvTensor {
   int operand = -1;  // -1: the result
   llvm::ArrayRef<int64_t> shape;
 };
 
 // The rule of a convolution or one of its gradients. Channels are [groups,
-// channels of a group]: a division is by groups first. What the operation's
-// result does not have is reduced.
+// channels per group], so groups are divided first. Factors that the
+// operation's result lacks are reduced.
 template <typename Op>
 ShardingRule convRule(Op op, ConvTensor input, ConvTensor weight,
                       ConvTensor result) {
@@ -55,7 +55,8 @@ ShardingRule convRule(Op op, ConvTensor input, ConvTensor weight,
       rule.onOperand(tensor.operand, dim, factor);
     }
   };
-  // A factor of two of the three tensors; `third` is the one without it.
+  // The kind of a factor that two of the three tensors carry; `third` is the
+  // one without it.
   const auto kindWithout = [](const ConvTensor& third) {
     return third.operand < 0 ? FactorKind::kReduced : FactorKind::kCarried;
   };
@@ -92,7 +93,8 @@ ShardingRule convRule(Op op, ConvTensor input, ConvTensor weight,
         weight.operand < 0
             ? (is_pointwise ? FactorKind::kReduced : FactorKind::kReducedHalo)
             : (is_pointwise ? FactorKind::kCarried : FactorKind::kHalo);
-    // Its size is that of the operation's result, if that has it.
+    // The factor's size is the one in the operation's result, if the result has
+    // it.
     const int rows = rule.factor(
         input.operand < 0 ? input.shape[dim] : result.shape[dim], kind);
     on(input, dim, rows);
@@ -163,7 +165,7 @@ ShardingRule ReduceOp::getShardingRule() {
   return rule.take();
 }
 
-// All operands and the result alike, with halos.
+// All operands and the result have the same dimensions, with halos.
 template <typename Op>
 static ShardingRule windowRule(Op op) {
   RuleBuilder rule(op);

@@ -11,8 +11,8 @@ namespace {
 
 using mlir::ArrayRef;
 
-// Walks over the dimensions of both shapes, most significant first, splitting
-// each into the factors that the two have in common.
+// Walks over the dimensions of both shapes, most significant first, and splits
+// each into the factors that both have in common.
 class ReshapeFactors {
  public:
   ReshapeFactors(RuleBuilder& rule, ArrayRef<int64_t> input,
@@ -42,8 +42,8 @@ class ReshapeFactors {
   bool atEnd() const {
     return input_dim_ == input_.size() || result_dim_ == result_.size();
   }
-  // A dimension of size 1 is left where the other side has none to pair it
-  // with; it has no factor then.
+  // A dimension of size 1 without a counterpart on the other side gets no
+  // factor.
   void enterInput(size_t dim) {
     input_dim_ = dim;
     input_left_ = dim < input_.size() ? input_[dim] : 1;
@@ -63,9 +63,9 @@ class ReshapeFactors {
     if (result_left_ == 1) enterResult(result_dim_ + 1);
   }
 
-  // What is left of the two dimensions divides at different places: neither
-  // they nor what follows, up to where both sides have the same number of
-  // elements again, can be divided.
+  // The remainders of the two dimensions divide at different places. They
+  // cannot be divided, nor can the dimensions after them up to the point where
+  // both sides have the same number of elements again.
   void addWholeGroup() {
     int64_t input_count = 1, result_count = 1;
     do {
@@ -86,7 +86,7 @@ class ReshapeFactors {
   RuleBuilder& rule_;
   ArrayRef<int64_t> input_, result_;
   size_t input_dim_ = 0, result_dim_ = 0;
-  // What the factors found so far leave of the two dimensions.
+  // The remainder of each current dimension after the factors found so far.
   int64_t input_left_ = 1, result_left_ = 1;
 };
 
@@ -96,11 +96,11 @@ std::vector<int> allOperands(mlir::Operation* op) {
   return operands;
 }
 
-// The dimensions that a gather and a scatter share: of the tensor that is
-// indexed, the indices, and the slices taken or put.
+// The dimensions that a gather and a scatter share: of the indexed tensor, the
+// indices, and the slices read or written.
 struct IndexedDims {
   int64_t batch_dims;
-  int64_t index_dims;                      // of indices, the vector left out
+  int64_t index_dims;                      // of the indices, without the vector
   llvm::SmallVector<int64_t> window_dims;  // of the indexed tensor, in order
 
   IndexedDims(int64_t input_rank, int64_t indices_rank, ArrayRef<int64_t> axes,
@@ -197,8 +197,8 @@ ShardingRule ConcatOp::getShardingRule() {
   return rule.take();
 }
 
-// Each shard of an indexed dimension gives the rows it has and zeros for the
-// others: the vocabulary-parallel embedding.
+// Each shard of an indexed dimension gives the rows that it holds, and zeros
+// for the others: the vocabulary-parallel embedding.
 ShardingRule GatherOp::getShardingRule() {
   RuleBuilder rule(*this);
   const IndexedDims dims(getInput().getType().getRank(),
@@ -227,7 +227,8 @@ ShardingRule ScatterOp::getShardingRule() {
   const IndexedDims dims(getInput().getType().getRank(),
                          getIndices().getType().getRank(), getAxes(),
                          getBatchDims());
-  // Updates of different devices add up, if what they are added to counts once.
+  // Updates of different devices add up, provided that the initial tensor
+  // counts once.
   const bool adds_up = getKind() == ScatterKind::add &&
                        mlir::matchPattern(getInput(), mlir::m_AnyZeroFloat());
   for (int64_t dim = 0; dim < dims.index_dims; ++dim) {

@@ -1,4 +1,4 @@
-// Result types that operands and attributes determine, and the builders that
+// Result types that follow from operands and attributes, and the builders that
 // use them.
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/STLExtras.h"
@@ -99,8 +99,8 @@ int64_t windowedSize(int64_t size, int64_t window, int64_t stride,
   return room < 0 ? 0 : room / stride + 1;
 }
 
-// An inconsistent operation gets its operand's type, so that the verifier
-// reports it and not a crash here.
+// Gives an inconsistent operation its operand's type, so that the verifier
+// reports it instead of a crash here.
 static mlir::Type orElse(RankedTensorType inferred, RankedTensorType fallback) {
   return inferred ? inferred : fallback;
 }

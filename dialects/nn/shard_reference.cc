@@ -1,6 +1,6 @@
-// The reference of one device's part of an operation: operands sliced by
-// factors, the operation cloned on the shapes of the slices, and the few
-// attributes and values that depend on where the part lies put right.
+// Reference of one device's part of an operation. It slices the operands by
+// factors, clones the operation on the slices' shapes, and corrects the few
+// attributes and values that depend on the part's position.
 #include "dialects/nn/shard_reference.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ Tensor sliceOf(const Tensor& tensor, const std::vector<Rows>& rows) {
   return slice;
 }
 
-// Where each of `rows` stands in `all`.
+// The index of each of `rows` in `all`.
 std::vector<Rows> placesIn(const std::vector<Rows>& all,
                            const std::vector<Rows>& rows) {
   std::vector<Rows> places = rows;
@@ -58,7 +58,7 @@ struct Window {
   int64_t size, stride, dilation, low;
 };
 
-// That of dimension `dim`, if the operation has one there.
+// The window of dimension `dim`, if the operation has one there.
 std::optional<Window> windowOf(Operation* op, int64_t dim) {
   const auto ofPool = [dim](auto pool) {
     return Window{pool.getWindow()[dim], pool.getStrides()[dim],
@@ -93,9 +93,10 @@ class Shard {
   Shard(Operation* op, const ShardingRule& rule, ArrayRef<FactorRange> ranges)
       : op_(op), rule_(rule), ranges_(ranges) {}
 
-  // To be called before the others; says why it cannot.
+  // Must be called before the other functions. Returns the reason if it fails.
   std::string findRows();
-  // The clone on this shard's types; null with `error` where those do not fit.
+  // The clone on this shard's types. Null, with `error` set, if the types do
+  // not fit.
   Operation* makeLocalOp(mlir::Block& block, std::string& error);
   ShardResults evaluate(ArrayRef<Tensor> operands);
 
@@ -117,14 +118,15 @@ class Shard {
   const ShardingRule& rule_;
   ArrayRef<FactorRange> ranges_;
   std::vector<std::vector<Rows>> operand_rows_, result_rows_;
-  // What the operation on the shard computes: more than `result_rows_` where
-  // windows reach beyond them.
+  // The rows that the shard's operation computes: a superset of `result_rows_`
+  // if windows reach beyond them.
   std::vector<std::vector<Rows>> computed_rows_;
-  // Padding of the windows, per dimension with a halo.
+  // The padding of the windows, per dimension with a halo.
   std::vector<std::optional<std::pair<int64_t, int64_t>>> padding_;
 };
 
-// Rows whose index, read as the factors' indices, lies in all their ranges.
+// The rows whose index, split into the factors' indices, lies in all their
+// ranges.
 Rows Shard::rowsOf(const DimFactors& factors) const {
   Rows rows = {0};
   for (int factor : factors) {
@@ -168,8 +170,8 @@ std::string Shard::findHaloRows(int64_t dim, int factor) {
   return "";
 }
 
-// What the windows of these rows of a convolution's result need of operand 0:
-// inside the input rows, outside padding.
+// The rows of operand 0 that the windows of these result rows of a convolution
+// need: rows inside the input, and padding outside.
 void Shard::findInputRows(int64_t dim, const Window& window,
                           FactorRange range) {
   if (range.begin == range.end) {
@@ -188,15 +190,15 @@ void Shard::findInputRows(int64_t dim, const Window& window,
   padding_[dim] = {low, end - begin - low - (last - first)};
 }
 
-// Which rows of the gradient of a windowed operation's result have windows that
-// lie over these rows of its input. With an input as operand 1, all rows under
-// those windows are needed of it, and gradients of all are computed.
+// Finds the rows of the result's gradient whose windows cover these rows of a
+// windowed operation's input. If the input is operand 1, the shard needs all of
+// its rows under those windows and computes gradients for all of them.
 void Shard::findGradRows(int64_t dim, const Window& window, FactorRange range) {
   const int64_t size = sizeOf(op_->getResult(0), dim),
                 windows = sizeOf(op_->getOperand(0), dim),
                 extent = window.dilation * (window.size - 1) + 1;
-  // The first window that reaches range.begin; one more where strides leave a
-  // gap there, as padding is not negative.
+  // The first window that reaches range.begin, or the one after it if strides
+  // leave a gap there, because padding must not be negative.
   const int64_t reach = std::max<int64_t>(
       range.begin + window.low - (extent - 1) + window.stride - 1, 0);
   const int64_t first =
@@ -300,8 +302,8 @@ void Shard::adjustWindow(Operation* local) {
   }
 }
 
-// The groups are what the channels of input and result, or of the gradient of
-// either, have in common.
+// The groups are the channel factor that the input and the result (or the
+// gradient of either) share.
 void Shard::adjustGroups(Operation* local) {
   const auto set = [&](auto conv, const TensorFactors& a,
                        const TensorFactors& b) {
@@ -344,8 +346,8 @@ void Shard::adjustAttributes(Operation* local) {
       });
 }
 
-// Indices into the rows that the shard has; where an index lies elsewhere, it
-// is outside.
+// Converts indices to positions in the rows that the shard holds. An index to
+// another row becomes out of range.
 FailureOr<SmallVector<Tensor>> Shard::evaluateScatter(
     ScatterOp local, ArrayRef<Tensor> operands) {
   const Tensor& indices = operands[1];
@@ -361,8 +363,8 @@ FailureOr<SmallVector<Tensor>> Shard::evaluateScatter(
   return local.evaluate({operands[0], local_indices, operands[2]});
 }
 
-// Indices into the rows that the shard has; where an index lies elsewhere, the
-// result is 0.
+// Converts indices to positions in the rows that the shard holds. An index to
+// another row gives 0.
 FailureOr<SmallVector<Tensor>> Shard::evaluateGather(
     GatherOp local, ArrayRef<Tensor> operands) {
   const Tensor& indices = operands[1];
@@ -397,8 +399,8 @@ FailureOr<SmallVector<Tensor>> Shard::evaluateGather(
 
 ShardResults Shard::evaluate(ArrayRef<Tensor> operands) {
   ShardResults shard;
-  // Without queries or heads attention has a meaning for no operand, but its
-  // gradients are sums over none.
+  // Without queries or heads, attention is undefined for every operand, but its
+  // gradients are empty sums.
   const bool sums_nothing = mlir::isa<AttentionGradOp>(op_) &&
                             llvm::any_of(operand_rows_[0], [](const Rows& dim) {
                               return dim.empty();

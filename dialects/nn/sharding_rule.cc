@@ -1,4 +1,5 @@
-// The rule of an operation, and whether it fits the operation's types.
+// Finds the rule of an operation, and checks that a rule fits the operation's
+// types.
 #include "dialects/nn/sharding_rule.h"
 
 #include "dialects/nn/dialect.h"
@@ -17,7 +18,7 @@ namespace {
 using terms::FactorName;
 using terms::TensorName;
 
-// Do the factors of dimension `dim` of this tensor multiply to `size`?
+// Checks that the factors of dimension `dim` of this tensor multiply to `size`.
 std::string findFlawOfDim(const ShardingRule& rule, size_t tensor, size_t dim,
                           const DimFactors& factors, int64_t size) {
   const std::string place = "dimension " + std::to_string(dim) + " of " +

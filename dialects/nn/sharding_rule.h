@@ -1,5 +1,5 @@
-// The sharding rule of an operation: dialects/terms/sharding_rule.h says what a
-// rule is.
+// The sharding rule of an operation. dialects/terms/sharding_rule.h defines
+// rules.
 #ifndef PARTITA_DIALECTS_NN_SHARDING_RULE_H_
 #define PARTITA_DIALECTS_NN_SHARDING_RULE_H_
 
@@ -17,7 +17,7 @@ class Operation;
 
 namespace partita::terms {
 
-// MLIR's storage of #nn.rule finds it by its argument.
+// Needed by MLIR's attribute storage of #nn.rule, found by ADL.
 llvm::hash_code hash_value(const ShardingRule& rule);
 
 }  // namespace partita::terms
@@ -31,14 +31,14 @@ using terms::Reduction;
 using terms::ShardingRule;
 using terms::TensorFactors;
 
-// What is wrong with the rule, or with it for an operation with operands and
-// results of these types, as the end of a message ("expected ..., found ...");
-// empty where nothing is.
+// Returns the first defect of the rule, or the first misfit with an operation
+// that has operands and results of these types, as the end of a message
+// ("expected ..., found ..."). Empty if there is none.
 std::string findFlaw(const ShardingRule& rule, mlir::TypeRange operands,
                      mlir::TypeRange results);
 
-// The rule a user attached to the operation as `nn.rule`, else that of its
-// ShardingRuleOpInterface, else none.
+// Returns the rule that a user attached as `nn.rule`, else the rule of the
+// ShardingRuleOpInterface, else nothing.
 std::optional<ShardingRule> shardingRuleOf(mlir::Operation* op);
 
 }  // namespace partita::nn

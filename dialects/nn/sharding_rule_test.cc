@@ -1,5 +1,5 @@
-// Tests of sharding rules as text: those of operations, those of users, and
-// what is refused.
+// Tests of sharding rules as text: rules of operations, rules of users, and
+// refusals.
 #include "dialects/nn/sharding_rule.h"
 
 #include "dialects/nn/dialect.h"

@@ -1,4 +1,4 @@
-// Lists of attribute dictionaries, one for each argument and each result.
+// Keeps lists of attribute dictionaries, one per argument and per result.
 #include "dialects/nn/signature.h"
 
 #include "dialects/nn/dialect.h"
@@ -10,7 +10,7 @@ using mlir::DictionaryAttr;
 using mlir::func::FuncOp;
 
 Signature::Signature(FuncOp function) : function_(function) {
-  // FuncOp answers with null where there is no attribute.
+  // FuncOp returns null if there are no attributes.
   const auto known = [&](DictionaryAttr attributes) {
     return attributes ? attributes : DictionaryAttr::get(function.getContext());
   };

@@ -1,4 +1,4 @@
-// Many changes of a function's arguments and results, written at once.
+// Batched changes of a function's arguments and results.
 #ifndef PARTITA_DIALECTS_NN_SIGNATURE_H_
 #define PARTITA_DIALECTS_NN_SIGNATURE_H_
 
@@ -11,12 +11,12 @@
 
 namespace partita::nn {
 
-// Each setter of FuncOp builds a new list of all attributes or types, which the
-// context keeps for good: with the thousands of arguments of a training step,
-// one setter for each of them takes gigabytes. This collects changes and writes
-// them once. While it lives, nobody else may change the signature, and the
-// function still shows the old one; block arguments and the terminator's
-// operands are changed immediately.
+// Collects changes and writes them at once. Each setter of FuncOp builds a new
+// list of all attributes or types, and the context never frees it: with the
+// thousands of arguments of a training step, one call per argument takes
+// gigabytes. While a Signature exists, no other code may change the function's
+// signature, and the function still shows the old one. Block arguments and the
+// terminator's operands change immediately.
 class Signature {
  public:
   explicit Signature(mlir::func::FuncOp function);
@@ -25,14 +25,14 @@ class Signature {
   Signature& operator=(const Signature&) = delete;
 
   size_t numResults() const { return results_.size(); }
-  // Null: it has none of that name.
+  // Null if there is no attribute of that name.
   mlir::Attribute resultAttr(unsigned i, llvm::StringRef name) const;
 
   // A null `value` removes the attribute.
   void setArgument(unsigned i, llvm::StringRef name, mlir::Attribute value);
   void setResult(unsigned i, llvm::StringRef name, mlir::Attribute value);
 
-  // Behind all others.
+  // Appends an argument after all others.
   mlir::Value addArgument(mlir::Type type, mlir::DictionaryAttr attributes,
                           mlir::Location location);
   // `value` becomes result number `index`.
@@ -51,7 +51,7 @@ class Signature {
   bool sets_arguments_ = false, sets_results_ = false, sets_type_ = false;
 };
 
-// The number of the argument that has each name (nn.name).
+// The argument number of each name (nn.name).
 llvm::StringMap<unsigned> argumentsByName(mlir::func::FuncOp function);
 
 }  // namespace partita::nn

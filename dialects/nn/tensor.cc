@@ -1,5 +1,5 @@
-// Conversion of reference tensors from and to constants and bytes, and rounding
-// to element types.
+// Conversion of reference tensors from and to constants and bytes; rounding to
+// element types.
 #include "dialects/nn/tensor.h"
 
 #include <cstring>
@@ -157,8 +157,8 @@ DenseElementsAttr Tensor::toAttr() const {
   }
   const std::vector<char> bytes = toBytes();
   const size_t step = storageBytes(type_.getElementType());
-  // Equal elements are stored once: comparing the buffer with itself, one
-  // element further, finds them.
+  // Stores equal elements once. Comparing the buffer with itself, shifted by
+  // one element, finds them.
   const bool splat = size_ > 0 && std::memcmp(bytes.data(), bytes.data() + step,
                                               bytes.size() - step) == 0;
   return DenseElementsAttr::getFromRawBuffer(

@@ -1,9 +1,9 @@
-// A tensor of plain numbers: what reference implementations compute on.
+// A tensor of plain numbers for reference implementations.
 //
-// Slow and obvious on purpose. Elements lie row-major. Floats of any width are
-// held as double and integers (i1 included) as int64_t; `set` rounds to the
-// element type, so a bf16 tensor holds bf16 values. Integers are kept
-// sign-extended to the element type's width (i1 is 0 or 1).
+// It is slow and obvious on purpose. Elements are row-major. Floats of any
+// width are stored as double and integers (including i1) as int64_t. `set`
+// rounds to the element type, so a bf16 tensor holds bf16 values. Integers are
+// sign-extended from the element type's width (i1 is 0 or 1).
 #ifndef PARTITA_DIALECTS_NN_TENSOR_H_
 #define PARTITA_DIALECTS_NN_TENSOR_H_
 
@@ -16,7 +16,8 @@
 
 namespace partita::nn {
 
-// The index of a row-major position in a tensor of this shape.
+// The multi-dimensional index of a row-major position in a tensor of this
+// shape.
 llvm::SmallVector<int64_t> indexAt(llvm::ArrayRef<int64_t> shape,
                                    int64_t position);
 
@@ -25,10 +26,10 @@ class Tensor {
   // All elements 0.
   explicit Tensor(mlir::RankedTensorType type);
 
-  // From a dense constant of any element type, splats included.
+  // Converts a dense constant of any element type, including splats.
   static Tensor fromAttr(mlir::DenseElementsAttr attr);
-  // From `bytes` of row-major little-endian elements (i1 one byte each); fails
-  // if the size is not the type's.
+  // Reads row-major little-endian elements (i1: one byte each). Fails if the
+  // number of bytes does not fit the type.
   static mlir::FailureOr<Tensor> fromBytes(mlir::RankedTensorType type,
                                            llvm::ArrayRef<char> bytes);
 
@@ -41,8 +42,8 @@ class Tensor {
   int64_t size() const { return size_; }
   bool isFloat() const { return float_type_ != nullptr; }
 
-  // Element at a row-major position. `getFloat` and `getInt` want a tensor of
-  // that kind.
+  // The element at a row-major position. `getFloat` requires a float tensor,
+  // `getInt` an integer tensor.
   double getFloat(int64_t position) const { return floats_[position]; }
   int64_t getInt(int64_t position) const { return ints_[position]; }
   void setFloat(int64_t position, double value);
@@ -51,7 +52,7 @@ class Tensor {
   void copyFrom(int64_t position, const Tensor& source,
                 int64_t source_position);
 
-  // Row-major position of an index, and its inverse.
+  // The row-major position of an index, and the inverse.
   int64_t position(llvm::ArrayRef<int64_t> index) const;
   llvm::SmallVector<int64_t> index(int64_t position) const {
     return indexAt(shape(), position);
@@ -65,7 +66,7 @@ class Tensor {
   std::vector<int64_t> ints_;
 };
 
-// Rounds to the nearest value of a float type (ties to even), as storing would.
+// Rounds to the nearest value of a float type (ties to even).
 double roundToType(double value, mlir::FloatType type);
 
 }  // namespace partita::nn

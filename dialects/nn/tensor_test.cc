@@ -1,5 +1,5 @@
-// Tensors: rounding to element types, conversion from and to constants and
-// bytes.
+// Tests of tensors: rounding to element types, conversion from and to constants
+// and bytes.
 #include "dialects/nn/tensor.h"
 
 #include <gtest/gtest.h>

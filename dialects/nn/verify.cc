@@ -1,4 +1,4 @@
-// Verifiers of data movement. `Cn` names the constraint of the operation's
+// Verifiers of data movement. `Cn` is the constraint in the operation's
 // description.
 #include "dialects/nn/verify.h"
 
@@ -243,7 +243,7 @@ LogicalResult ConcatOp::verify() {
                        << result.getDimSize(axis);
 }
 
-// C1 and C2 of nn.gather and nn.scatter.
+// Constraints C1 and C2 of nn.gather and nn.scatter.
 static LogicalResult checkIndexing(mlir::Operation* op, RankedTensorType input,
                                    RankedTensorType indices,
                                    ArrayRef<int64_t> axes, int64_t batch_dims) {

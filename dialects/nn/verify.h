@@ -1,5 +1,5 @@
-// Checks that the verifiers of several operations share. Each emits its own
-// diagnostic: expected, then found.
+// Checks shared by several verifiers. Each emits its own diagnostic: expected,
+// then found.
 #ifndef PARTITA_DIALECTS_NN_VERIFY_H_
 #define PARTITA_DIALECTS_NN_VERIFY_H_
 
@@ -13,19 +13,20 @@ namespace partita::nn {
 // "[1, 2]"
 std::string listToString(llvm::ArrayRef<int64_t> values);
 
-// `values`, called `name` in the message, has `count` entries of at least
-// `minimum`.
+// Requires `count` entries of at least `minimum` in `values`, called `name` in
+// the message.
 mlir::LogicalResult checkEntries(mlir::Operation* op, llvm::StringRef name,
                                  llvm::ArrayRef<int64_t> values, int64_t count,
                                  int64_t minimum);
-// 0 <= dim < rank
+// Requires 0 <= dim < rank.
 mlir::LogicalResult checkDim(mlir::Operation* op, llvm::StringRef name,
                              int64_t dim, int64_t rank);
-// `dims` are distinct dimensions of a tensor of this rank, at or above `first`.
+// Requires `dims` to be distinct dimensions of a tensor of this rank, at or
+// above `first`.
 mlir::LogicalResult checkDistinctDims(mlir::Operation* op, llvm::StringRef name,
                                       llvm::ArrayRef<int64_t> dims,
                                       int64_t rank, int64_t first = 0);
-// All types have the first one's element type.
+// Requires all types to have the element type of the first.
 mlir::LogicalResult checkElementTypes(mlir::Operation* op,
                                       llvm::ArrayRef<mlir::Type> types);
 mlir::LogicalResult checkType(mlir::Operation* op, llvm::StringRef name,

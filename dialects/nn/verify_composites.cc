@@ -33,7 +33,7 @@ LogicalResult SoftmaxOp::verify() {
   return checkType(*this, "a result", input, getType());  // C2
 }
 
-// C1 and C2 of nn.layer_norm and nn.rms_norm.
+// Constraints C1 and C2 of nn.layer_norm and nn.rms_norm.
 static LogicalResult checkNorm(
     mlir::Operation* op, RankedTensorType input, int64_t axis,
     RankedTensorType result,
@@ -96,8 +96,8 @@ LogicalResult BatchNormOp::verify() {
   return success();
 }
 
-// The shapes of nn.attention, which its gradient has too; `result`, called
-// `name`, is the attention's.
+// Checks the shapes of nn.attention or its gradient. `result` is the
+// attention's result, called `name` in messages.
 template <typename Op>
 static LogicalResult checkAttention(Op op, llvm::StringRef name,
                                     RankedTensorType result) {
@@ -210,8 +210,8 @@ LogicalResult InitAttr::verify(
   return success();
 }
 
-// nn.name and nn.unsigned, which arguments and results share. `type` is the
-// argument's or result's.
+// Checks nn.name and nn.unsigned on an argument or a result. `type` is the
+// value's type.
 static LogicalResult checkNameOrUnsigned(mlir::Operation* op,
                                          mlir::NamedAttribute attribute,
                                          mlir::Type type) {
@@ -236,7 +236,7 @@ static LogicalResult checkNameOrUnsigned(mlir::Operation* op,
                            << attribute.getName().getValue() << "'";
 }
 
-// nn.dims, the names of an argument's dimensions.
+// Checks nn.dims, the names of an argument's dimensions.
 static LogicalResult checkDims(mlir::Operation* op, mlir::Attribute value,
                                mlir::Type type) {
   const auto names = mlir::dyn_cast<mlir::ArrayAttr>(value);
@@ -250,8 +250,8 @@ static LogicalResult checkDims(mlir::Operation* op, mlir::Attribute value,
          << ", found " << value;
 }
 
-// nn.view_of, the type that a parameter has in the model's file. Its elements
-// are those of the undivided argument.
+// Checks nn.view_of, the tensor type in the user's model. It has the elements
+// of the undivided argument.
 static LogicalResult checkViewOf(mlir::Operation* op, mlir::Attribute value) {
   const auto attr = mlir::dyn_cast<mlir::TypeAttr>(value);
   const auto original =

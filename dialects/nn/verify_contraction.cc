@@ -1,5 +1,5 @@
-// Verifiers of contraction, reduction and their gradients. `Cn` names the
-// constraint of the operation's description.
+// Verifiers of contraction, reduction and their gradients. `Cn` is the
+// constraint in the operation's description.
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/verify.h"
 #include "llvm/ADT/STLExtras.h"
@@ -14,7 +14,7 @@ using mlir::RankedTensorType;
 using mlir::SmallVector;
 using mlir::success;
 
-// `batch` and `contract` are distinct dimensions of `type`.
+// Requires `batch` and `contract` to be distinct dimensions of `type`.
 static LogicalResult checkSide(mlir::Operation* op, llvm::StringRef side,
                                RankedTensorType type, ArrayRef<int64_t> batch,
                                ArrayRef<int64_t> contract) {
@@ -69,9 +69,9 @@ LogicalResult DotGeneralOp::verify() {
   return checkType(*this, "a result", expected, getType());
 }
 
-// C1 to C4 of nn.conv and its gradients, whose operands and result are the
-// convolution's in other places; `names` are what they are called, the shape of
-// the last one following from the others.
+// Checks C1 to C4 of nn.conv and its gradients. The three tensors are passed in
+// the convolution's roles, and `names` are their names in messages. The shape
+// of the last one follows from the others.
 template <typename Op>
 static LogicalResult checkConvolution(Op op, RankedTensorType input,
                                       RankedTensorType weight,
@@ -154,7 +154,7 @@ LogicalResult ReduceOp::verify() {
   return checkType(*this, "a result", expected, getType());  // C2
 }
 
-// The attributes of nn.reduce_window and of its gradient, and the type of
+// Checks the attributes of nn.reduce_window or its gradient, and the type of
 // `result`, called `name`, for an input of type `input`.
 template <typename Op>
 static LogicalResult checkWindow(Op op, RankedTensorType input,

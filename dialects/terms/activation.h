@@ -1,4 +1,4 @@
-// What a library call applies to its result.
+// Activations that a library call applies to its result.
 #ifndef PARTITA_DIALECTS_TERMS_ACTIVATION_H_
 #define PARTITA_DIALECTS_TERMS_ACTIVATION_H_
 
@@ -6,8 +6,8 @@
 
 namespace partita::terms {
 
-// kGeluErf is x * Phi(x), kGeluTanh its approximation by a tanh; kSilu is x *
-// sigmoid(x).
+// kGeluErf is x * Phi(x), and kGeluTanh its approximation with tanh; kSilu is x
+// * sigmoid(x).
 enum class Activation : uint32_t {
   kNone,
   kRelu,
@@ -18,7 +18,7 @@ enum class Activation : uint32_t {
   kSigmoid
 };
 
-// All values, in the order of their numbers.
+// All values in numeric order.
 inline constexpr Activation kActivations[] = {
     Activation::kNone,     Activation::kRelu, Activation::kGeluErf,
     Activation::kGeluTanh, Activation::kSilu, Activation::kTanh,

@@ -1,4 +1,4 @@
-// How tensors move between the devices of a group.
+// Kinds of collectives: how tensors move between the devices of a group.
 #ifndef PARTITA_DIALECTS_TERMS_COLLECTIVE_KIND_H_
 #define PARTITA_DIALECTS_TERMS_COLLECTIVE_KIND_H_
 
@@ -6,19 +6,20 @@
 
 namespace partita::terms {
 
-// Shapes: a dimension of size S divided in blocks of b rows over n devices.
+// Shapes: a dimension of size S is divided into blocks of b rows over n
+// devices.
 enum class CollectiveKind : uint32_t {
-  kAllReduce,  // sums (or max ...) over `axes`; shape stays
-  kAllGather,  // dim: b rows -> S rows (of the group: the last may be short)
+  kAllReduce,      // reduces (sum, max ...) over `axes`; same shape
+  kAllGather,      // dim: b rows -> S rows (the last block may be short)
   kReduceScatter,  // dim: S rows -> b rows, reduced over `axes`
   kAllToAll,       // dim: S -> b rows, other_dim: b' -> S' rows
   kAllSlice,       // dim: S -> b rows, no traffic
-  kExchange,       // dim: rows move so that blocks are of another length
-  kPermute,        // same shapes; the device at each position changes
-  kBroadcast,      // same shapes; all devices get the tensor of one of them
+  kExchange,       // dim: rows move to blocks of another length
+  kPermute,        // same shape; shards change devices
+  kBroadcast,      // same shape; all devices get the tensor of one device
 };
 
-// All values, in the order of their numbers.
+// All values in numeric order.
 inline constexpr CollectiveKind kCollectiveKinds[] = {
     CollectiveKind::kAllReduce,     CollectiveKind::kAllGather,
     CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll,

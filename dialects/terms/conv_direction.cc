@@ -1,4 +1,4 @@
-// Names of directions.
+// Names of convolution directions.
 #include "dialects/terms/conv_direction.h"
 
 namespace partita::terms {

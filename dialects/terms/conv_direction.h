@@ -1,4 +1,4 @@
-// Which of a convolution's three tensors is computed.
+// The tensor that a convolution call computes.
 #ifndef PARTITA_DIALECTS_TERMS_CONV_DIRECTION_H_
 #define PARTITA_DIALECTS_TERMS_CONV_DIRECTION_H_
 
@@ -6,11 +6,11 @@
 
 namespace partita::terms {
 
-// kForward the output, the others a gradient of the loss: of the input or of
-// the weight.
+// kForward computes the output; the others the gradient of the loss with
+// respect to the input or the weight.
 enum class ConvDirection : uint32_t { kForward, kInputGrad, kWeightGrad };
 
-// All values, in the order of their numbers.
+// All values in numeric order.
 inline constexpr ConvDirection kConvDirections[] = {ConvDirection::kForward,
                                                     ConvDirection::kInputGrad,
                                                     ConvDirection::kWeightGrad};

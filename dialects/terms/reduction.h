@@ -1,4 +1,4 @@
-// How the elements of several devices, or of several shards, are combined.
+// Reductions that combine the elements of several devices or shards.
 #ifndef PARTITA_DIALECTS_TERMS_REDUCTION_H_
 #define PARTITA_DIALECTS_TERMS_REDUCTION_H_
 
@@ -6,16 +6,15 @@
 
 namespace partita::terms {
 
-// kAny and kAll are those of i1, the others those of every other type.
+// kAny and kAll apply to i1, the others to all other types.
 enum class Reduction : uint32_t { kSum, kProduct, kMax, kMin, kAny, kAll };
 
-// All values, in the order of their numbers.
+// All values in numeric order.
 inline constexpr Reduction kReductions[] = {
     Reduction::kSum, Reduction::kProduct, Reduction::kMax,
     Reduction::kMin, Reduction::kAny,     Reduction::kAll};
 
-// The name in IR and in programs: "sum", "prod", "max", "min", "any",
-// "all".
+// The name in IR and in programs: "sum", "prod", "max", "min", "any", "all".
 const char* NameOf(Reduction reduction);
 
 }  // namespace partita::terms

@@ -1,5 +1,5 @@
-// The enumeration of reduction.h as a parameter of attributes. Each dialect wraps it in an attribute of its own; C++ has one type for
-// all dialects, so no C++ is generated from this file alone. symbols_test.cc compares it with the header.
+// The enumeration of reduction.h as a TableGen attribute parameter. Each dialect wraps it in its own attribute. No C++ is generated from this
+// file alone, because all dialects share the C++ type of the header; symbols_test.cc compares the two.
 #ifndef PARTITA_DIALECTS_TERMS_REDUCTION_TD
 #define PARTITA_DIALECTS_TERMS_REDUCTION_TD
 

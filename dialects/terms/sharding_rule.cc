@@ -1,5 +1,5 @@
-// What follows from a rule, rules as text, and the check that one is
-// well-formed.
+// Properties derived from a rule, the text form of rules, and the check that a
+// rule is well-formed.
 #include "dialects/terms/sharding_rule.h"
 
 #include <algorithm>

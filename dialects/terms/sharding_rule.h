@@ -1,9 +1,8 @@
-// What an operation lets be divided: its dimensions as factors, as in an
-// einsum.
+// How an operation may be divided: its dimensions as factors, as in an einsum.
 //
-// A rule speaks of the factors only. That a shard's computation needs more than
-// smaller shapes (an offset into an iota, masked rows of a gather, rows of a
-// neighbour) is the business of the local form of the operation;
+// A rule describes factors only. A shard's computation may need more than
+// smaller shapes: an offset into an iota, masked rows of a gather, rows of a
+// neighbour. The operation's local form handles that;
 // dialects/nn/rule_soundness.h has a slow one.
 #ifndef PARTITA_DIALECTS_TERMS_SHARDING_RULE_H_
 #define PARTITA_DIALECTS_TERMS_SHARDING_RULE_H_
@@ -17,13 +16,13 @@
 namespace partita::terms {
 
 enum class FactorKind {
-  kCarried,  // in operands and results, or in results only: each shard
-             // computes its part
+  kCarried,  // in operands and results, or in results only: each shard computes
+             // its part
   kReduced,  // in operands only: each shard has a partial result
-  kHalo,     // carried, but a shard needs neighbouring rows too; its sizes in
+  kHalo,     // carried, but a shard also needs neighbouring rows; its sizes in
              // operands and results may differ (stride)
-  kReducedHalo,  // reduced, but of operand 0 a shard needs neighbouring rows
-                 // too; its sizes in operands may differ
+  kReducedHalo,  // reduced, but a shard also needs neighbouring rows of operand
+                 // 0; its sizes in operands may differ
   kWhole,        // must not be divided in this operation
   kDecompose,    // may be divided once the composite operation is decomposed
 };
@@ -36,51 +35,51 @@ inline bool IsReduced(FactorKind kind) {
 }
 
 struct Factor {
-  int64_t size = 1;  // with a halo: of the result's dimension, or where there
-                     // is none of the last operand's
+  int64_t size = 1;  // with a halo: the size in the result, or in the last
+                     // operand if no result has the factor
   FactorKind kind = FactorKind::kCarried;
-  Reduction reduction = Reduction::kSum;  // of kReduced
+  Reduction reduction = Reduction::kSum;  // for kReduced
 };
 
-// The factors of one dimension, the most significant first. Their sizes
-// multiply to the dimension's (except a single factor with a halo of an
-// operand). A dimension of size 1 may have no factor.
+// The factors of one dimension, most significant first. Their sizes multiply to
+// the dimension's size, except for a single factor with a halo in an operand. A
+// dimension of size 1 may have no factor.
 using DimFactors = std::vector<int>;
 using TensorFactors = std::vector<DimFactors>;
 
 struct ShardingRule {
   std::vector<Factor> factors;
-  // One entry per operand and result, absent optional ones left out; no
-  // dimensions where it is not a tensor. A result without a factor that
-  // operands and another result carry is a partial sum over it, as it is over
-  // reduced factors.
+  // One entry per operand and result. Absent optional ones have no entry;
+  // values that are not tensors have no dimensions. A result is a partial sum
+  // over each reduced factor, and over each factor that it lacks but operands
+  // and another result carry.
   std::vector<TensorFactors> operands, results;
-  // Operands in which, taken together, the operation is linear: partial sums
-  // may pass through if all of them are unreduced over the same axes.
+  // Operands in which the operation is jointly linear. Partial sums may pass
+  // through if all of these operands are unreduced over the same axes.
   std::vector<int> linear;
-  // Operands in each of which alone it is linear, the others being whole sums
-  // (the factors of a product).
+  // Operands in each of which the operation is linear while the others are
+  // complete sums (the factors of a product).
   std::vector<int> multilinear;
 };
 
 bool operator==(const Factor& a, const Factor& b);
 bool operator==(const ShardingRule& a, const ShardingRule& b);
 
-// Is the result a partial one on each shard of the factor?
+// True if dividing the factor leaves a partial result on each shard.
 bool IsPartial(const ShardingRule& rule, int factor, int result);
-// Is any?
+// True if IsPartial holds for at least one result.
 bool IsPartialInSome(const ShardingRule& rule, int factor);
 
-// i, j, ... z, then z_1, z_2 ...
+// Names in order: i, j, ... z, z_1, z_2 ...
 std::string FactorName(int factor);
-// "operand 1" or "result 0", of all operands followed by all results.
+// "operand 1" or "result 0". `tensor` counts all operands, then all results.
 std::string TensorName(const ShardingRule& rule, int tensor);
-// "([i, k], [k, j]) -> ([i, j]) {i=4, j=8, k=2} reduced={k}"; a dimension
-// without factors is 1.
+// E.g. "([i, k], [k, j]) -> ([i, j]) {i=4, j=8, k=2} reduced={k}". A dimension
+// without factors is printed as 1.
 std::string ToString(const ShardingRule& rule);
 
-// What is wrong with the rule itself, as the end of a message ("expected ...,
-// found ..."); empty where nothing is.
+// Returns the first defect of the rule as the end of a message ("expected ...,
+// found ..."), or an empty string.
 std::string FindFlaw(const ShardingRule& rule);
 
 }  // namespace partita::terms

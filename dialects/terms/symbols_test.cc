@@ -1,4 +1,4 @@
-// Names in IR, C++ enumerations and .td files agree on every value.
+// Tests that names in IR, C++ enumerations and .td files agree on every value.
 #include "dialects/terms/symbols.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace partita::terms {
 namespace {
 
-// "3 min" for each case of the enumeration in this file.
+// Returns e.g. "3 min" for each case of the enumeration in this file.
 std::vector<std::string> CasesIn(const std::string& name) {
   std::ifstream file("dialects/terms/" + name);
   const std::string text(std::istreambuf_iterator<char>(file), {});

@@ -1,6 +1,6 @@
-// BERT: a post-norm encoder (Devlin et al., 2019), with the head that its
-// weights or its config name: masked tokens, classes, the pooled first token,
-// or the embedding of a sentence.
+// BERT: a post-norm encoder (Devlin et al., 2019). The weights or the config
+// choose the head: masked tokens, classes, the pooled first token, or a
+// sentence embedding.
 #include <cmath>
 
 #include "frontends/huggingface/builder.h"
@@ -47,8 +47,8 @@ struct BertConfig {
   double epsilon, dropout, attention_dropout, classifier_dropout;
 };
 
-// What is there to be computed: by the weights, or, seeded, by the config's
-// architecture.
+// Chooses the head from the weights, or from the config's architecture if
+// weights are seeded.
 Head chooseHead(ModelSource& source) {
   if (source.pooling) return Head::kSentence;
   const Weights& weights = source.weights;
@@ -101,7 +101,7 @@ Value embed(ModelBuilder& m, Value words, Value ids, Value types,
                               {c.types, c.width}, Init::normal());
   Value x = m.rows(words, ids);
   const llvm::ArrayRef<int64_t> shape = m.shapeOf(x);
-  // Without types, every token is of type 0.
+  // Without token types, every token has type 0.
   x = m.add(x, types ? m.rows(type, types)
                      : m.broadcast(m.reshape(m.slice(type, 0, 0, 1), {c.width}),
                                    shape, {2}));

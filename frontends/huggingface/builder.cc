@@ -1,5 +1,5 @@
-// The vocabulary of models: constants, elementwise operations, movement,
-// contractions and the layers made of them.
+// The operations that models are written with: constants, elementwise
+// operations, movement, contractions, and the layers made of them.
 #include "frontends/huggingface/builder.h"
 
 #include <cmath>
@@ -262,7 +262,7 @@ Value Builder::batchNorm(Value x, const std::string& name, double epsilon,
       weight(name + ".running_var", shape, Init::ones(), "buffer");
   mlir::SmallVector<mlir::Type> types = {x.getType()};
   if (training_) types.append(2, mean.getType());
-  // As PyTorch, whose modules these are: 0.1 of the batch's unbiased variance.
+  // Follows PyTorch: momentum 0.1 with the batch's unbiased variance.
   const auto training = training_ ? builder_.getUnitAttr() : mlir::UnitAttr();
   return nn::BatchNormOp::create(builder_, loc_, types, x, gain, bias, mean,
                                  variance, builder_.getI64IntegerAttr(feature),

@@ -51,7 +51,8 @@ class Builder {
   ArrayRef<int64_t> shapeOf(Value value) const;
   int64_t rankOf(Value value) const { return shapeOf(value).size(); }
 
-  // Constants and elementwise operations; binary ones want equal shapes.
+  // Constants and elementwise operations. Operands of binary operations must
+  // have equal shapes.
   Value splat(ArrayRef<int64_t> shape, double value);
   Value floats(ArrayRef<int64_t> shape, ArrayRef<float> values);
   Value integers(ArrayRef<int64_t> shape, ArrayRef<int64_t> values);
@@ -68,30 +69,30 @@ class Builder {
   Value atLeast(Value x, double bound);
   Value toFloat(Value integers);
 
-  // Activations, by the names that configs use.
+  // Activation functions, by their names in configs.
   Value activation(Value x, StringRef name);
   static ArrayRef<StringRef> activationNames();
   Value gelu(Value x) { return activation(x, "gelu"); }
   Value sigmoid(Value x);
 
-  // When training: 0 in place of x with this probability, and what stays
-  // multiplied so that the mean does too. Numbers differ from dropout to
-  // dropout and from layer to layer.
+  // Dropout in training: sets elements of x to 0 with this probability and
+  // scales the others to keep the mean. Each dropout and each layer has
+  // different random numbers.
   Value dropout(Value x, double probability);
 
-  // Movement.
+  // Data movement.
   Value reshape(Value x, ArrayRef<int64_t> shape);
   Value transpose(Value x, ArrayRef<int64_t> perm);
   Value broadcast(Value x, ArrayRef<int64_t> shape, ArrayRef<int64_t> dims);
-  // `size` elements of dimension `dim` from `start` on.
+  // Takes `size` elements of dimension `dim`, beginning at `start`.
   Value slice(Value x, int64_t dim, int64_t start, int64_t size);
   Value concat(ArrayRef<Value> values, int64_t axis);
-  // Rows of a table [rows, ...] at integer indices of any shape.
+  // Looks up rows of a table [rows, ...] by integer indices of any shape.
   Value rows(Value table, Value indices);
 
   // Contraction and reduction.
-  // x [..., in] with w [out, in], or [in, out] if `input_first`, plus bias
-  // [out] if not null.
+  // `project` multiplies x [..., in] by w [out, in], or by w [in, out] with
+  // `input_first`, and adds bias [out] unless it is null.
   Value project(Value x, Value w, Value bias, bool input_first = false);
   Value sum(Value x, ArrayRef<int64_t> dims);
   // x / sqrt(sum(x * x)) along the last dimension.
@@ -103,24 +104,25 @@ class Builder {
   // Layers with weights "<name>.weight" and "<name>.bias".
   Value linear(Value x, const std::string& name, int64_t out, bool bias = true,
                Init init = Init::normal());
-  // As GPT-2 stores it: [in, out].
+  // GPT-2's linear layer with a weight [in, out].
   Value conv1d(Value x, const std::string& name, int64_t out,
                Init init = Init::normal());
   Value layerNorm(Value x, const std::string& name, double epsilon);
   Value rmsNorm(Value x, const std::string& name, double epsilon);
-  // With stored statistics "<name>.running_mean" and "<name>.running_var", over
-  // dimension `feature`; when training, with those of the batch.
+  // Batch norm over dimension `feature`, with the stored statistics
+  // "<name>.running_mean" and "<name>.running_var" or, in training, the
+  // batch's.
   Value batchNorm(Value x, const std::string& name, double epsilon,
                   int64_t feature);
 
-  // Attention. [B, L, N * h] to [B, N, L, h] and back.
+  // Attention. These two convert [B, L, N * h] to [B, N, L, h] and back.
   Value splitHeads(Value x, int64_t heads);
   Value mergeHeads(Value x);
-  // Where training drops shares of what is attended to, scores are stored.
+  // Stores the scores if training applies dropout to the attention weights.
   Value attention(Value q, Value k, Value v, Value bias, double scale,
                   bool causal, double dropout = 0.0);
-  // [B, S] of 0 and 1 to a bias [B, 1, 1, S] of 0 where the mask is 1 and -max
-  // elsewhere.
+  // Converts a mask [B, S] of 0 and 1 to a bias [B, 1, 1, S]: 0 where the mask
+  // is 1, -max elsewhere.
   Value maskBias(Value mask);
 
   mlir::OpBuilder& ops() { return builder_; }
@@ -129,7 +131,7 @@ class Builder {
  protected:
   Builder(mlir::MLIRContext* context, mlir::Location loc, bool training)
       : builder_(context), loc_(loc), training_(training) {}
-  // Another seed, of this one alone.
+  // Derives another seed from `seed` alone.
   Value nextSeed(Value seed, int64_t factor, int64_t summand);
   Value attentionByScores(Value q, Value k, Value v, Value bias, double scale,
                           bool causal, double dropout);
@@ -139,13 +141,13 @@ class Builder {
   mlir::OpBuilder builder_;
   mlir::Location loc_;
   bool training_;
-  Value seed_;  // of the next dropout; null: nothing is dropped
+  Value seed_;  // seed of the next dropout; null: no dropout
 };
 
 class ModelBuilder : public Builder {
  public:
-  // `config` gives the location of errors; `dims` are the names of the sizes
-  // that the model leaves open.
+  // `config` gives the location of errors. `dims` names the sizes that the
+  // model leaves open.
   ModelBuilder(mlir::MLIRContext* context, Config& config, Weights& weights,
                const HfOptions& options, ArrayRef<StringRef> dims,
                ArrayRef<StringRef> optional_inputs);
@@ -154,25 +156,26 @@ class ModelBuilder : public Builder {
   // The size of a dimension that the user may choose.
   int64_t dim(const char* name, int64_t fallback) const;
   bool takes(StringRef optional_input, bool fallback) const;
-  // Notes that a size is above a limit, and what sets the limit.
+  // Adds a complaint if a size exceeds a limit; the complaint names the reason
+  // for the limit.
   void expectAtMost(const char* dim, int64_t size, int64_t limit,
                     const char* reason);
 
-  // Inputs come before weights.
+  // Adds an input of @main. Inputs must be declared before weights.
   Value input(const std::string& name, ArrayRef<int64_t> shape,
               bool integer = false);
-  // With it, behind the other inputs, dropouts drop, if this trains and any of
-  // the probabilities is not 0.
+  // Adds the input `seed` after the other inputs if this is training and a
+  // probability in `dropouts` is not 0. Dropouts are active only with it.
   void seedInput(ArrayRef<double> dropouts);
   Value weight(const std::string& name, ArrayRef<int64_t> shape, Init init,
                StringRef kind = "parameter") override;
 
   using Body = llvm::function_ref<ValueList(Builder&, ValueRange)>;
-  // `variant` tells apart bodies that the kind and the inputs' types do not.
+  // `variant` distinguishes bodies with the same kind and input types.
   ValueList layer(StringRef kind, const std::string& prefix,
                   ArrayRef<Value> inputs, Body body, StringRef variant = "");
 
-  // Complaints about sizes so far; call it before building.
+  // Reports complaints about sizes so far. Call it before building.
   mlir::LogicalResult check() { return config_.finish(); }
   // The finished module; null after an error.
   mlir::OwningOpRef<mlir::ModuleOp> finish(

@@ -1,9 +1,9 @@
 // CoAtNet: inverted bottlenecks with squeeze-and-excitation, then attention
-// with relative positions (Dai et al., 2021), in the variants of timm's MaxxVit
-// and under its names.
+// with relative positions (Dai et al., 2021), in the variants and with the
+// names of timm's MaxxVit.
 //
-// Convolution stages keep images as [B, C, H, W]; attention stages keep tokens
-// as [B, H * W, C], where a 1x1 convolution is a product with its [out, in]
+// Convolution stages keep images as [B, C, H, W]. Attention stages keep tokens
+// as [B, H * W, C]; there, a 1x1 convolution is a product with its [out, in]
 // weight.
 #include <cmath>
 
@@ -24,7 +24,7 @@ struct ConvConfig {
 
 struct AttentionConfig {
   double expand_ratio, epsilon, layer_scale;
-  int64_t head, position_hidden;  // 0: a table of biases instead of an MLP.
+  int64_t head, position_hidden;  // 0: a table of biases instead of an MLP
   bool expand_first, shortcut_bias, attention_bias, max_pool, batch_norm;
   std::string activation;
 };
@@ -35,12 +35,12 @@ struct Block {
   int64_t width, stride;
 };
 
-// "gelu (erf)" is "gelu".
+// E.g. "gelu (erf)" gives "gelu".
 std::string firstWord(const std::string& text) {
   return text.substr(0, text.find(' '));
 }
 
-// "early, ratio 0.25, relu"
+// Parses e.g. "early, ratio 0.25, relu".
 void readSqueeze(Config& config, ConvConfig& conv) {
   const std::string text = config.text("se", "ratio 0.25, silu");
   conv.se_early = false;
@@ -195,7 +195,7 @@ CoatnetConfig::CoatnetConfig(Config& config)
   }
 }
 
-// Variance scaling: a layer keeps the size of what it reads.
+// Variance scaling: a layer preserves the variance of its input.
 Init scaled(int64_t fan_in) {
   return Init::normal(1.0 / std::sqrt(static_cast<double>(fan_in)));
 }
@@ -211,7 +211,7 @@ Value convolve(Builder& b, Value x, const std::string& name, int64_t out,
               : y;
 }
 
-// A 1x1 convolution of channels that come last.
+// A 1x1 convolution with channels last.
 Value pointwise(Builder& b, Value x, const std::string& name, int64_t out,
                 bool bias) {
   const int64_t in = b.shapeOf(x).back();
@@ -221,8 +221,8 @@ Value pointwise(Builder& b, Value x, const std::string& name, int64_t out,
       x, w, bias ? b.weight(name + ".bias", {out}, Init::zeros()) : Value());
 }
 
-// Halves the image, whose height is dimension `dim` and whose width the next
-// one: the mean of 2x2, or the largest of 3x3.
+// Halves the image's height (dimension `dim`) and width (the next dimension)
+// with 2x2 mean pooling or 3x3 max pooling.
 Value pool(Builder& b, Value x, int64_t dim, bool max) {
   Shape shape(b.shapeOf(x)), window(4, 1), strides(4, 1), dilations(4, 1),
       padding(4, 0);
@@ -241,7 +241,7 @@ Value pool(Builder& b, Value x, int64_t dim, bool max) {
   return max ? pooled : b.scale(pooled, 0.25);
 }
 
-// x times a gate per channel, made from the means of all channels.
+// Multiplies x by a gate per channel, computed from the means of all channels.
 Value squeezeExcite(Builder& b, Value x, const std::string& name,
                     int64_t reduced, const ConvConfig& c) {
   const Shape shape(b.shapeOf(x));
@@ -256,7 +256,7 @@ Value squeezeExcite(Builder& b, Value x, const std::string& name,
 
 Value convBlock(Builder& b, Value x, const Block& block, const ConvConfig& c) {
   const int64_t in = b.shapeOf(x)[1];
-  // To a multiple of 8, as timm rounds.
+  // Rounds to a multiple of 8, like timm.
   const int64_t wide = static_cast<int64_t>(
       static_cast<double>(c.expand_output ? block.width : in) * c.expand_ratio);
   const int64_t middle = std::max<int64_t>(8, (wide + 4) / 8 * 8);
@@ -289,8 +289,8 @@ Value convBlock(Builder& b, Value x, const Block& block, const ConvConfig& c) {
       shortcut);
 }
 
-// [1, heads, L, L]: a bias per head and offset between two positions of a side
-// x side image.
+// [1, heads, L, L]: a bias per head and per offset between two positions of a
+// side x side image.
 Value positionBias(Builder& b, int64_t side, int64_t heads,
                    const AttentionConfig& c) {
   const int64_t offsets = 2 * side - 1, length = side * side;
@@ -299,7 +299,7 @@ Value positionBias(Builder& b, int64_t side, int64_t heads,
     table = b.weight("attn.rel_pos.relative_position_bias_table",
                      {offsets * offsets, heads}, Init::normal());
   } else {
-    // An MLP of the signed logarithms of the offsets.
+    // An MLP on the signed logarithms of the offsets.
     std::vector<float> coordinates;
     const auto log = [&](int64_t i) {
       const float offset = static_cast<float>(i - side + 1);
@@ -333,7 +333,7 @@ Value attend(Builder& b, Value x, int64_t side, int64_t out,
   const int64_t width = c.expand_first ? out : shape[2], heads = width / c.head;
   const Value qkv = pointwise(b, x, "attn.qkv", 3 * width, c.attention_bias);
   const Value bias = positionBias(b, side, heads, c);
-  // Head by head, each with its q, k and v.
+  // The layout is head by head, each with its q, k and v.
   const Value by_head = b.reshape(qkv, {shape[0], shape[1], heads, 3 * c.head});
   const auto part = [&](int64_t i) {
     return b.transpose(b.slice(by_head, 3, i * c.head, c.head), {0, 2, 1, 3});
@@ -387,7 +387,7 @@ Value attentionBlock(Builder& b, Value x, const Block& block,
       x, layerScale(pointwise(b, up, "mlp.fc2", block.width, true), "ls2"));
 }
 
-// [B, C, H, W] to [B, H * W, C].
+// Converts [B, C, H, W] to [B, H * W, C].
 Value toTokens(Builder& b, Value x) {
   const llvm::ArrayRef<int64_t> shape = b.shapeOf(x);
   return b.transpose(b.reshape(x, {shape[0], shape[1], shape[2] * shape[3]}),
@@ -417,7 +417,7 @@ OwningModule buildCoatnet(ModelSource& source) {
                  {"batch", "image"}, {});
   int64_t reduction = 2;
   for (const Block& block : c.blocks) reduction *= block.stride;
-  // Stored tables of positions are of the config's size.
+  // Stored position tables have the config's size.
   const bool small = source.options.small_dims && source.weights.isSeeded();
   const int64_t batch = m.dim("batch", 1),
                 image = m.dim("image", small ? 2 * reduction : c.image);

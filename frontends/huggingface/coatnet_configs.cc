@@ -1,9 +1,9 @@
-// The CoAtNets that have names: those of the paper (Dai et al., 2021, arXiv
+// Configs of the named CoAtNets: the paper's (Dai et al., 2021, arXiv
 // 2106.04803, tables 3, 11 and 12) and timm's.
 //
-// The form is that of a config written out in full, which a folder may also
-// hold: widths, depths and kinds of stages, and sections "conv" and
-// "transformer" that say which of the known variants the blocks are.
+// The configs are written out in full, in a form that a folder may also
+// contain: widths, depths and kinds of stages, and sections "conv" and
+// "transformer" that choose variants of the blocks.
 #include "frontends/huggingface/models.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -41,9 +41,9 @@ json base(const Sizes& sizes) {
   return config;
 }
 
-// CoAtNet-6's last stage is 2048 wide in table 12; but only with 3072,
-// CoAtNet-7's, do its parameters add up to the 1.47 billion (and its operations
-// come near the 1521 G) that table 5 prints. With 2048 there are 1.35 billion.
+// Table 12 gives CoAtNet-6's last stage a width of 2048, but only 3072
+// (CoAtNet-7's width) yields the 1.47 billion parameters of table 5, and about
+// its 1521 G operations. With 2048 there are 1.35 billion parameters.
 const Sizes kPaper[] = {
     {"coatnet-0", {64, 64}, {96, 192, 384, 768}, {2, 3, 5, 2}},
     {"coatnet-1", {64, 64}, {96, 192, 384, 768}, {2, 6, 14, 2}},
@@ -66,8 +66,8 @@ const Sizes kPaper[] = {
 json paper(const Sizes& sizes) {
   json config = base(sizes);
   config["head_hidden_size"] = sizes.widths.back();
-  if (sizes.widths.size() == 5) {  // The third stage is convolutions, then
-                                   // attention at the same resolution.
+  // The third stage is convolutions, then attention at the same resolution.
+  if (sizes.widths.size() == 5) {
     config["block_type"] = {"C", "C", "C", "T", "T"};
     config["strides"] = {2, 2, 2, 1, 2};
   }
@@ -82,7 +82,8 @@ json paper(const Sizes& sizes) {
   return config;
 }
 
-// timm's own models differ from the paper's and from each other in these.
+// The properties in which timm's own models differ from the paper's and from
+// each other.
 struct TimmVariant {
   Sizes sizes;
   bool pre_norm_act = true;
@@ -211,8 +212,8 @@ json timm(const TimmVariant& variant) {
 json coatnetConfig(const std::string& name) {
   for (const Sizes& sizes : kPaper)
     if (name == sizes.name) return paper(sizes);
-  // timm: "coatnet_0_rw_224" is coatnet_0_rw at 224 x 224; "coatnet_0_224" is
-  // the paper's.
+  // In timm, "coatnet_0_rw_224" is coatnet_0_rw at 224 x 224, and
+  // "coatnet_0_224" is the paper's model.
   const auto [stem, size] = llvm::StringRef(name).rsplit('_');
   int64_t image = 0;
   if (size.getAsInteger(10, image) || image < 32) return nullptr;

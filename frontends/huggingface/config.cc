@@ -1,4 +1,4 @@
-// Reads config.json and answers typed questions about it.
+// Reads config.json and answers typed queries about it.
 #include "frontends/huggingface/config.h"
 
 #include <cmath>
@@ -18,7 +18,7 @@ constexpr size_t kMaxJsonBytes = size_t{64} << 20;
 constexpr int64_t kMaxSize = int64_t{1} << 31;
 constexpr int kMaxDepth = 256;
 
-// Parses only to find out whether and where the text is wrong.
+// Parses only to find the first syntax error and its place.
 class SyntaxChecker : public nlohmann::json_sax<json> {
  public:
   std::string error;
@@ -39,7 +39,8 @@ class SyntaxChecker : public nlohmann::json_sax<json> {
   bool parse_error(std::size_t where, const std::string&,
                    const nlohmann::detail::exception& problem) override {
     position = where;
-    // "[json.exception...] parse error at line 1, column 2: <what we want>"
+    // The text is "[json.exception...] parse error at line 1, column 2: <the
+    // expected and found tokens>".
     const std::string text = problem.what();
     const size_t start = text.find(": ");
     error = start == std::string::npos ? text : text.substr(start + 2);

@@ -1,5 +1,5 @@
-// A model's configuration: typed access to config.json, with all complaints
-// kept until the end.
+// A model's configuration: typed access to config.json. Complaints are
+// collected and reported together.
 #ifndef PARTITA_FRONTENDS_HUGGINGFACE_CONFIG_H_
 #define PARTITA_FRONTENDS_HUGGINGFACE_CONFIG_H_
 
@@ -14,15 +14,15 @@
 
 namespace partita::huggingface {
 
-// Reads and parses a JSON file of at most 64 MB that holds an object (or an
-// array); an error names the line and column.
+// Reads and parses a JSON file of at most 64 MB that contains an object (or an
+// array). Errors name the line and column.
 mlir::FailureOr<nlohmann::json> readJsonFile(
     const std::string& path, mlir::MLIRContext* context,
     nlohmann::json::value_t kind = nlohmann::json::value_t::object);
 
-// Sizes are positive and below 2^31. A value of the wrong type or range is
-// noted, and a harmless one is returned; `finish` then reports all of them at
-// once.
+// Typed access to a config. Sizes must be positive and below 2^31. For a value
+// of the wrong type or range, an accessor notes a complaint and returns a
+// harmless value; `finish` reports all complaints together.
 class Config {
  public:
   // `json` must outlive the config.
@@ -32,15 +32,15 @@ class Config {
 
   mlir::Location loc() const { return loc_; }
   const nlohmann::json& values() const { return json_; }
-  // Whether the key is there and not null.
+  // True if the key is present and not null.
   bool has(const char* key) const;
 
   int64_t size(const char* key) { return integer(key, std::nullopt, 1); }
   int64_t size(const char* key, int64_t fallback) {
     return integer(key, fallback, 1);
   }
-  // A number of layers: at most 10000, so that a damaged config cannot keep us
-  // busy for hours.
+  // A number of layers, at most 10000: the limit keeps a damaged config from
+  // taking hours.
   int64_t layers(const char* key) {
     return integer(key, std::nullopt, 1, 10001);
   }
@@ -48,25 +48,25 @@ class Config {
     return integer(key, fallback, 1, 10001);
   }
   double number(const char* key, double fallback);
-  // The probability of a dropout, from 0 to below 1: `forced`, or else the
-  // key's; 0 without either.
+  // A dropout probability in [0, 1): `forced` if given, else the key's value,
+  // else 0.
   double dropout(const char* key, std::optional<double> forced);
   bool flag(const char* key, bool fallback);
   std::string text(const char* key, const std::string& fallback);
   std::vector<int64_t> sizes(const char* key);
   std::vector<std::string> texts(const char* key);
 
-  // Notes that `key` must have one of these values.
+  // Adds a complaint unless `key` has one of these values.
   void expectOneOf(const char* key, const std::string& value,
                    llvm::ArrayRef<llvm::StringRef> known);
-  // Notes any other complaint.
+  // Adds a complaint.
   void complain(std::string complaint) {
     complaints_.push_back(std::move(complaint));
   }
-  // Notes that `divisor` must divide `value`.
+  // Adds a complaint unless `divisor` divides `value`.
   void expectDivides(const char* divisor_key, int64_t divisor, const char* key,
                      int64_t value);
-  // Takes over what a section's config noted.
+  // Takes over the complaints of a section's config.
   void absorb(const Config& section);
 
   mlir::LogicalResult finish() const;

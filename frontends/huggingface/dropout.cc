@@ -1,5 +1,5 @@
-// Dropout (Srivastava et al., 2014), by random numbers that depend on a seed
-// and their position only.
+// Dropout (Srivastava et al., 2014) with random numbers that depend only on a
+// seed and the element's position.
 #include <limits>
 
 #include "frontends/huggingface/builder.h"
@@ -9,9 +9,10 @@ namespace partita::huggingface {
 
 namespace arith = mlir::arith;
 
-// Linear congruential generators: unlike counts they are the same operations in
-// every layer. Layers take their seeds along one (its factor by L'Ecuyer,
-// 1999), the dropouts of a layer along another (Knuth's MMIX).
+// Linear congruential generators for seeds. Unlike a counter, they are the same
+// operations in every layer. One generator steps from layer to layer (its
+// factor is from L'Ecuyer, 1999), another from dropout to dropout within a
+// layer (Knuth's MMIX).
 Value Builder::nextSeed(Value seed, int64_t factor, int64_t summand) {
   return addIntegers(mulIntegers(seed, integerSplat({}, factor)),
                      integerSplat({}, summand));
@@ -31,7 +32,7 @@ Value Builder::dropout(Value x, double probability) {
                                  splat(shape, 0.0));
 }
 
-// What nn.attention computes, all scores at once; key-value heads are repeated
+// Computes nn.attention with all scores stored. Key-value heads are repeated
 // for their queries.
 Value Builder::attentionByScores(Value q, Value k, Value v, Value bias,
                                  double scale, bool causal, double dropout) {

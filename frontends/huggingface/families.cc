@@ -1,4 +1,4 @@
-// Models by the name of their architecture: the configs that their authors
+// Models by the name of their architecture, with the configs that their authors
 // published.
 #include "frontends/huggingface/families.h"
 
@@ -110,7 +110,7 @@ const std::vector<Family>& table() {
 }  // namespace
 
 json familyConfig(const std::string& name) {
-  // "vit-b/16" as papers write it.
+  // Papers write "vit-b/16".
   std::string plain = name;
   std::replace(plain.begin(), plain.end(), '/', '-');
   for (const Family& family : table())

@@ -1,4 +1,4 @@
-// The configs of models that have a name.
+// Configs of models that are imported by name.
 #ifndef PARTITA_FRONTENDS_HUGGINGFACE_FAMILIES_H_
 #define PARTITA_FRONTENDS_HUGGINGFACE_FAMILIES_H_
 
@@ -7,7 +7,7 @@
 
 namespace partita::huggingface {
 
-// Null if there is none of this name.
+// Null if the name is unknown.
 nlohmann::json familyConfig(const std::string& name);
 
 }  // namespace partita::huggingface

@@ -42,8 +42,8 @@ struct Gpt2Config {
 
 Value block(Builder& b, Value x, Value mask, const Gpt2Config& c,
             double scale) {
-  // Projections into the residual stream start smaller, by the number of
-  // additions to it.
+  // Projections into the residual stream have a smaller initial scale, divided
+  // by the square root of the number of additions to the stream.
   const Init residual =
       Init::normal(0.02 / std::sqrt(2.0 * static_cast<double>(c.layers)));
   const Value qkv =

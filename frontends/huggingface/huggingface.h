@@ -1,9 +1,9 @@
-// Imports transformers and timm models: a folder of config.json and
+// Imports transformers and timm models: a folder with config.json and
 // safetensors, or a family by name.
 //
 // The result is a module in the nn dialect with one function per kind of layer
-// and a flat @main. Weights are referenced in place (#nn.file), or made from a
-// seed (#nn.init); only the headers of their files are read.
+// and a flat @main. Weights are referenced in their files (#nn.file) or made
+// from a seed (#nn.init). The importer reads only the headers of weight files.
 #ifndef PARTITA_FRONTENDS_HUGGINGFACE_HUGGINGFACE_H_
 #define PARTITA_FRONTENDS_HUGGINGFACE_HUGGINGFACE_H_
 
@@ -20,57 +20,57 @@
 namespace partita::huggingface {
 
 struct HfOptions {
-  // Sizes that a config leaves open: "batch", "seq", "decoder_seq" (t5),
-  // "image" (families of vision models). Absent ones get a default (1, at most
-  // 128, seq, the config's); unknown ones are an error.
+  // Sizes that a config leaves open: "batch", "seq", "decoder_seq" (T5),
+  // "image" (families of vision models). Defaults: batch 1, seq at most 128,
+  // decoder_seq the value of seq, image the config's size. Unknown names are an
+  // error.
   std::map<std::string, int64_t> dims;
-  // Absent sizes are small, and differ: batch 3, seq 8, decoder_seq 6, and of
-  // an image twice what the model reduces it by, unless weights fix its size.
+  // Use small, distinct default sizes: batch 3, seq 8, decoder_seq 6, and image
+  // twice the model's total downsampling unless weights fix its size.
   bool small_dims = false;
-  // Without, weights come from the seed even where the folder has them.
+  // If false, weights come from the seed even if the folder has weights.
   bool with_weights = true;
   uint64_t seed = 0;
-  // Which of a model's optional inputs it takes: "attention_mask",
-  // "token_type_ids". Absent: the model's default, which is attention_mask for
-  // bert and none for the others.
+  // Optional inputs to include: "attention_mask", "token_type_ids". If absent:
+  // attention_mask for BERT, none for other models.
   std::optional<std::vector<std::string>> optional_inputs;
-  // Batch norms take the statistics of the batch and return the running ones;
-  // what the config drops is dropped, by an input "seed".
+  // Batch norms use the statistics of the batch and return the running ones.
+  // The config's dropouts are active, with an input "seed".
   bool training = false;
-  // In place of all probabilities of dropout in the config; from 0 to below 1.
+  // Replaces all dropout probabilities of the config; in [0, 1).
   std::optional<double> dropout;
 };
 
-// Imports a folder. Null after an error, which has been reported as a
-// diagnostic; a folder without weights is imported with seeded ones and a
-// remark. Result 0 of @main is named "y": logits, an encoder's last hidden
-// state, or the embedding of a sentence-transformers folder.
+// Imports a folder. Returns null after an error, which has been reported as a
+// diagnostic. A folder without weights gets seeded ones, with a remark. Result
+// 0 of @main is named "y": logits, an encoder's last hidden state, or the
+// embedding of a sentence-transformers folder.
 mlir::OwningOpRef<mlir::ModuleOp> importHuggingFace(const std::string& folder,
                                                     const HfOptions& options,
                                                     mlir::MLIRContext* context);
 
-// Imports a model by the name of its architecture ("gpt2-xl", "coatnet-3",
-// "vit-b-16") with seeded weights.
+// Imports a model with seeded weights by the name of its architecture
+// ("gpt2-xl", "coatnet-3", "vit-b-16").
 mlir::OwningOpRef<mlir::ModuleOp> importFamily(const std::string& name,
                                                const HfOptions& options,
                                                mlir::MLIRContext* context);
 
-// Imports a model by the text of a config.json, with seeded weights; `name`
-// stands for it in diagnostics.
+// Imports a model with seeded weights from the text of a config.json. `name` is
+// the name in diagnostics.
 mlir::OwningOpRef<mlir::ModuleOp> importConfig(const std::string& text,
                                                const std::string& name,
                                                const HfOptions& options,
                                                mlir::MLIRContext* context);
 
-// Takes the f32 weights of an imported model, by any frontend, from a folder of
-// safetensors instead, each by its name: a checkpoint of a training run. Fails,
-// after a diagnostic, where names or shapes are not the same.
+// Replaces the f32 weights of a model imported by any frontend with those in a
+// folder of safetensors, such as a training checkpoint. Weights match by name.
+// Fails, after a diagnostic, if names or shapes differ.
 mlir::LogicalResult takeWeights(mlir::ModuleOp module,
                                 const std::string& folder);
 
-// All names that importFamily knows, in the order of a table for people.
+// All names that importFamily accepts, in display order.
 std::vector<std::string> familyNames();
-// Whether `name` is one of them.
+// True if importFamily accepts `name`.
 bool isFamily(const std::string& name);
 
 }  // namespace partita::huggingface

@@ -1,5 +1,5 @@
-// From a folder or a name to a config, weights and the model that the config
-// asks for.
+// From a folder or a name to a config, the weights, and the model of the
+// config.
 #include <filesystem>
 
 #include "dialects/nn/dialect.h"
@@ -18,7 +18,7 @@ using llvm::StringRef;
 using nlohmann::json;
 
 struct ModelKind {
-  const char* type;  // "model_type" of the config.
+  const char* type;  // the config's "model_type"
   OwningModule (*build)(ModelSource&);
 };
 constexpr ModelKind kModels[] = {
@@ -47,8 +47,8 @@ OwningModule build(ModelSource source) {
   return nullptr;
 }
 
-// timm's configs name an architecture and hold no sizes; a config that holds
-// them is used as it is.
+// timm's configs name an architecture without sizes. A config with sizes stays
+// unchanged.
 mlir::FailureOr<json> expandTimm(json config, mlir::Location loc) {
   if (config.contains("model_type") || config.contains("embed_dim") ||
       !config.contains("architecture"))
@@ -79,7 +79,7 @@ mlir::FailureOr<json> expandTimm(json config, mlir::Location loc) {
 }
 
 // A sentence-transformers folder lists its modules: the encoder, pooling, and
-// perhaps normalisation.
+// optionally normalisation.
 mlir::FailureOr<std::optional<SentencePooling>> readPooling(
     const std::string& folder, mlir::MLIRContext* context) {
   const std::string pooling_config = "1_Pooling/config.json";
@@ -108,8 +108,8 @@ mlir::FailureOr<std::optional<SentencePooling>> readPooling(
   return std::optional<SentencePooling>(pooling);
 }
 
-// modules.json is a list: find the modules by their types, and refuse those we
-// do not build.
+// modules.json is a list. Finds the modules by type and refuses unsupported
+// ones.
 mlir::LogicalResult checkModules(const std::string& folder,
                                  SentencePooling& pooling,
                                  mlir::MLIRContext* context) {
@@ -178,7 +178,7 @@ OwningModule importHuggingFace(const std::string& folder,
   return module;
 }
 
-// The first name of each kind, as there are dozens.
+// The first name of each kind; the full list has dozens.
 static std::string kindsOfFamilies() {
   const auto kindOf = [](llvm::StringRef name) {
     return name.take_while([](char c) { return llvm::isAlpha(c); });
@@ -190,7 +190,7 @@ static std::string kindsOfFamilies() {
   return llvm::join(firsts, ", ");
 }
 
-// "; did you mean 'gpt2'?" where a name has few other letters.
+// Returns "; did you mean 'gpt2'?" if a name differs in few letters.
 static std::string suggestFamily(llvm::StringRef found) {
   std::string best;
   unsigned least =

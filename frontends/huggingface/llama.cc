@@ -41,18 +41,18 @@ struct LlamaConfig {
   double epsilon, attention_dropout;
   std::string activation;
   bool tied, attention_bias, mlp_bias;
-  std::vector<float> frequencies;  // One per pair of a head's elements.
+  std::vector<float> frequencies;  // one per pair of a head's elements
 
  private:
   void readFrequencies(Config& config);
 };
 
-// Longer contexts stretch the slow frequencies: all of them (linear), or those
-// whose wave is long (llama3).
+// For longer contexts the slow frequencies are stretched: all of them (linear),
+// or those with long waves (llama3).
 void LlamaConfig::readFrequencies(Config& config) {
   static const nlohmann::json kNone = nlohmann::json::object();
   const nlohmann::json& values = config.values();
-  // The newer configs hold theta in the same section as the scaling.
+  // Newer configs have theta in the same section as the scaling.
   const char* section =
       config.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
   const bool scaled = config.has(section) && values[section].is_object();
@@ -79,8 +79,8 @@ void LlamaConfig::readFrequencies(Config& config) {
         theta, -2.0 * static_cast<double>(i) / static_cast<double>(head));
     if (type == "linear") frequency /= factor;
     if (type == "llama3") {
-      // 0 for waves that the original context did not hold `low` of, 1 where it
-      // held `high`, linear between.
+      // 0 for waves that fit fewer than `low` times into the original context,
+      // 1 for waves that fit at least `high` times, linear in between.
       const double waves = original * frequency / (2.0 * M_PI);
       const double keep = std::clamp((waves - low) / (high - low), 0.0, 1.0);
       frequency *= keep + (1.0 - keep) / factor;
@@ -89,9 +89,8 @@ void LlamaConfig::readFrequencies(Config& config) {
   }
 }
 
-// The cosine or sine of position times frequency, [length, head / 2]. Tables,
-// because single precision loses the angle of far positions in the functions
-// that vectorise.
+// The cosine or sine of position times frequency, [length, head / 2]. They are
+// tables, because the vectorised f32 functions lose the angle of far positions.
 Value angles(ModelBuilder& m, int64_t length, const LlamaConfig& c,
              float (*function)(float)) {
   std::vector<float> values;
@@ -101,8 +100,8 @@ Value angles(ModelBuilder& m, int64_t length, const LlamaConfig& c,
   return m.floats({length, c.head / 2}, values);
 }
 
-// Rotates the pairs (x[i], x[i + h/2]) of [B, N, L, h] by the angles of their
-// position.
+// Rotates the pairs (x[i], x[i + h/2]) of [B, N, L, h] by their position's
+// angles.
 Value rotate(Builder& b, Value x, Value cosine, Value sine,
              const LlamaConfig& c) {
   const int64_t half = c.head / 2;

@@ -24,7 +24,7 @@ class ModelBuilder::LayerBuilder : public Builder {
 
   Value weight(const std::string& name, ArrayRef<int64_t> shape, Init init,
                StringRef kind) override {
-    // What follows belongs to the part that the weight belongs to:
+    // Operations after this belong to the module of the weight:
     // "block.attn.c_proj".
     loc_ = mlir::NameLoc::get(builder_.getStringAttr(
         kind_ + "." + StringRef(name).rsplit('.').first));
@@ -147,7 +147,7 @@ ModelBuilder::Layer ModelBuilder::define(StringRef kind, ArrayRef<Value> inputs,
   mlir::Block* block = function.addEntryBlock();
   LayerBuilder layer(name, function, training_,
                      seed_ ? Value(block->getArguments().back()) : Value());
-  // A copy: weights add arguments while the body runs.
+  // A copy, because weights add arguments while the body runs.
   ValueList arguments(block->args_begin(), block->args_end());
   if (seed_) arguments.pop_back();
   const ValueList results = body(layer, arguments);

@@ -1,4 +1,4 @@
-// The models that we can build, and what they are built from.
+// The model builders and their common input.
 #ifndef PARTITA_FRONTENDS_HUGGINGFACE_MODELS_H_
 #define PARTITA_FRONTENDS_HUGGINGFACE_MODELS_H_
 
@@ -13,10 +13,10 @@ namespace partita::huggingface {
 
 using OwningModule = mlir::OwningOpRef<mlir::ModuleOp>;
 
-// What a sentence-transformers folder adds to its encoder.
+// The modules that a sentence-transformers folder adds to its encoder.
 struct SentencePooling {
-  bool first_token = false;  // Otherwise the mean over the mask.
-  bool normalize = false;    // To length 1.
+  bool first_token = false;  // false: mean over the mask
+  bool normalize = false;    // scale to length 1
 };
 
 struct ModelSource {
@@ -27,8 +27,8 @@ struct ModelSource {
   std::optional<SentencePooling> pooling;
 };
 
-// Each reads its config, builds the module and checks the weights; null after
-// an error.
+// Each function reads its config, builds the module and checks the weights.
+// Returns null after an error.
 OwningModule buildGpt2(ModelSource& source);
 OwningModule buildBert(ModelSource& source);
 OwningModule buildVit(ModelSource& source);
@@ -37,8 +37,8 @@ OwningModule buildLlama(ModelSource& source);
 OwningModule buildCoatnet(ModelSource& source);
 
 // The config of a timm CoAtNet ("coatnet_0_rw_224") or of the paper's family
-// ("coatnet-0"), in the form that buildCoatnet reads; null if there is none of
-// this name.
+// ("coatnet-0"), in the form that buildCoatnet reads. Null if the name is
+// unknown.
 nlohmann::json coatnetConfig(const std::string& name);
 std::vector<std::string> coatnetNames();
 

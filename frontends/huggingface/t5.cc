@@ -49,9 +49,9 @@ struct T5Config {
   std::string activation;
 };
 
-// The bucket of a key `distance` after a query. Near distances have their own;
-// far ones share, logarithmically. In single precision, as the models were
-// trained.
+// The bucket of a key `distance` after a query. Near distances have one bucket
+// each; far distances share buckets, spaced logarithmically. Computed in f32 to
+// match the trained models.
 int64_t bucketOf(int64_t distance, bool both_directions, const T5Config& c) {
   int64_t buckets = c.buckets, first = 0;
   if (both_directions) {
@@ -72,8 +72,8 @@ int64_t bucketOf(int64_t distance, bool both_directions, const T5Config& c) {
   return first + std::min(far, buckets - 1);
 }
 
-// [1, heads, length, length]: a learned number per head and bucket of key
-// position - query position.
+// [1, heads, length, length]: a learned number per head and bucket of (key
+// position - query position).
 Value relativeBias(ModelBuilder& m, const std::string& prefix, int64_t length,
                    bool both_directions, const T5Config& c) {
   const Init init = Init::normal(1.0 / std::sqrt(static_cast<double>(c.width)));
@@ -180,8 +180,8 @@ Value decode(ModelBuilder& m, Value x, Value encoded, Value mask,
 
 OwningModule buildT5(ModelSource& source) {
   T5Config c(source.config, source.options.dropout);
-  // transformers 5 writes every T5 as tied, and those that are not as unscaled;
-  // then their own head counts.
+  // transformers 5 marks every T5 as tied, and marks untied models as unscaled.
+  // In that case the model's own head counts.
   if (c.tied && !c.scaled && source.weights.has("lm_head.weight"))
     c.tied = false;
   source.weights.ignore({"encoder.embed_tokens.weight",

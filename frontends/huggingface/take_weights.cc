@@ -1,4 +1,4 @@
-// Other weights for a model that was imported already, whatever its frontend.
+// Replaces the weights of a model that any frontend has imported.
 #include "dialects/nn/dialect.h"
 #include "frontends/huggingface/huggingface.h"
 #include "frontends/huggingface/weights.h"
@@ -25,7 +25,7 @@ mlir::LogicalResult takeWeights(mlir::ModuleOp module,
     if (!name || !main.getArgAttr(i, nn::kSourceAttr)) continue;
     auto type =
         llvm::dyn_cast<mlir::RankedTensorType>(main.getArgument(i).getType());
-    // What is no float is no weight: it stays as the model has it.
+    // Arguments that are not f32 are not weights and stay unchanged.
     if (!type || !type.getElementType().isF32()) {
       weights->ignore({name.getValue()});
       continue;

@@ -27,7 +27,7 @@ struct VitConfig {
     config.expectDivides("num_attention_heads", heads, "hidden_size", width);
     if (patch > image)
       config.complain("'patch_size': expected at most 'image_size'");
-    // As transformers does: two labels unless the config names or counts them.
+    // Follows transformers: two labels unless the config names or counts them.
     classes = config.size("num_labels", 2);
     const auto labels = config.values().find("id2label");
     if (labels != config.values().end() && labels->is_object() &&
@@ -62,7 +62,7 @@ Value block(Builder& b, Value x, const VitConfig& c) {
   return b.add(x, dense(b.activation(up, c.activation), "output.dense"));
 }
 
-// [B, C, H, W] to [B, 1 + patches, width].
+// Converts [B, C, H, W] to [B, 1 + patches, width].
 Value embed(ModelBuilder& m, Value pixels, const VitConfig& c) {
   const std::string base = "vit.embeddings.";
   const int64_t batch = m.shapeOf(pixels)[0];

@@ -1,5 +1,5 @@
 // Finds the safetensors files of a folder, reads their headers and matches
-// tensors with what a model asks for.
+// tensors with the model's requests.
 #include "frontends/huggingface/weights.h"
 
 #include <filesystem>
@@ -85,8 +85,8 @@ LogicalResult checkShard(const std::string& folder, const std::string& shard,
   const fs::file_status status =
       fs::symlink_status(fs::path(folder) / path, error);
   if (fs::is_regular_file(status)) return mlir::success();
-  // Download caches link shards to content-addressed files outside the folder:
-  // a link to a file is fine where the index does not steer it.
+  // Download caches link to content-addressed files outside the folder. A
+  // symlink to a file is accepted if the index did not choose it.
   if (fs::is_symlink(status) &&
       fs::is_regular_file(fs::status(fs::path(folder) / path, error)))
     return mlir::success();
@@ -207,14 +207,14 @@ void Weights::rename(llvm::function_ref<std::string(StringRef)> shorten) {
 }
 
 void Weights::renameToday() {
-  // torch.compile and DistributedDataParallel put these before every name.
+  // torch.compile and DistributedDataParallel add these prefixes to every name.
   for (const StringRef prefix : {"_orig_mod.", "module.", "_orig_mod."})
     if (!tensors_.empty() && llvm::all_of(tensors_, [&](auto& t) {
           return StringRef(t.first).starts_with(prefix);
         }))
       rename(
           [&](StringRef name) { return name.drop_front(prefix.size()).str(); });
-  // Checkpoints converted from TensorFlow keep its names of normalisation
+  // Checkpoints converted from TensorFlow use its names for normalisation
   // weights.
   rename([&](StringRef name) {
     StringRef stem = name;
@@ -242,7 +242,7 @@ Weights::Tensors::const_iterator Weights::find(StringRef name) const {
 Weights::Source Weights::source(StringRef name, llvm::ArrayRef<int64_t> shape,
                                 Init init, mlir::MLIRContext* context) {
   if (seeded_) {
-    // Below 2^62, so that every reader of integers can hold it.
+    // Below 2^62, so that every integer reader can represent it.
     const uint64_t seed = (hash(name) ^ (seed_ * 0x9e3779b97f4a7c15)) >> 2;
     const auto scale =
         mlir::FloatAttr::get(mlir::Float64Type::get(context), init.scale);

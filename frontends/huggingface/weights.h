@@ -1,4 +1,4 @@
-// Where a model's weights are: in safetensors files, or in a seed.
+// Sources of a model's weights: safetensors files or a seed.
 #ifndef PARTITA_FRONTENDS_HUGGINGFACE_WEIGHTS_H_
 #define PARTITA_FRONTENDS_HUGGINGFACE_WEIGHTS_H_
 
@@ -14,7 +14,7 @@
 
 namespace partita::huggingface {
 
-// How a seeded weight is distributed: kind and scale of #nn.init.
+// The distribution of a seeded weight: kind and scale of #nn.init.
 struct Init {
   const char* kind;
   double scale;
@@ -24,37 +24,37 @@ struct Init {
   static Init normal(double deviation = 0.02) { return {"normal", deviation}; }
 };
 
-// The weights of one folder. Complaints (missing, of another shape or type,
-// unexpected) are collected and reported together by `finish`.
+// The weights of one folder. Complaints (missing, wrong shape or type,
+// unexpected) are collected; `finish` reports them together.
 class Weights {
  public:
-  // Weights from a seed: element i of a weight depends on the seed, the
+  // Weights from a seed. Element i of a weight depends on the seed, the
   // weight's name and i.
   static Weights seeded(uint64_t seed);
-  // model.safetensors, weights.safetensors or the shards that
-  // model.safetensors.index.json lists. Fails, after a diagnostic, where a file
-  // is missing or malformed or a path leaves the folder.
+  // Opens model.safetensors, weights.safetensors or the shards listed in
+  // model.safetensors.index.json. Fails, after a diagnostic, if a file is
+  // missing or malformed or a path leaves the folder.
   static mlir::FailureOr<Weights> open(const std::string& folder,
                                        mlir::MLIRContext* context);
-  // Whether `open` would find something.
+  // True if the folder has a file that `open` would read.
   static bool exist(const std::string& folder);
 
   bool isSeeded() const { return seeded_; }
-  // Whether the folder has a tensor of this name (never, if seeded). Prefixes
-  // as in `source`.
+  // True if the folder has a tensor of this name; always false for seeded
+  // weights. Prefixes are handled as in `source`.
   bool has(llvm::StringRef name) const { return find(name) != tensors_.end(); }
 
-  // Old checkpoints and other tools leave out (or add) this prefix: a name is
-  // looked up with it and without.
+  // Some checkpoints omit or add this prefix. Names are looked up with and
+  // without it.
   void setBasePrefix(std::string prefix) { base_prefix_ = std::move(prefix); }
-  // Tensors that the model may ignore, as glob patterns.
+  // Glob patterns of tensors that the model may ignore.
   void ignore(llvm::ArrayRef<llvm::StringRef> patterns);
 
   struct Source {
-    std::string name;      // As stored: a key of the state dict.
-    mlir::Attribute data;  // #nn.file or #nn.init; null after a complaint.
+    std::string name;      // the stored name: a key of the state dict
+    mlir::Attribute data;  // #nn.file or #nn.init; null after a complaint
   };
-  // Where the f32 parameter `name` of this shape comes from.
+  // The source of the f32 parameter `name` with this shape.
   Source source(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, Init init,
                 mlir::MLIRContext* context);
 
@@ -74,7 +74,7 @@ class Weights {
                                 const std::string& index,
                                 mlir::MLIRContext* context);
   void rename(llvm::function_ref<std::string(llvm::StringRef)> shorten);
-  // Gives tensors the names that today's code uses.
+  // Renames tensors from old conventions to current names.
   void renameToday();
   Tensors::const_iterator find(llvm::StringRef name) const;
 
@@ -82,7 +82,7 @@ class Weights {
   uint64_t seed_ = 0;
   std::string base_prefix_;
   std::vector<std::string> ignored_;
-  Tensors tensors_;  // By today's name.
+  Tensors tensors_;  // by current name
   std::map<std::string, std::string>
       stored_names_;  // The names in the file, where they differ.
   std::set<std::string, std::less<>> used_;

@@ -1,5 +1,5 @@
-// Chooses the configuration, checks every node's part of it, finds the mesh;
-// then writes shardings onto values as nodes are imported.
+// Chooses the configuration, checks every node's annotations and finds the
+// mesh; then attaches shardings to values as nodes are imported.
 #include "frontends/onnx/annotations.h"
 
 #include "dialects/dist/annotations.h"
@@ -58,7 +58,7 @@ LogicalResult checkConfigurations(
   return success();
 }
 
-// The configuration to read; null where there is none to read.
+// The configuration to read; null if there is none.
 FailureOr<const DeviceConfiguration*> choose(
     llvm::ArrayRef<DeviceConfiguration> configurations,
     const std::string& wanted, mlir::Location loc) {
@@ -104,8 +104,8 @@ bool sameSpec(const ShardingSpec& a, const ShardingSpec& b) {
                     same_dim);
 }
 
-// Factors' sizes, the one that is not given derived; false with a message where
-// they do not make up the dimension.
+// Sizes of the factors; derives a missing one. Returns false with a message if
+// their product is not the dimension.
 bool sizesOf(const ShardedDim& dim, int64_t size, std::vector<int64_t>& sizes,
              std::string& error) {
   int64_t product = 1, unknown = -1;
@@ -143,7 +143,7 @@ bool sizesOf(const ShardedDim& dim, int64_t size, std::vector<int64_t>& sizes,
   return false;
 }
 
-// Rows per shard; 0 with a message where shards are not runs of rows.
+// Rows per shard. Returns 0 with a message if shards are not runs of rows.
 int64_t blockOf(const ShardedDim& dim, int64_t size, std::string& error) {
   std::vector<int64_t> sizes;
   if (!sizesOf(dim, size, sizes, error)) return 0;
@@ -354,7 +354,7 @@ dist::ShardingAttr Annotations::annotationOf(mlir::Value value) const {
   if (!all) return {};
   auto own = mlir::cast<dist::ShardingAttr>(
       all[mlir::cast<mlir::OpResult>(value).getResultNumber()]);
-  // A neighbour's annotation leaves this result open.
+  // An annotation of an adjacent operation leaves this result's dimension open.
   const auto is_open = [](dist::DimAttr dim) { return dim.getOpen(); };
   return llvm::any_of(own.getDims(), is_open) ? dist::ShardingAttr() : own;
 }
@@ -384,7 +384,7 @@ FailureOr<Val> Annotations::apply(const Node& node, std::string_view tensor,
   if (!entry) return value;
   auto sharding = shardingOf(*entry, value.type(), emitter.loc());
   if (failed(sharding)) return failure();
-  // What is folded away, or made anew wherever it is used.
+  // Values that are folded away or recreated at each use.
   if (value.value.getDefiningOp<mlir::arith::ConstantOp>()) {
     ++constants_;
     return value;

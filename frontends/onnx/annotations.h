@@ -1,4 +1,4 @@
-// Reads the multi-device annotations of a model as a mesh and shardings.
+// Reads a model's multi-device annotations as a mesh and shardings.
 #ifndef PARTITA_FRONTENDS_ONNX_ANNOTATIONS_H_
 #define PARTITA_FRONTENDS_ONNX_ANNOTATIONS_H_
 
@@ -18,34 +18,35 @@
 
 namespace partita::onnx {
 
-// One configuration of a model. Its mesh is the coarsest grid that explains all
-// device lists, with axes x, y, z, a3, a4 ... A tensor has the first sharding
-// that its producer or a user gives it: an attribute of the argument or
-// operation that it is. Where a later user wants another, `dist.constraint`
-// stands at that use.
+// One device configuration of a model. Its mesh is the coarsest grid that
+// explains all device lists, with axes x, y, z, a3, a4 ... A tensor gets the
+// first sharding that its producer or a user specifies, as an attribute of its
+// argument or operation. If a later user specifies another sharding, a
+// `dist.constraint` is inserted at that use.
 class Annotations {
  public:
-  // Where a node is, for messages.
+  // Returns a node's location for messages.
   using LocationOf = llvm::function_ref<mlir::Location(const Node&)>;
 
-  // Reads the configuration of this name; if `wanted` is empty, the only one
-  // that there is. Nothing where the model has none or `wanted` is "none".
-  // Fails, with a diagnostic, on a name that the model does not have and on
-  // whatever in it contradicts itself or the model.
+  // Reads the configuration named `wanted`; if `wanted` is empty, the only one.
+  // Returns nothing if the model has none or `wanted` is "none". Fails, with a
+  // diagnostic, on an unknown name and on contradictions within the annotations
+  // or with the model.
   static mlir::FailureOr<std::optional<Annotations>> read(
       const Model& model, const std::string& wanted, mlir::Location loc,
       LocationOf location_of);
 
-  // Puts the mesh into the module.
+  // Adds the mesh to the module.
   void addMesh(mlir::ModuleOp module) const;
 
-  // The value, as this node's annotation of `tensor` wants it: annotated, or a
-  // new one. The same value where the node says nothing.
+  // Applies this node's annotation of `tensor` to the value. Returns the value,
+  // or a new one with that sharding. Without an annotation, returns the value
+  // unchanged.
   mlir::FailureOr<Val> apply(const Node& node, std::string_view tensor,
                              Val value, Emitter& emitter);
 
-  // Counts what was annotated, for those who apply it, and reports what could
-  // not be.
+  // Records the number of annotated operations for the passes that apply them,
+  // and reports the annotations that could not be applied.
   void finish(mlir::func::FuncOp main);
 
  private:
@@ -55,12 +56,12 @@ class Annotations {
     size_t placement = 0;  // index into placements_
   };
 
-  // `strict`: unknown names of configurations are errors.
+  // `strict`: unknown configuration names are errors.
   mlir::LogicalResult addNode(const Node& node, bool strict,
                               mlir::Location loc);
   mlir::LogicalResult addSpec(const Node& node, const ShardingSpec& spec,
                               mlir::Location loc, std::vector<Entry>& entries);
-  // Nodes of graphs in attributes too.
+  // Includes the nodes of graphs in attributes.
   mlir::LogicalResult addNodes(llvm::ArrayRef<Node> nodes, bool strict,
                                LocationOf location_of);
   mlir::LogicalResult findMesh(mlir::Location loc);
@@ -73,14 +74,15 @@ class Annotations {
   void annotate(mlir::Value value, dist::ShardingAttr sharding);
 
   std::string name_;
-  int64_t devices_ = 0;             // 0: none was chosen
+  int64_t devices_ = 0;             // 0: no configuration was chosen
   std::vector<std::string> known_;  // all configurations of the model
   std::vector<Placement> placements_;
   std::vector<std::string> described_;  // the first tensor of each placement
   Grid grid_;
-  // By the configurations of the node, which copies of it share.
+  // By the node's list of configurations, which copies of the node share.
   llvm::DenseMap<const void*, std::vector<Entry>> entries_;
-  // Of arguments, whose attributes are written when the signature is known.
+  // Shardings of arguments; the attributes are written once the signature is
+  // known.
   llvm::DenseMap<mlir::Value, dist::ShardingAttr> arguments_;
   int64_t constants_ = 0, stages_ = 0;
 };

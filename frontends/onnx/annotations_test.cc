@@ -1,5 +1,5 @@
-// Device annotations of small hand-made models: what they become, and every
-// refusal.
+// Tests of device annotations on small hand-made models: the resulting
+// shardings, and every refusal.
 #include "frontends/onnx/annotations.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ const Message kX = valueInfo("x", kF32, {"4", "6"});
 const Message kW = valueInfo("w", kF32, {"6", "8"});
 const Message kY = valueInfo("y", kF32, {});
 
-// y = x w on 2 x 2 devices, M over the rows of the grid, N over its columns.
+// y = x w on 2 x 2 devices. The grid's rows divide M, its columns N.
 const Message kSpecX = shardingSpec("x", {-1, -2}, {{-1, {0, 1}}, {-2, {2, 3}}},
                                     {shardedDim(0, 2)});
 const Message kSpecW = shardingSpec("w", {-1, -2}, {{-1, {0, 2}}, {-2, {1, 3}}},
@@ -44,7 +44,7 @@ class AnnotationsTest : public testing::Test {
     });
   }
 
-  // The module's text; empty where it was refused.
+  // The module's text; empty if the import was refused.
   std::string import(const Message& model,
                      const std::string& configuration = "") {
     messages_.clear();
@@ -123,7 +123,7 @@ TEST_F(AnnotationsTest, AnotherOrderOfDevices) {
          {"dist.mesh @mesh <[\"x\"=4]> device_ids = [2, 3, 0, 1]"});
 }
 
-// The producer says one thing, a user another: a reshard at that use.
+// Producer and user specify different shardings: a reshard at that use.
 TEST_F(AnnotationsTest, UnequalSpecsReshardAtTheUse) {
   const Message rows = shardingSpec("t", {0, 1}, {}, {shardedDim(0, 2)});
   const Message columns = shardingSpec("t", {0, 1}, {}, {shardedDim(1, 2)});
@@ -149,7 +149,7 @@ TEST_F(AnnotationsTest, AConfigurationIsChosen) {
   refuse(model(product({})), {"configuration_id", "has none", "'tp'"});
 }
 
-// An unknown configuration may be ignored where another one is asked for.
+// Unknown configurations are ignored if another one is requested.
 TEST_F(AnnotationsTest, UnknownConfigurations) {
   const Message file = withDevices(model(product({kSpecX}, "gone")), "tp", 4);
   refuse(file, {"expected configuration_id to name a configuration of the "
@@ -197,7 +197,7 @@ TEST_F(AnnotationsTest, RefusesShards) {
              {"at most as many shards as devices, 4"});
   refuseSpec(shardingSpec("x", {0, 1}, {}, {shardedDim(0, 4)}),
              {"one entry of device per shard, 4", "found 2"});
-  // A shard within the inner factor is no run of rows.
+  // A shard of the inner factor is not a run of rows.
   refuseSpec(
       shardingSpec("x", {0, 1, 2, 3}, {},
                    {Message()

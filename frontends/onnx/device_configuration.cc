@@ -1,5 +1,5 @@
-// Decodes the messages about devices: one function per message, each a switch
-// over the field numbers of onnx.proto.
+// Decodes the device messages: one function per message, each a switch over the
+// field numbers of onnx.proto.
 #include "frontends/onnx/device_configuration.h"
 
 namespace partita::onnx {

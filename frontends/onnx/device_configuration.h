@@ -1,5 +1,5 @@
-// What an ONNX file of IR version 11 or later says about many devices, as plain
-// structs: what the bytes say, unchecked against the model.
+// Multi-device annotations of an ONNX file (IR version 11 or later) as plain
+// structs, decoded but not checked against the model.
 #ifndef PARTITA_FRONTENDS_ONNX_DEVICE_CONFIGURATION_H_
 #define PARTITA_FRONTENDS_ONNX_DEVICE_CONFIGURATION_H_
 
@@ -13,31 +13,30 @@
 
 namespace partita::onnx {
 
-// DeviceConfigurationProto: a number of devices, under a name that nodes refer
+// DeviceConfigurationProto: a number of devices, with a name that nodes refer
 // to.
 struct DeviceConfiguration {
   std::string_view name;
   int64_t num_devices = 0;
-  std::vector<std::string_view> devices;  // their names, in order
+  std::vector<std::string_view> devices;  // the devices' names, in order
 };
 
-// SimpleShardedDimProto: a dimension, or one of the factors that were fused
-// into it.
+// SimpleShardedDimProto: a dimension, or one of the factors fused into it.
 struct SimpleSharding {
   int64_t size = -1;       // -1: not given as a number
-  std::string_view param;  // its name, where it is given so
+  std::string_view param;  // name of the size, if it is given by name
   int64_t shards = 0;
 };
 
-// ShardedDimProto. Several factors are an axis that a reshape fused of them,
-// the first the slowest.
+// ShardedDimProto. Several factors mean an axis that a reshape fused; the first
+// factor is the slowest.
 struct ShardedDim {
   int64_t axis = 0;  // negative: from the last
   std::vector<SimpleSharding> factors;
 };
 
-// ShardingSpecProto: shards are numbered row-major over `dims` in the order
-// given; shard k lies on devices[k], or on each device of that group.
+// ShardingSpecProto: shards are numbered row-major over `dims` in the given
+// order. Shard k is on devices[k], or on every device of that group.
 struct ShardingSpec {
   std::string_view tensor;
   std::vector<int64_t> devices;
@@ -53,8 +52,8 @@ struct NodeConfiguration {
   int64_t stage = 0;
 };
 
-// Decode the message in `field`, whose bytes must outlive what they give. False
-// after an error, which the decoder has.
+// Decode the message in `field`. Its bytes must outlive the result. Return
+// false after an error; the decoder holds the error.
 bool decodeDeviceConfiguration(FieldDecoder& decoder, const Field& field,
                                DeviceConfiguration& out);
 bool decodeNodeConfiguration(FieldDecoder& decoder, const Field& field,

@@ -1,6 +1,6 @@
-// Tries each order of the number's prime factors as the finest grid: there, the
-// shard that a position holds must be a sum of its coordinates times weights.
-// Neighbours that always go together are then one axis.
+// Tries each order of the device count's prime factors as the finest grid. In a
+// valid grid, the shard of a position is a weighted sum of its coordinates.
+// Adjacent axes that always occur together are then joined.
 #include "frontends/onnx/device_grid.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ Coordinates coordinatesOf(int64_t devices,
   return all;
 }
 
-// One order of prime factors as a grid, the first the slowest.
+// One order of prime factors as a grid, first axis slowest.
 class Candidate {
  public:
   Candidate(const std::vector<int64_t>& digits,
@@ -46,8 +46,8 @@ class Candidate {
       strides_[i - 1] = strides_[i] * digits_[i];
   }
 
-  // Weights of the digits in a coordinate; false where it is no such sum, or
-  // where the weights do not number the shards one by one.
+  // The weights of the digits in a coordinate. Fails if the coordinate is not a
+  // weighted sum, or the weights do not number the shards uniquely.
   bool weigh(const std::vector<int64_t>& coordinate, int64_t count,
              std::vector<int64_t>& weights) const {
     const auto at = [&](int64_t position) {
@@ -83,8 +83,8 @@ class Candidate {
   std::vector<int64_t> strides_;
 };
 
-// Weights of all dimensions of all placements, flat; false where one does not
-// fit, with its placement in `culprit`.
+// The weights of all dimensions of all placements, concatenated. Fails if one
+// does not fit; `culprit` is its placement.
 bool weighAll(const Candidate& candidate, const Coordinates& coordinates,
               const std::vector<Placement>& placements,
               std::vector<std::vector<int64_t>>& all, size_t& culprit) {
@@ -105,7 +105,7 @@ bool weighAll(const Candidate& candidate, const Coordinates& coordinates,
   return true;
 }
 
-// The axes of a grid of prime sizes, joined where all weights allow it.
+// Joins the axes of a grid of prime sizes wherever all weights allow it.
 Grid coarsen(const std::vector<int64_t>& digits,
              const std::vector<std::vector<int64_t>>& weights,
              const std::vector<Placement>& placements) {

@@ -1,5 +1,5 @@
-// Finds the mesh behind lists of devices: ONNX says of each tensor which device
-// holds which shard, a mesh says it for all tensors at once. Plain data.
+// Finds the mesh behind device lists. ONNX lists the devices of each tensor's
+// shards separately; a mesh describes all tensors at once. Plain data.
 #ifndef PARTITA_FRONTENDS_ONNX_DEVICE_GRID_H_
 #define PARTITA_FRONTENDS_ONNX_DEVICE_GRID_H_
 
@@ -9,11 +9,12 @@
 
 namespace partita::onnx {
 
-// Which devices hold which shard of one tensor.
+// The devices that hold each shard of one tensor.
 struct Placement {
-  // Number of shards of each divided dimension, the first the slowest.
+  // Number of shards of each divided dimension, slowest first.
   std::vector<int64_t> counts;
-  // Per shard, row-major over `counts`: its devices. Each device stands once.
+  // The devices of each shard, row-major over `counts`. Each device occurs
+  // once.
   std::vector<std::vector<int64_t>> holders;
 
   bool operator==(const Placement& other) const {
@@ -21,24 +22,23 @@ struct Placement {
   }
 };
 
-// A mesh, row-major, the first axis the slowest.
+// A mesh: row-major, first axis slowest.
 struct Grid {
   std::vector<int64_t> sizes;
-  // The device at each position; empty: device i at i.
+  // The device at each position; if empty, device i is at position i.
   std::vector<int64_t> device_ids;
-  // [placement][dimension]: the axes that divide it, the first the most
-  // significant.
+  // [placement][dimension]: the axes that divide it, most significant first.
   std::vector<std::vector<std::vector<int>>> axes;
 };
 
-// Devices that a configuration may have: bounds the work.
+// Maximum number of devices of a configuration; bounds the work.
 inline constexpr int64_t kMaxDevices = 1 << 16;
 
-// The grid of the fewest axes, among the orders in which devices count up (0,
-// 1, ... first, then that of each placement with a device per shard), in which
-// every dimension of every placement is divided by whole axes. False if there
-// is none; `culprit` is a placement that fits into no grid alone, or the first
-// that does not fit beside those before it.
+// Finds the grid with the fewest axes in which whole axes divide every
+// dimension of every placement. It tries several orders of devices: 0, 1, ...
+// first, then the order of each placement with one device per shard. Returns
+// false if there is no grid; `culprit` is then a placement that fits no grid
+// alone, or the first that does not fit together with those before it.
 bool findGrid(int64_t devices, const std::vector<Placement>& placements,
               Grid& grid, size_t& culprit);
 

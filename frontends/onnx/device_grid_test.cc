@@ -1,4 +1,4 @@
-// Which mesh is behind lists of devices, and where there is none.
+// Tests of finding the mesh behind device lists, and of lists without a mesh.
 #include "frontends/onnx/device_grid.h"
 
 #include <gmock/gmock.h>
@@ -49,7 +49,7 @@ TEST(DeviceGrid, FindsTheGridOfAMatMul) {
   EXPECT_THAT(grid.axes[2], ElementsAre(ElementsAre(0), ElementsAre(1)));
 }
 
-// Six devices are 3 x 2 or 2 x 3: the placements say which.
+// Six devices are 3 x 2 or 2 x 3; the placements decide.
 TEST(DeviceGrid, FindsTheOrderOfFactors) {
   Grid grid;
   size_t culprit;

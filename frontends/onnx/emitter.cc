@@ -1,4 +1,4 @@
-// Constants, data movement, creation and folding; elementwise operations are in
+// Constants, data movement, creation and folding. Elementwise operations are in
 // emitter_elementwise.cc.
 #include "frontends/onnx/emitter.h"
 
@@ -12,8 +12,8 @@
 namespace partita::onnx {
 namespace {
 
-// Largest constant that folding makes, and largest initializer that becomes
-// one.
+// Maximum number of elements of a folded constant, and of an initializer that
+// becomes a constant.
 constexpr int64_t kMaxFoldedElements = 1 << 20;
 
 mlir::DenseElementsAttr getConstant(mlir::Value value) {
@@ -31,8 +31,8 @@ mlir::Attribute scalarAttr(mlir::Builder& builder, double value,
     number.convert(*semantics, llvm::APFloat::rmNearestTiesToEven, &loses);
     return mlir::FloatAttr::get(type, number);
   }
-  // Through APSInt: doubles hold integers to 2^53, and the limits of 64 bits
-  // convert with saturation.
+  // Uses APSInt because doubles represent integers only up to 2^53. The limits
+  // of 64 bits saturate.
   llvm::APSInt integer(type.getIntOrFloatBitWidth(), /*isUnsigned=*/value > 0);
   bool is_exact;
   llvm::APFloat(value).convertToInteger(integer, llvm::APFloat::rmTowardZero,
@@ -86,7 +86,8 @@ mlir::RankedTensorType Emitter::tensor(Dims shape, mlir::Type element) {
 
 llvm::SmallVector<mlir::Value> Emitter::finish(mlir::Operation* op) {
   llvm::SmallVector<mlir::Value> results(op->getResults());
-  // One error per node: what follows from it is not verified, nor kept.
+  // One error per node: operations that depend on it are neither verified nor
+  // kept.
   if (failed_) return results;
   if (mlir::failed(mlir::verify(op, /*verifyRecursively=*/false))) {
     failed_ = true;
@@ -289,7 +290,7 @@ Val Emitter::uniform(Val seed, Dims shape) {
 
 Val Emitter::wrapIndices(Val indices, int64_t size) {
   if (indices.is_unsigned) return cast(indices, i64());
-  // Indices of 8 or 16 bits cannot hold every size.
+  // Indices of 8 or 16 bits cannot represent every size.
   if (indices.element().getIntOrFloatBitWidth() < 32)
     indices = cast(indices, i64());
   return select(compare(Compare::lt, indices, 0.0),

@@ -1,10 +1,10 @@
-// Builds nn, arith and math operations, with what ONNX leaves implicit made
-// explicit: broadcasting, signs of integers, folding of constants.
+// Builds nn, arith and math operations. It makes explicit what ONNX leaves
+// implicit: broadcasting, signs of integers, folding of constants.
 //
-// Operations whose operands are all constants and whose result is small are
-// evaluated at once, so that shape code never reaches the module. A wrong
-// operand (shapes that do not broadcast, say) is reported once at the location;
-// the emitter then goes on with zeros of the right shape, and `failed()` tells.
+// Operations with only constant operands and a small result are evaluated at
+// once, so shape code never reaches the module. A wrong operand (e.g. shapes
+// that do not broadcast) is reported once at the location. After that the
+// emitter continues with zeros of the right shape, and `failed()` is true.
 #ifndef PARTITA_FRONTENDS_ONNX_EMITTER_H_
 #define PARTITA_FRONTENDS_ONNX_EMITTER_H_
 
@@ -20,7 +20,7 @@ namespace partita::onnx {
 using Shape = llvm::SmallVector<int64_t>;
 using Dims = llvm::ArrayRef<int64_t>;
 
-// A tensor, and whether its signless integers are unsigned.
+// A tensor, with a flag for unsigned integers (nn types are signless).
 struct Val {
   mlir::Value value;
   bool is_unsigned = false;
@@ -37,7 +37,7 @@ struct Val {
   int64_t size() const { return type().getNumElements(); }
   bool isFloat() const { return mlir::isa<mlir::FloatType>(element()); }
   bool isBool() const { return element().isInteger(1); }
-  // The constant, null if it is none.
+  // The constant, or null if the value is not constant.
   mlir::DenseElementsAttr constant() const;
 };
 
@@ -50,10 +50,10 @@ class Emitter {
 
   mlir::OpBuilder& builder() { return builder_; }
   mlir::Location loc() const { return loc_; }
-  // Starts on another node: sets the location, forgets a failure.
+  // Starts a new node: sets the location and clears the failure.
   void start(mlir::Location loc);
   bool failed() const { return failed_; }
-  // Reports an error, once per node.
+  // Reports an error, at most once per node.
   void error(const llvm::Twine& message);
 
   // Types.
@@ -77,8 +77,8 @@ class Emitter {
   // The neutral element of a reduction, as a scalar.
   Val neutral(nn::ReduceKind kind, ElementType element);
 
-  // Data movement. `broadcast` aligns shapes on the right, as NumPy does;
-  // `broadcastDims` puts dimension i at dims[i].
+  // Data movement. `broadcast` aligns shapes on the right, like NumPy;
+  // `broadcastDims` maps dimension i to dims[i].
   Val broadcast(Val input, Dims shape);
   Val broadcastDims(Val input, Dims shape, Dims dims);
   Val reshape(Val input, Dims shape);
@@ -87,7 +87,8 @@ class Emitter {
   Val sliceDim(Val input, int64_t dim, int64_t start, int64_t size,
                int64_t stride = 1);
   Val reverse(Val input, int64_t dim);
-  // Negative padding cuts off. `value` is a scalar; only `constant` reads it.
+  // Negative padding crops. `value` is a scalar and is used only in mode
+  // `constant`.
   Val pad(Val input, Val value, Dims low, Dims high,
           nn::PadMode mode = nn::PadMode::constant);
   Val concat(llvm::ArrayRef<Val> inputs, int64_t axis);
@@ -95,13 +96,13 @@ class Emitter {
   Val scatter(Val input, Val indices, Val updates, Dims axes,
               nn::ScatterKind kind, int64_t batch_dims = 0);
   Val iota(Dims shape, int64_t dim, mlir::Type element);
-  // f32 in [0, 1); `seed` is a scalar i64.
+  // Random f32 in [0, 1); `seed` is a scalar i64.
   Val uniform(Val seed, Dims shape);
-  // Indices below 0 count from the end: adds `size` to them.
+  // Adds `size` to negative indices, which count from the end.
   Val wrapIndices(Val indices, int64_t size);
 
-  // Elementwise with broadcasting; element types must agree (booleans compute
-  // as and, or).
+  // Elementwise operations with broadcasting. Element types must agree;
+  // booleans use and / or.
   Val add(Val a, Val b);
   Val sub(Val a, Val b);
   Val mul(Val a, Val b);
@@ -114,7 +115,7 @@ class Emitter {
   Val bitXor(Val a, Val b);
   Val compare(Compare kind, Val a, Val b);
   Val select(Val condition, Val a, Val b);
-  // With a scalar constant of a's type.
+  // The second operand is a scalar constant of a's type.
   Val add(Val a, double b) { return add(a, splat(b, a.elementType())); }
   Val sub(Val a, double b) { return sub(a, splat(b, a.elementType())); }
   Val mul(Val a, double b) { return mul(a, splat(b, a.elementType())); }
@@ -131,7 +132,8 @@ class Emitter {
   Val sigmoid(Val a);
   Val cast(Val a, ElementType to);
   Val cast(Val a, mlir::Type to) { return cast(a, ElementType{to}); }
-  // Another op of arith or math with one operand and a result of its type.
+  // Any other arith or math operation with one operand and a result of its
+  // type.
   template <typename OpT>
   Val unary(Val a) {
     return {create<OpT>(a.value), a.is_unsigned};
@@ -143,32 +145,32 @@ class Emitter {
   }
 
   // Reduction (dims in any order) and contraction. Unsigned integers compare as
-  // such.
+  // unsigned.
   Val reduce(nn::ReduceKind kind, Val input, Dims dims, bool keep_dims);
   Val mean(Val input, Dims dims, bool keep_dims);
   Val reduceWindow(nn::ReduceKind kind, Val input, Dims window, Dims strides,
                    Dims dilations, Dims low, Dims high);
   Val dot(Val lhs, Val rhs, Dims lhs_batch, Dims rhs_batch, Dims lhs_contract,
           Dims rhs_contract);
-  // NumPy's matmul, vectors and batches included.
+  // NumPy's matmul, including vectors and batches.
   Val matmul(Val lhs, Val rhs);
   Val softmax(Val input, int64_t axis, bool log = false);
 
-  // Creates any operation, verifies it, folds it, and returns its first result.
+  // Creates, verifies and folds an operation; returns its first result.
   template <typename OpT, typename... Args>
   mlir::Value create(Args&&... args) {
     return finish(OpT::create(builder_, loc_, std::forward<Args>(args)...))[0];
   }
   llvm::SmallVector<mlir::Value> finish(mlir::Operation* op);
 
-  // The shape that both broadcast to; reports an error if there is none.
+  // The shape to which both broadcast. Reports an error if there is none.
   Shape broadcastShape(Dims a, Dims b);
 
  private:
-  // Broadcasts an operand. A mask that meets computed values stays as small as
-  // it is, with a broadcast: folded, it would take the memory of all heads.
+  // Broadcasts an operand. A mask that is combined with computed values is not
+  // folded, because the folded constant would have a copy for every head.
   Val spread(Val input, Dims shape, bool folds);
-  // Brings both to one shape; false after an error.
+  // Broadcasts both values to one shape; false after an error.
   bool unify(Val& a, Val& b);
   template <typename FloatOp, typename SignedOp, typename UnsignedOp>
   Val arithmetic(Val a, Val b);
@@ -180,10 +182,10 @@ class Emitter {
   bool failed_ = false;
 };
 
-// Strings for messages: "[2, 3]".
+// A shape for messages: "[2, 3]".
 std::string toString(Dims shape);
 
-// 0, 1, ..., count - 1.
+// Returns 0, 1, ..., count - 1.
 Shape countUp(int64_t count);
 int64_t product(Dims sizes);
 

@@ -145,8 +145,8 @@ mlir::Value Emitter::castFloats(mlir::Value value, mlir::FloatType from,
     return create<arith::ExtFOp>(tensor(shape, to), value);
   if (from.getWidth() > to.getWidth())
     return create<arith::TruncFOp>(tensor(shape, to), value);
-  // Of one width but different formats (f16 and bf16): through one that holds
-  // both.
+  // Casts between formats of the same width (f16 and bf16) go through a type
+  // that represents both.
   auto middle = mlir::cast<mlir::FloatType>(f32());
   return castFloats(castFloats(value, from, middle), middle, to);
 }
@@ -158,8 +158,8 @@ Val Emitter::cast(Val a, ElementType to) {
   if (to.type.isInteger(1)) return compare(Compare::ne, a, splatLike(0, a));
   if (auto from_float = mlir::dyn_cast<mlir::FloatType>(a.element())) {
     if (to_float) return {castFloats(a.value, from_float, to_float)};
-    // Below a byte what does not fit wraps around; elsewhere ONNX leaves it
-    // open.
+    // Types below a byte wrap around on overflow; ONNX does not define the
+    // others.
     if (to.type.getIntOrFloatBitWidth() < 8)
       return cast(cast(a, builder_.getI32Type()), to);
     if (to.is_unsigned) return {create<arith::FPToUIOp>(type, a.value), true};
@@ -197,8 +197,8 @@ Val Emitter::neutral(nn::ReduceKind kind, ElementType element) {
 
 namespace {
 
-// nn compares integers as signed: flipping the top bit of unsigned ones gives
-// the same order.
+// nn compares integers as signed. Flipping the top bit of unsigned integers
+// preserves their order.
 Val flipSign(Emitter& emitter, Val input) {
   unsigned width = input.element().getIntOrFloatBitWidth();
   mlir::DenseElementsAttr top = mlir::DenseElementsAttr::get(
@@ -283,7 +283,7 @@ Val Emitter::matmul(Val lhs, Val rhs) {
     error("expected factors of rank 1 or more");
     return lhs;
   }
-  // Vectors have no batch and give no dimension.
+  // A vector operand has no batch dimensions and adds none to the result.
   if (lhs.rank() == 1)
     return dot(lhs, rhs, {}, {}, {0}, {std::max<int64_t>(rhs.rank() - 2, 0)});
   if (rhs.rank() == 1) return dot(lhs, rhs, {}, {}, {lhs.rank() - 1}, {0});

@@ -1,4 +1,4 @@
-// Types of fields, and the bounds on messages of one file.
+// Types of fields, and limits on the messages of one file.
 #include "frontends/onnx/field_decoder.h"
 
 #include <string>
@@ -6,10 +6,10 @@
 namespace partita::onnx {
 namespace {
 
-// Graphs nest in attributes of nodes; no exporter goes beyond a few levels.
+// Graphs nest in attributes of nodes. Exporters nest only a few levels deep.
 constexpr int kMaxDepth = 64;
-// Each decoded message costs memory, and an empty one has two bytes: bound what
-// a hostile file can make us allocate.
+// Each decoded message costs memory, but an empty one takes only two bytes in
+// the file. The limit bounds the memory for a hostile file.
 constexpr uint64_t kMaxMessages = uint64_t{1} << 22;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What all decoders of ONNX messages share: fields of the expected types, and
-// the bounds on what one file may hold.
+// Shared by all decoders of ONNX messages: fields of the expected types, and
+// limits on the contents of one file.
 #ifndef PARTITA_FRONTENDS_ONNX_FIELD_DECODER_H_
 #define PARTITA_FRONTENDS_ONNX_FIELD_DECODER_H_
 
@@ -11,16 +11,16 @@
 
 namespace partita::onnx {
 
-// One for a whole file, so that its counts are those of the file. Each function
-// returns false after an error, its own or an earlier one; `what` names the
-// message or the field in messages.
+// One decoder serves a whole file, so its counts cover the file. Every function
+// returns false after an error, its own or an earlier one. `what` is the name
+// of the message or field in diagnostics.
 class FieldDecoder {
  public:
-  // `error` outlives the decoder.
+  // `error` must outlive the decoder.
   explicit FieldDecoder(WireError& error) : error_(error) {}
 
-  // Runs `decode` on each field of the message in `field`, while it returns
-  // true.
+  // Calls `decode` on each field of the message in `field` until it returns
+  // false.
   template <typename Decode>
   bool message(const Field& field, const char* what, Decode decode) {
     if (!enter(field, what)) return false;
@@ -35,14 +35,14 @@ class FieldDecoder {
   bool expect(const Field& field, WireType type, const char* what);
   bool text(const Field& field, const char* what, std::string_view& out);
   bool integer(const Field& field, const char* what, int64_t& out);
-  // Appends a packed field, or one number.
+  // Appends the numbers of a packed field, or a single number.
   bool integers(const Field& field, const char* what,
                 std::vector<int64_t>& out);
 
   WireError& error() { return error_; }
 
  private:
-  // Counts a message, and refuses one too many or too deep.
+  // Counts a message. Fails if there are too many or they nest too deep.
   bool enter(const Field& field, const char* what);
 
   WireError& error_;

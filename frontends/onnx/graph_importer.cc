@@ -1,4 +1,4 @@
-// Walks nodes in order: handlers build their operations, functions and constant
+// Walks nodes in order. Handlers build their operations; functions and constant
 // branches are inlined.
 #include "frontends/onnx/graph_importer.h"
 
@@ -12,22 +12,21 @@
 namespace partita::onnx {
 namespace {
 
-// Functions and branches within each other; a function that calls itself ends
-// here.
+// Maximum nesting of functions and branches. A recursive function ends here.
 constexpr int kMaxDepth = 64;
 
 llvm::StringRef canonicalDomain(std::string_view domain) {
   return domain == "ai.onnx" ? llvm::StringRef() : llvm::StringRef(domain);
 }
 
-// "Add", or "com.microsoft::BiasGelu".
+// E.g. "Add" or "com.microsoft::BiasGelu".
 std::string qualifiedName(const Node& node) {
   std::string name(node.op_type);
   llvm::StringRef domain = canonicalDomain(node.domain);
   return domain.empty() ? name : (domain + "::" + name).str();
 }
 
-// Where the exporter says that the node comes from: the path of modules.
+// The path of PyTorch modules that the exporter recorded for the node.
 std::string_view moduleScope(const Node& node) {
   for (auto [key, value] : node.metadata) {
     if (key == "namespace" || key == "pkg.torch.onnx.name_scopes" ||
@@ -290,7 +289,7 @@ LogicalResult GraphImporter::inlineFunction(const Function& function,
     }
   }
   mlir::Location loc = emitter_.loc();
-  // An optional input that is absent is absent inside too.
+  // An optional input that is absent at the call is absent in the body.
   llvm::SmallVector<Node> nodes(function.nodes.begin(), function.nodes.end());
   for (Node& inner_node : nodes) {
     for (std::string_view& input : inner_node.inputs) {

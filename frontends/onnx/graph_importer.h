@@ -16,17 +16,17 @@
 
 namespace partita::onnx {
 
-// The names visible in a graph: its own, then those around it. A function's
-// body has none around it.
+// The names visible in a graph: its own, then the enclosing graphs' names. A
+// function's body has no enclosing graph.
 struct Scope {
   Scope* parent = nullptr;
   llvm::StringMap<Val> values;
   llvm::StringMap<const TensorProto*> initializers;
-  // Nodes that have not been imported yet, by output: to tell a cycle from a
+  // Nodes that are not imported yet, by output. Distinguishes a cycle from a
   // missing value.
   llvm::StringMap<const Node*> later;
   std::map<std::string, int64_t, std::less<>> opsets;
-  // In a function's body, what its attributes are bound to.
+  // In a function's body: the values bound to its attributes.
   std::map<std::string, Attribute, std::less<>> bindings;
 };
 
@@ -36,14 +36,14 @@ class GraphImporter {
                 const ImportOptions& options, ImportReport& report,
                 mlir::func::FuncOp main);
 
-  // Fills in @main.
+  // Builds @main.
   LogicalResult run();
 
  private:
   friend class NodeContext;
 
-  // A weight that became an argument: its block argument and what names and
-  // locates it.
+  // A weight that became an argument: its block argument, its name and its
+  // data.
   struct Weight {
     mlir::BlockArgument argument;
     const TensorProto* tensor;
@@ -53,7 +53,7 @@ class GraphImporter {
 
   LogicalResult declareOpsets(llvm::ArrayRef<OperatorSet> opsets, Scope& scope);
   LogicalResult declareInput(const ValueInfo& input, Scope& scope);
-  // What a dimension that has no size is called: its parameter, or "x.0".
+  // The name of a dimension without a size: its parameter, or "x.0".
   std::string dimName(const ValueInfo& input, size_t i) const;
   llvm::SmallVector<std::string> openDims() const;
   LogicalResult checkDimNames();
@@ -63,7 +63,7 @@ class GraphImporter {
   void annotateArguments();
   void eraseUnused();
 
-  // Reports all nodes that have no handler, at once.
+  // Reports all nodes without a handler, at once.
   LogicalResult checkSupported(llvm::ArrayRef<Node> nodes, const Scope& scope);
   void collectUnsupported(
       llvm::ArrayRef<Node> nodes, const Scope& scope, int depth,
@@ -73,19 +73,20 @@ class GraphImporter {
   LogicalResult importNodes(llvm::ArrayRef<Node> nodes, Scope& scope);
   LogicalResult importNode(const Node& node, Scope& scope);
   LogicalResult importWith(const Node& node, Scope& scope);
-  // What the node says about devices: of its inputs, before it is imported (a
-  // node that uses them as it wants them), and of its outputs, after.
+  // Apply the node's device annotations: of its inputs before it is imported
+  // (the node then uses the annotated values), of its outputs afterwards.
   LogicalResult annotateInputs(Node& node, Scope& scope);
   LogicalResult annotateOutputs(const Node& node, Scope& scope);
   void markOutputs(const Node& node, Scope& scope);
-  // Names within functions and branches are not the file's tensors.
+  // Only tensors of the main graph are marked; names within functions and
+  // branches are not tensors of the file.
   bool marks() const { return options_.mark_tensors && depth_ == 1; }
   LogicalResult inlineFunction(const Function& function, const Node& node,
                                Scope& scope);
   Node bindAttributes(const Node& node, const Scope& scope);
   mlir::Location locationOf(const Node& node);
 
-  // A value by name; null if there is none.
+  // The value of a name; null if there is none.
   Val lookup(llvm::StringRef name, Scope& scope);
   const TensorProto* findInitializer(llvm::StringRef name, Scope& scope,
                                      Scope** owner);
@@ -105,11 +106,12 @@ class GraphImporter {
   mlir::func::FuncOp main_;
   Emitter emitter_;
   std::optional<Annotations> annotations_;
-  std::deque<std::string> use_names_;  // of values made for one node's use
+  std::deque<std::string> use_names_;  // names of values made for one node's
+                                       // use
   int depth_ = 0;
   llvm::SmallVector<std::pair<std::string, Val>> inputs_;
   llvm::SmallVector<Weight> weights_;
-  Val seed_, next_seed_;  // the input, and what the next use of it gets
+  Val seed_, next_seed_;  // the input `seed`, and the seed for its next use
 };
 
 }  // namespace partita::onnx

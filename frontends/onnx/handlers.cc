@@ -1,5 +1,5 @@
-// The table of operators. Rows of one operator differ in opset; what else
-// changed between versions is in its handler.
+// The table of operators. Rows of one operator differ in opset. Other changes
+// between versions are in the handler.
 #include "frontends/onnx/handlers.h"
 
 #include "frontends/onnx/ops/ops.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kNow = kNewestOpset;
 
-// Operator, opsets, least number of inputs, handler; sorted by name.
+// Operator, opset range, number of required inputs, handler; sorted by name.
 constexpr Handler kHandlers[] = {
     {"Abs", 6, kNow, 1, importUnary},
     {"Acos", 7, kNow, 1, importUnary},

@@ -1,5 +1,4 @@
-// The table of operators: which function imports which, and from which version
-// on.
+// The table of operators: the handler of each operator and opset range.
 #ifndef PARTITA_FRONTENDS_ONNX_HANDLERS_H_
 #define PARTITA_FRONTENDS_ONNX_HANDLERS_H_
 
@@ -14,13 +13,13 @@ inline constexpr int64_t kNewestOpset = 27;
 
 struct Handler {
   llvm::StringRef op_type;
-  int64_t since, until;  // opsets, both included
+  int64_t since, until;  // opset range, inclusive
   unsigned min_inputs;
   LogicalResult (*import)(NodeContext&);
 };
 
-// The handler of an operator of the default domain; null if there is none for
-// this opset.
+// Returns the handler of an operator of the default domain, or null if there is
+// none for this opset.
 const Handler* findHandler(llvm::StringRef op_type, llvm::StringRef domain,
                            int64_t opset);
 

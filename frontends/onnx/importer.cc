@@ -16,7 +16,7 @@ mlir::OwningOpRef<mlir::ModuleOp> importOnnx(const std::string& path,
                                              const ImportOptions& options,
                                              mlir::MLIRContext* context,
                                              ImportReport* report) {
-  // Maps large files: weights are read when the model runs.
+  // Large files are mapped; weights are read when the model runs.
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);
   if (!buffer) {

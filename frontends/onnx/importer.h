@@ -16,44 +16,46 @@
 namespace partita::onnx {
 
 struct ImportOptions {
-  // Sizes of symbolic dimensions by name: {"batch", 8}; one without a name is
-  // called by its input and place: {"x.0", 8}.
+  // Sizes of symbolic dimensions by name: {"batch", 8}. A dimension without a
+  // name is called by its input and index: {"x.0", 8}.
   std::map<std::string, int64_t> dims;
-  // Whole shapes of inputs by name.
+  // Complete shapes of inputs by name.
   std::map<std::string, std::vector<int64_t>> input_shapes;
-  // Values of inputs by name: such an input is a constant, no argument.
+  // Values of inputs by name. Such an input becomes a constant instead of an
+  // argument.
   std::map<std::string, mlir::DenseElementsAttr> constant_inputs;
-  // Globs over initializers' names that settle what is trained and what is not,
-  // against the importer's own guess.
+  // Globs over initializer names. They override the importer's choice of
+  // trained and untrained initializers.
   std::vector<std::string> parameter_globs;
   std::vector<std::string> constant_globs;
-  // Which device configuration of the model (IR version 11) to read as a mesh
-  // and shardings: its name, "none", or nothing, which is the only one.
+  // Name of the device configuration (IR version 11) to import as a mesh and
+  // shardings, "none", or empty for the only one.
   std::string configuration;
-  // Whether operations say in their locations which tensors of the file they
-  // give; see marks.h.
+  // Record in each operation's location the tensors of the file that it
+  // produces; see marks.h.
   bool mark_tensors = false;
 };
 
-// What went wrong, for callers that act on it (the user reads the diagnostics).
+// Import failures in a form for callers that react to them. Users read the
+// diagnostics.
 struct ImportReport {
-  // What the model needs and nn lacks: "Loop", "Resize(antialias)", "type
+  // Features of the model that nn lacks: "Loop", "Resize(antialias)", "type
   // STRING".
   std::vector<std::string> unsupported;
-  // Inputs whose values shapes depend on: give them in `constant_inputs`.
+  // Inputs whose values determine shapes. Pass them in `constant_inputs`.
   std::vector<std::string> needs_constant_inputs;
 };
 
-// Null after emitting diagnostics. The context must have the nn dialect's
-// reference models registered (nn::registerExternalModels): the importer folds
-// shape code with them.
+// Returns null after emitting diagnostics. The context must have the nn
+// dialect's reference models registered (nn::registerExternalModels), because
+// the importer folds shape code with them.
 mlir::OwningOpRef<mlir::ModuleOp> importOnnx(const std::string& path,
                                              const ImportOptions& options,
                                              mlir::MLIRContext* context,
                                              ImportReport* report = nullptr);
 
-// The same from the file's bytes, which are read only during the call; `path`
-// is where they lie: weights refer to it, and external data lies beside it.
+// The same from the file's bytes, which are read only during the call. `path`
+// is the file's location: weights refer to it, and external data is beside it.
 mlir::OwningOpRef<mlir::ModuleOp> importOnnxBytes(
     std::string_view bytes, const std::string& path,
     const ImportOptions& options, mlir::MLIRContext* context,

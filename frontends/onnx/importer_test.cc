@@ -1,4 +1,4 @@
-// Imports small hand-made models: what is accepted, and every refusal.
+// Tests of importing small hand-made models: accepted ones, and every refusal.
 #include "frontends/onnx/importer.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ class ImporterTest : public testing::Test {
     return importOnnx(path_, options, &context_, &report_);
   }
 
-  // The import must fail with a message that holds each of these.
+  // The import must fail with a message that contains each of these parts.
   void expectRefused(const Message& model,
                      const std::vector<std::string>& parts,
                      const ImportOptions& options = {}) {
@@ -131,7 +131,7 @@ TEST_F(ImporterTest, IdentityOfAnInitializerIsAnotherParameter) {
 }
 
 TEST_F(ImporterTest, FoldsShapeCode) {
-  // y = Reshape(x, Concat(Shape(x)[0:1], [-1])) with batch given by name.
+  // y = Reshape(x, Concat(Shape(x)[0:1], [-1])), with the size of batch given.
   Message input = valueInfo("x", kF32, {"batch", "2", "3"});
   Message g = graph(
       {node("Shape", {"x"}, {"s"}), node("Gather", {"s", "zero"}, {"b"}),
@@ -168,7 +168,7 @@ TEST_F(ImporterTest, InlinesFunctions) {
 TEST_F(ImporterTest, InlinesTheBranchOfAConstantCondition) {
   Message then_branch =
       graph({node("Neg", {"x"}, {"n"})}, {}, {valueInfo("n", kF32, {})});
-  // The other branch is never looked at.
+  // The other branch is never imported.
   Message else_branch =
       graph({node("Unknown", {"x"}, {"u"})}, {}, {valueInfo("u", kF32, {})});
   Message cast = attribute("to", int64_t{9});
@@ -181,7 +181,7 @@ TEST_F(ImporterTest, InlinesTheBranchOfAConstantCondition) {
   ASSERT_TRUE(module) << errors_;
 }
 
-// Two dropouts in training: other numbers for each, the same for the same seed.
+// Two training dropouts: different numbers in each, the same for the same seed.
 TEST_F(ImporterTest, DropoutFollowsTheSeed) {
   const auto dropout = [](const std::string& from, const std::string& to,
                           const std::string& mask) {
@@ -221,7 +221,7 @@ TEST_F(ImporterTest, DropoutFollowsTheSeed) {
     unlike_second += a != (*first)[1].getFloat(i);
     unlike_other += a != (*other)[0].getFloat(i);
   }
-  EXPECT_NEAR(dropped, 1024, 120);  // 4 deviations
+  EXPECT_NEAR(dropped, 1024, 120);  // 4 standard deviations
   EXPECT_NEAR(unlike_second, 1536, 140);
   EXPECT_NEAR(unlike_other, 1536, 140);
 }

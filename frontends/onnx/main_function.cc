@@ -1,5 +1,4 @@
-// The signature of @main: inputs with their sizes, weights with their files,
-// results.
+// The signature of @main: inputs with sizes, weights with files, results.
 #include "frontends/onnx/graph_importer.h"
 #include "frontends/onnx/open_dims.h"
 #include "llvm/ADT/STLExtras.h"
@@ -9,7 +8,7 @@
 namespace partita::onnx {
 namespace {
 
-// Integers and booleans up to this many elements are constants (shapes,
+// Integers and booleans with at most this many elements are constants (shapes,
 // indices, masks); larger ones stay in the file.
 constexpr uint64_t kMaxConstantElements = 4096;
 
@@ -22,7 +21,7 @@ bool matchesAny(llvm::StringRef name, llvm::ArrayRef<std::string> globs) {
   });
 }
 
-// Names that exporters make up for tensors which no module owns:
+// True for names that exporters invent for tensors outside any module:
 // "onnx::MatMul_12", "/attn/Constant_3", "val_7", "15".
 bool isAnonymous(llvm::StringRef name) {
   if (name.contains("::") || name.starts_with("/")) return true;
@@ -35,7 +34,7 @@ bool isAnonymous(llvm::StringRef name) {
              stem);
 }
 
-// State that a module keeps and does not train.
+// True for names of stored but untrained state of a module.
 bool isBufferName(llvm::StringRef name) {
   llvm::StringRef last = name.rsplit('.').second;
   if (last.empty()) last = name;
@@ -78,10 +77,10 @@ LogicalResult GraphImporter::run() {
   annotations_ = std::move(*annotations);
   if (annotations_)
     annotations_->addMesh(main_->getParentOfType<mlir::ModuleOp>());
-  // All operators first: whoever exports wants to hear of all of them at once.
+  // Checks all operators first, so that one message lists all unsupported ones.
   if (failed(checkSupported(graph.nodes, scope))) return failure();
   for (const ValueInfo& input : graph.inputs) {
-    // Until IR version 4 initializers are listed as inputs too.
+    // Before IR version 4, initializers must also be listed as inputs.
     if (scope.initializers.count(llvm::StringRef(input.name))) continue;
     if (failed(declareInput(input, scope))) return failure();
   }
@@ -158,7 +157,7 @@ FailureOr<Shape> GraphImporter::inputShape(const ValueInfo& input) {
     } else if (size != options_.dims.end()) {
       shape.push_back(size->second);
     } else {
-      // All of them in one message.
+      // One message lists all of them.
       llvm::SmallVector<std::string> missing = openDims();
       llvm::erase_if(missing, [&](const std::string& dim) {
         return options_.dims.count(dim) > 0;
@@ -231,16 +230,16 @@ FailureOr<Val> GraphImporter::materialize(const TensorProto& tensor,
     return failure();
   }
   uint64_t count = *elementCount(tensor.dims);
-  // A single float is a constant unless it belongs to a module: a bias of one
-  // channel is trained.
+  // A single float is a constant unless a module owns it: the bias of a
+  // one-channel layer is trained.
   bool is_owned = name.contains('.') && !isAnonymous(name) &&
                   !isBufferName(name) &&
                   mlir::isa<mlir::FloatType>(element.type);
   bool is_small = mlir::isa<mlir::FloatType>(element.type)
                       ? count <= 1 && !is_owned
                       : count <= kMaxConstantElements;
-  // What does not lie in the file as in memory (sub-byte types, integers in
-  // varints) must be a constant.
+  // Data whose layout in the file differs from memory (sub-byte types, integers
+  // in varints) must be a constant.
   bool is_packed =
       element.type.getIntOrFloatBitWidth() < 8 && !element.type.isInteger(1);
   if (!is_small && *range && !is_packed) return addWeight(tensor, name);
@@ -270,8 +269,8 @@ FailureOr<Val> GraphImporter::addWeight(const TensorProto& tensor,
   return Val{weights_.back().argument, element.is_unsigned};
 }
 
-// Knuth's linear congruential generator (MMIX): unlike a count it is the same
-// operation in each layer, also after folding.
+// Knuth's linear congruential generator (MMIX). Unlike a counter, it is the
+// same operation in each layer, also after folding.
 Val GraphImporter::nextSeed() {
   if (!seed_) {
     mlir::Builder builder(main_.getContext());

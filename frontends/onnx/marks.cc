@@ -1,4 +1,4 @@
-// A fused location whose metadata is [tensor, result, use].
+// A mark is a fused location whose metadata is [tensor, result, use].
 #include "frontends/onnx/marks.h"
 
 #include "mlir/IR/Builders.h"

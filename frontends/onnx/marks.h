@@ -1,5 +1,5 @@
-// Which of the file's tensors an operation's results are: a part of its
-// location, which passes keep where they replace the operation.
+// Marks an operation's results with the names of the file's tensors. A mark is
+// a part of the location, which passes keep when they replace the operation.
 #ifndef PARTITA_FRONTENDS_ONNX_MARKS_H_
 #define PARTITA_FRONTENDS_ONNX_MARKS_H_
 
@@ -14,12 +14,12 @@ namespace partita::onnx {
 struct Mark {
   mlir::StringAttr tensor;
   unsigned result = 0;
-  // Set where the value is the tensor as one node uses it: that node's first
+  // Set if the value is the tensor as used by one node: the node's first
   // output.
   mlir::StringAttr use;
 };
 
-// Adds to the location of the operation that gives the value.
+// Adds a mark to the location of the operation that produces the value.
 void mark(mlir::Value value, llvm::StringRef tensor, llvm::StringRef use = {});
 
 std::vector<Mark> marksOf(mlir::Location loc);

@@ -19,7 +19,7 @@ class Parser : public FieldDecoder {
  private:
   bool real(const Field& field, const char* what, float& out);
   bool reals(const Field& field, const char* what, std::vector<float>& out);
-  // A packed field of fixed-size numbers, or one of them.
+  // Reads a packed field of fixed-size numbers, or a single number.
   bool fixedData(const Field& field, WireType type, unsigned size,
                  const char* what, std::string_view& out, uint64_t& offset);
 
@@ -78,8 +78,8 @@ bool Parser::fixedData(const Field& field, WireType type, unsigned size,
     offset = field.offset;
     return true;
   }
-  // Unpacked or in several pieces: legal, but no writer of ONNX does it, and a
-  // view cannot hold it.
+  // Unpacked or split fields are legal, but no ONNX writer produces them and a
+  // view cannot represent them.
   error().set(field.offset, std::string("expected ") + what +
                                 " to be one packed field of " +
                                 std::to_string(size) + "-byte numbers");

@@ -1,9 +1,9 @@
-// An ONNX file as plain structs: what the bytes say, unchecked against the
+// An ONNX file as plain structs: decoded, but not checked against the
 // operators' meaning.
 //
-// Nothing is copied that may be large: names and tensor data are views into the
-// file's bytes, which must outlive the model. Fields follow onnx.proto (IR
-// version 13); fields that the importer has no use for are skipped.
+// Large data is not copied: names and tensor data are views into the file's
+// bytes, which must outlive the model. Fields follow onnx.proto (IR version
+// 13); fields that the importer does not need are skipped.
 #ifndef PARTITA_FRONTENDS_ONNX_MODEL_H_
 #define PARTITA_FRONTENDS_ONNX_MODEL_H_
 
@@ -50,7 +50,7 @@ enum class DataType : int32_t {
   kInt2 = 26,
 };
 
-// "FLOAT", "INT4", ... or "DataType 99".
+// E.g. "FLOAT", "INT4", or "DataType 99" for an unknown one.
 std::string toString(DataType type);
 
 using Strings = std::vector<std::pair<std::string_view, std::string_view>>;
@@ -61,18 +61,18 @@ struct TensorProto {
   DataType type = DataType::kUndefined;
   // The data is in one of these: raw (row-major, little-endian, sub-byte types
   // packed low bits first), `floats` or `doubles` (laid out like raw), `ints`
-  // (one element each; 16-bit floats and smaller as bit patterns), `strings`,
-  // or outside.
+  // (one element each; 16-bit and smaller floats as bit patterns), `strings`,
+  // or an external file.
   bool has_raw = false;
   std::string_view raw;
-  uint64_t raw_offset = 0;  // of `raw` in the file
+  uint64_t raw_offset = 0;  // offset of `raw` in the file
   std::string_view floats, doubles;
   uint64_t floats_offset = 0, doubles_offset = 0;
   std::vector<int64_t> ints;
   std::vector<std::string_view> strings;
   bool is_external = false;
   Strings external;
-  uint64_t offset = 0;  // of the message in the file
+  uint64_t offset = 0;  // offset of the message in the file
 };
 
 struct Dim {
@@ -82,8 +82,8 @@ struct Dim {
 
 struct ValueInfo {
   std::string_view name;
-  // A tensor's element type and shape; `other_type` says what it is if not a
-  // (dense) tensor: "sequence", "map", ...
+  // A tensor's element type and shape. If the value is not a (dense) tensor,
+  // `other_type` names its type: "sequence", "map", ...
   DataType type = DataType::kUndefined;
   std::string_view other_type;
   bool has_shape = false;
@@ -94,8 +94,8 @@ struct Graph;
 
 struct Attribute {
   std::string_view name;
-  std::string_view
-      ref;  // in a function body: the function's attribute that gives the value
+  // In a function body: the function's attribute that gives the value.
+  std::string_view ref;
   int32_t type = 0;  // AttributeProto.AttributeType; 0 in old files
   float f = 0;
   int64_t i = 0;
@@ -112,7 +112,7 @@ struct Node {
   std::vector<std::string_view> inputs, outputs;
   std::vector<Attribute> attributes;
   Strings metadata;
-  // Null: none. Copies of a node share them.
+  // Null if there are none. Copies of a node share them.
   std::shared_ptr<std::vector<NodeConfiguration>> device_configurations;
 };
 
@@ -147,9 +147,9 @@ struct Model {
   std::vector<DeviceConfiguration> configurations;
 };
 
-// Reads a ModelProto, a TensorProto (a backend test's input_0.pb, say). False
-// with `error` set if `bytes` is not one: truncated, corrupt, nested too deep,
-// or of too many parts.
+// Decode a ModelProto, and a TensorProto (e.g. a backend test's input_0.pb).
+// Return false and set `error` if `bytes` is not one: truncated, corrupt,
+// nested too deep, or with too many parts.
 bool parseModel(std::string_view bytes, Model& model, WireError& error);
 bool parseTensor(std::string_view bytes, TensorProto& tensor, WireError& error);
 

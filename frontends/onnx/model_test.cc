@@ -104,8 +104,8 @@ TEST(ModelTest, EveryTruncationSaysWhere) {
   int refused = 0;
   for (size_t size = 0; size < bytes.size(); ++size)
     refused += !parses(bytes.substr(0, size));
-  // What remains readable ends between two fields of the model, after the
-  // graph: its opset is missing, which is the importer's to say.
+  // The one readable prefix ends between two fields of the model, after the
+  // graph. Its opset is missing, which the importer reports.
   EXPECT_EQ(refused, static_cast<int>(bytes.size()) - 1);
 }
 
@@ -157,7 +157,8 @@ TEST(ModelTest, BoundsDepth) {
 }
 
 TEST(ModelTest, BoundsTheNumberOfMessages) {
-  // Five million dimensions: two bytes each, but twelve times that in memory.
+  // Five million dimensions: two bytes each in the file, twelve times that in
+  // memory.
   std::string dims;
   for (int i = 0; i < 5 * 1000 * 1000; ++i) dims += std::string("\x0a\0", 2);
   Message shape = Message().message(1, Message().bytes(2, dims));
@@ -168,7 +169,7 @@ TEST(ModelTest, BoundsTheNumberOfMessages) {
   EXPECT_NE(message.find("at most 4194304 messages"), std::string::npos);
 }
 
-// Shapes and device annotations of one file count together.
+// Shapes and device annotations of a file share one limit.
 TEST(ModelTest, BoundsTheNumberOfMessagesOfAllKinds) {
   std::string many;
   for (int i = 0; i < 2200 * 1000; ++i) many += std::string("\x0a\0", 2);

@@ -1,5 +1,5 @@
-// Access to a node's inputs, attributes and outputs, with an error at the node
-// for whatever is not as it must be.
+// Access to a node's inputs, attributes and outputs. Anything malformed is an
+// error at the node.
 #include "frontends/onnx/node_context.h"
 
 #include "frontends/onnx/graph_importer.h"
@@ -115,7 +115,7 @@ bool NodeContext::hasAttr(llvm::StringRef name) const {
 const Attribute* NodeContext::find(llvm::StringRef name, int32_t type) {
   for (const Attribute& attribute : node.attributes) {
     if (llvm::StringRef(attribute.name) != name) continue;
-    // Files of IR version 1 may leave the type out.
+    // Files of IR version 1 may omit the type.
     if (attribute.type == type || attribute.type == 0) return &attribute;
     static constexpr const char* kNames[] = {
         "",         "a float", "an integer", "a string",

@@ -1,5 +1,5 @@
-// What the handler of an operator sees: one node, its inputs, attributes and
-// outputs.
+// The interface between an operator's handler and one node: inputs, attributes
+// and outputs.
 #ifndef PARTITA_FRONTENDS_ONNX_NODE_CONTEXT_H_
 #define PARTITA_FRONTENDS_ONNX_NODE_CONTEXT_H_
 
@@ -30,25 +30,23 @@ class NodeContext {
 
   llvm::StringRef op() const { return llvm::StringRef(node.op_type); }
 
-  // Inputs. The table of handlers says how many are required; the others may be
-  // absent.
+  // Inputs. The table of handlers gives the number of required inputs; the
+  // others may be absent.
   unsigned numInputs() const { return node.inputs.size(); }
   bool has(unsigned i) const {
     return i < node.inputs.size() && !node.inputs[i].empty();
   }
   Val in(unsigned i);
   llvm::SmallVector<Val> ins();
-  // The value of input i, which must be known while importing; reports an error
-  // if it is not.
+  // The value of input i. Reports an error if it is not known at import time.
   FailureOr<mlir::DenseElementsAttr> constant(unsigned i);
   FailureOr<Shape> constInts(unsigned i);
   FailureOr<llvm::SmallVector<double>> constFloats(unsigned i);
   FailureOr<double> constFloat(unsigned i);
-  // Whether input i is known; reports nothing.
+  // True if input i is known at import time. Reports nothing.
   bool isConstant(unsigned i);
 
-  // Attributes, with the value they have where absent. A wrong type is an error
-  // of the node.
+  // Attributes, with default values. A wrong type is an error at the node.
   bool hasAttr(llvm::StringRef name) const;
   int64_t attrInt(llvm::StringRef name, int64_t absent);
   double attrFloat(llvm::StringRef name, double absent);
@@ -58,7 +56,7 @@ class NodeContext {
   const TensorProto* attrTensor(llvm::StringRef name);
   const Graph* attrGraph(llvm::StringRef name);
 
-  // Dimensions may be given from the end: brings them to 0 .. rank - 1.
+  // Maps a dimension counted from the end to 0 .. rank - 1.
   FailureOr<int64_t> axis(int64_t axis, int64_t rank);
   FailureOr<Shape> axes(Dims axes, int64_t rank);
 
@@ -70,19 +68,21 @@ class NodeContext {
   LogicalResult result(Val value);
 
   LogicalResult error(const llvm::Twine& message);
-  // Something that nn cannot say: counted by name, "Resize(antialias)".
+  // Reports a feature that nn lacks. Features are counted by name:
+  // "Resize(antialias)".
   LogicalResult unsupported(llvm::StringRef what);
 
-  // An element type for a DataType number; reports unsupported ones.
+  // The element type of a DataType number. Reports unsupported ones.
   FailureOr<ElementType> elementType(int64_t data_type);
   FailureOr<mlir::DenseElementsAttr> decode(const TensorProto& tensor);
-  // A constant, or an argument if it is large.
+  // A constant, or an argument if the tensor is large.
   FailureOr<Val> materialize(const TensorProto& tensor, llvm::StringRef name);
-  // If input i is an initializer kept as an argument: another argument with the
-  // same data, named `name`; else null.
+  // If input i is an initializer that became an argument: another argument with
+  // the same data, named `name`. Otherwise null.
   Val separateInitializer(unsigned i, llvm::StringRef name);
-  // A scalar i64, another at each call: of the input `seed`, which the first
-  // call makes. What layers do with it is the same in each of them.
+  // Returns a new scalar i64 seed at each call, derived from the input `seed`.
+  // The first call creates that input. Each call adds the same operations, so
+  // that layers stay equal.
   Val nextSeed();
   FailureOr<llvm::SmallVector<Val>> inlineGraph(const Graph& graph);
 

@@ -1,4 +1,4 @@
-// Names of dimensions from inputs' shapes.
+// Collects names of dimensions from inputs' shapes.
 #include "frontends/onnx/open_dims.h"
 
 #include <algorithm>

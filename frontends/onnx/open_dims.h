@@ -1,4 +1,4 @@
-// Which sizes a model leaves open.
+// Finds the sizes that a model leaves open.
 #ifndef PARTITA_FRONTENDS_ONNX_OPEN_DIMS_H_
 #define PARTITA_FRONTENDS_ONNX_OPEN_DIMS_H_
 
@@ -9,13 +9,15 @@
 
 namespace partita::onnx {
 
-// What a dimension of an input is called: its name in the file, or the input's
-// and its place ("x.0").
+// The name of an input's dimension: its name in the file, or the input's name
+// and the dimension's index ("x.0").
 std::string dimName(const ValueInfo& input, size_t i);
 
-// The names of all dimensions of inputs without a size, each once, in order.
+// The names of all input dimensions without a size, in order and without
+// duplicates.
 std::vector<std::string> openDims(const Graph& graph);
-// Of the model in a file; empty where it cannot be read, which an import says.
+// The same for the model in a file. Empty if the file cannot be read; the
+// import reports that error.
 std::vector<std::string> openDims(const std::string& path);
 
 }  // namespace partita::onnx

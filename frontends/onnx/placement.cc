@@ -1,4 +1,5 @@
-// Counts shards, looks devices up in groups, and sees each device once.
+// Counts shards, looks up devices in groups, and checks that each device occurs
+// once.
 #include "frontends/onnx/placement.h"
 
 #include <algorithm>

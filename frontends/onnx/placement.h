@@ -1,5 +1,5 @@
-// Checks what a node says about a tensor's shards, as far as the node and the
-// number of devices tell. Plain data.
+// Checks a node's specification of a tensor's shards against the node and the
+// number of devices. Plain data.
 #ifndef PARTITA_FRONTENDS_ONNX_PLACEMENT_H_
 #define PARTITA_FRONTENDS_ONNX_PLACEMENT_H_
 
@@ -10,9 +10,9 @@
 
 namespace partita::onnx {
 
-// Which devices hold which shard. The dimensions of the placement are the
-// factors of all divided axes in the order given, those of one shard left out.
-// False with a message in `error` (what was expected, what was found) where
+// Returns the devices that hold each shard. The dimensions of the placement are
+// the factors of all divided axes in the given order, without factors of one
+// shard. Returns false with a message in `error` (expected, then found) if
 // shards and devices do not match.
 bool placementOf(const ShardingSpec& spec, int64_t devices,
                  Placement& placement, std::string& error);

@@ -57,7 +57,7 @@ constexpr TypeRow kTypes[] = {
     {DataType::kInt2, makeInt<2>, false},
 };
 
-// Bits of an element in a file: a bool takes a byte.
+// Bits per element in a file; a bool takes a byte.
 unsigned storedWidth(mlir::Type type) {
   return type.isInteger(1) ? 8 : type.getIntOrFloatBitWidth();
 }
@@ -103,8 +103,8 @@ void setBits(nn::Tensor& tensor, uint64_t i, uint64_t bits,
   }
 }
 
-// Typed integer fields hold one element each, except that sub-byte types are
-// packed as in raw bytes, a byte an entry.
+// Typed integer fields have one element per entry. Exception: sub-byte types
+// are packed as in raw bytes, one byte per entry.
 FailureOr<nn::Tensor> decodeInts(const TensorProto& proto,
                                  mlir::RankedTensorType type,
                                  std::string& error) {

@@ -1,5 +1,5 @@
-// Where a tensor's elements are, and what they are: types, bytes in the model's
-// or an external file, constants.
+// Element types and data of tensors: bytes in the model's or an external file,
+// or constants.
 #ifndef PARTITA_FRONTENDS_ONNX_TENSOR_DATA_H_
 #define PARTITA_FRONTENDS_ONNX_TENSOR_DATA_H_
 
@@ -15,8 +15,8 @@
 
 namespace partita::onnx {
 
-// An element type: unsigned integers are signless in nn, so their sign is kept
-// apart.
+// An element type. Integers in nn are signless, so `is_unsigned` holds the
+// sign.
 struct ElementType {
   mlir::Type type;  // null: nn has no such type (strings, complex numbers)
   bool is_unsigned = false;
@@ -27,11 +27,11 @@ struct ElementType {
 };
 
 ElementType getElementType(DataType type, mlir::MLIRContext* context);
-// The inverse.
+// The inverse of the function above.
 DataType getDataType(ElementType type);
 
-// A tensor whose bytes lie row-major and little-endian in a file, as `#nn.file`
-// wants it.
+// A tensor's bytes in a file, row-major and little-endian: the contents of a
+// `#nn.file`.
 struct FileRange {
   std::string path;
   uint64_t offset = 0;
@@ -41,13 +41,13 @@ struct FileRange {
 // The model's own file and the external files beside it.
 class DataFiles {
  public:
-  // `path` and `bytes` are those of the model's file; the bytes outlive this.
+  // `path` and `bytes` are the model's file; `bytes` must outlive this object.
   DataFiles(std::string path, std::string_view bytes)
       : path_(std::move(path)), bytes_(bytes) {}
 
-  // Where the tensor's data lies; none if it is in typed fields that are not
-  // laid out as in memory. Fails with `error` set if it has too few or too many
-  // bytes, or lies outside of what may be read.
+  // The location of the tensor's data. Nothing if the data is in typed fields
+  // whose layout differs from memory. Fails with `error` set if the number of
+  // bytes is wrong or the data is outside of the permitted files.
   mlir::FailureOr<std::optional<FileRange>> locate(const TensorProto& tensor,
                                                    std::string& error);
 
@@ -68,8 +68,8 @@ class DataFiles {
   std::map<std::string, std::unique_ptr<llvm::MemoryBuffer>> external_;
 };
 
-// Number of elements of a shape; none if a size is negative or the product
-// overflows.
+// The number of elements of a shape. Nothing if a size is negative or the
+// product overflows.
 std::optional<uint64_t> elementCount(llvm::ArrayRef<int64_t> dims);
 
 }  // namespace partita::onnx

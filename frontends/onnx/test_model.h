@@ -28,7 +28,7 @@ class Message {
   std::string encoded_;
 };
 
-// DataType numbers that tests use.
+// Numbers of the DataTypes in tests.
 inline constexpr int kF32 = 1, kI64 = 7, kString = 8;
 
 Message attribute(const std::string& name, int64_t value);
@@ -54,22 +54,23 @@ Message graph(const std::vector<Message>& nodes,
 Message model(const Message& graph, int64_t opset = 17,
               const std::vector<Message>& functions = {});
 
-// Devices. `dims` are (axis, num_shards), `groups` a map of device groups.
+// Device annotations. `dims` are (axis, num_shards); `groups` is a map of
+// device groups.
 using Groups = std::vector<std::pair<int64_t, std::vector<int64_t>>>;
 Message shardedDim(int64_t axis, int64_t shards, int64_t size = -1);
 Message shardingSpec(const std::string& tensor,
                      const std::vector<int64_t>& devices, const Groups& groups,
                      const std::vector<Message>& dims);
-// The node with a part of this configuration.
+// The node with an annotation for this configuration.
 Message onDevices(Message node, const std::string& configuration,
                   const std::vector<Message>& specs);
 // The model with this configuration.
 Message withDevices(Message model, const std::string& configuration,
                     int64_t devices);
 
-// Two layers on 2 x 2 devices: rows of x over the rows of the grid, the hidden
-// width over its columns; the sum lies divided as its last user wants it. Sizes
-// do not divide.
+// Two layers on 2 x 2 devices. The grid's rows divide the rows of x, and its
+// columns the hidden width. The sum is divided as its last user specifies.
+// Sizes are not divisible.
 Message dividedPerceptron();
 
 }  // namespace partita::onnx

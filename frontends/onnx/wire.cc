@@ -1,5 +1,5 @@
-// Protocol-buffer wire format: every read is checked against the bytes that are
-// left.
+// Protocol-buffer wire format. Every read is checked against the remaining
+// bytes.
 #include "frontends/onnx/wire.h"
 
 namespace partita::onnx {
@@ -38,7 +38,7 @@ bool WireReader::readVarint(uint64_t& value, const char* what) {
   for (unsigned shift = 0; shift < 64; shift += 7) {
     if (atEnd()) return fail(what);
     uint8_t byte = static_cast<uint8_t>(bytes_[position_]);
-    // The tenth byte may hold the one remaining bit only.
+    // The tenth byte may contain only the one remaining bit.
     if (shift == 63 && byte > 1)
       return fail("expected a varint of at most 64 bits");
     ++position_;

@@ -1,10 +1,10 @@
-// Protocol-buffer wire format, bounded: reads fields from bytes it does not own
-// and never beyond them.
+// Bounded reader of the protocol-buffer wire format. It never reads outside of
+// the given bytes and does not own them.
 //
-// A message is a sequence of fields, each a varint key (field number * 8 + wire
-// type) and a value: a varint (type 0), 8 or 4 little-endian bytes (types 1 and
-// 5), or a varint length and that many bytes (type 2). Groups (3, 4) are
-// refused: no ONNX file has them. Offsets in messages are those of the file.
+// A message is a sequence of fields. Each has a varint key (field number * 8 +
+// wire type) and a value: a varint (type 0), 8 or 4 little-endian bytes (types
+// 1 and 5), or a varint length and that many bytes (type 2). Groups (3, 4) are
+// refused; ONNX files have none. Offsets are relative to the file.
 #ifndef PARTITA_FRONTENDS_ONNX_WIRE_H_
 #define PARTITA_FRONTENDS_ONNX_WIRE_H_
 
@@ -27,33 +27,34 @@ const char* toString(WireType type);
 struct Field {
   uint32_t number = 0;
   WireType type = WireType::kVarint;
-  uint64_t value = 0;      // of kVarint, kFixed64 and kFixed32
-  std::string_view bytes;  // of kBytes
-  uint64_t offset = 0;     // where the value starts in the file
+  uint64_t value = 0;      // for kVarint, kFixed64 and kFixed32
+  std::string_view bytes;  // for kBytes
+  uint64_t offset = 0;     // offset of the value in the file
 };
 
-// What a file broke, and where; the first error stays.
+// The first error in a file, and its offset.
 struct WireError {
   uint64_t offset = 0;
   std::string message;  // empty: no error
 
   bool isSet() const { return !message.empty(); }
   void set(uint64_t at, std::string what);
-  // "at byte 17: expected ..."
+  // E.g. "at byte 17: expected ...".
   std::string str() const;
 };
 
 class WireReader {
  public:
-  // `offset` is where `bytes` starts in the file. `bytes` and `error` outlive
-  // the reader.
+  // `offset` is the position of `bytes` in the file. `bytes` and `error` must
+  // outlive the reader.
   WireReader(std::string_view bytes, uint64_t offset, WireError& error)
       : bytes_(bytes), offset_(offset), error_(error) {}
 
-  // Reads the next field; false at the end of the message and after an error.
+  // Reads the next field. Returns false at the end of the message and after an
+  // error.
   bool next(Field& field);
-  // Reads one varint; false at the end and after an error (a packed field is a
-  // sequence of them).
+  // Reads one varint. Returns false at the end and after an error. (A packed
+  // field is a sequence of varints.)
   bool nextVarint(uint64_t& value);
 
   bool atEnd() const { return position_ == bytes_.size(); }

@@ -1,4 +1,4 @@
-// Protocol-buffer wire format, written.
+// Writer of the protocol-buffer wire format.
 #include "frontends/onnx/wire_writer.h"
 
 namespace partita::onnx {

@@ -1,4 +1,4 @@
-// Encodes messages field by field; what WireReader reads.
+// Encodes messages field by field, in the format that WireReader reads.
 #ifndef PARTITA_FRONTENDS_ONNX_WIRE_WRITER_H_
 #define PARTITA_FRONTENDS_ONNX_WIRE_WRITER_H_
 
@@ -14,7 +14,7 @@ class WireWriter {
  public:
   void varint(uint32_t number, uint64_t value);
   void bytes(uint32_t number, std::string_view value);
-  // A field as it was read.
+  // Copies a field that WireReader returned.
   void copy(const Field& field);
 
   const std::string& encoded() const { return encoded_; }

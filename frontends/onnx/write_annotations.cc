@@ -1,5 +1,5 @@
-// Copies fields; replaces what speaks of the configuration in the model and in
-// its graph's nodes.
+// Copies all fields, and replaces references to the configuration in the model
+// and in its graph's nodes.
 #include "frontends/onnx/write_annotations.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace partita::onnx {
 namespace {
 
-// The first version with device configurations.
+// The first IR version with device configurations.
 constexpr uint64_t kIrVersion = 11;
 
 std::string encode(const ShardedDim& dim) {
@@ -79,7 +79,7 @@ class Writer {
   }
 
  private:
-  // Both messages about configurations begin with the name.
+  // Both configuration messages begin with the name.
   bool isOurs(const Field& field) {
     if (field.type != WireType::kBytes) return false;
     WireReader reader(field.bytes, field.offset, error_);

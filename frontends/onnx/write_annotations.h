@@ -1,4 +1,5 @@
-// Writes an ONNX file again, with device annotations: what annotations.h reads.
+// Adds device annotations to an ONNX file, in the form that annotations.h
+// reads.
 #ifndef PARTITA_FRONTENDS_ONNX_WRITE_ANNOTATIONS_H_
 #define PARTITA_FRONTENDS_ONNX_WRITE_ANNOTATIONS_H_
 
@@ -12,27 +13,29 @@
 
 namespace partita::onnx {
 
-// What is to be said of a model's tensors. A spec's own name of the tensor does
-// not count.
+// The annotations of a model's tensors. The tensor name inside each spec is
+// ignored.
 struct ModelAnnotations {
-  std::string name;  // of the configuration
+  std::string name;  // name of the configuration
   int64_t num_devices = 0;
   std::map<std::string, ShardingSpec, std::less<>> tensors;
-  // Where a node uses an input otherwise: by the node's first output and the
-  // input.
+  // Shardings of uses that differ from the tensor's own, by (first output of
+  // the node, input).
   std::map<std::pair<std::string, std::string>, ShardingSpec> uses;
 };
 
-// What was written and what was not.
+// Counts of annotated nodes and tensors, and totals.
 struct AnnotationCounts {
   int64_t nodes = 0, annotated_nodes = 0;
-  int64_t tensors = 0, annotated_tensors = 0;  // of the nodes, each once
+  int64_t tensors = 0, annotated_tensors = 0;  // tensors of the nodes, each
+                                               // counted once
 };
 
-// The bytes of the file with a configuration of that name, on every node of the
-// graph (not of functions and branches) that has such a tensor, and IR version
-// 11 at least. A configuration of the same name that it had is replaced; all
-// else stays as it is. False with `error` set if `bytes` is no model.
+// Returns the file's bytes with a configuration of that name on every node of
+// the graph (not of functions and branches) that has an annotated tensor. The
+// IR version becomes at least 11. An existing configuration of the same name is
+// replaced; everything else is unchanged. Fails with `error` set if `bytes` is
+// not a model.
 bool writeAnnotations(std::string_view bytes,
                       const ModelAnnotations& annotations, std::string& out,
                       AnnotationCounts& counts, WireError& error);

@@ -1,4 +1,5 @@
-// What is written is what was meant, and all else stays.
+// Tests that the written annotations are the given ones, and that everything
+// else is unchanged.
 #include "frontends/onnx/write_annotations.h"
 
 #include <gmock/gmock.h>
@@ -85,7 +86,7 @@ TEST(WriteAnnotations, OnTheNodesThatHaveTheTensors) {
   ASSERT_THAT(relu.specs[0].dims[0].factors, SizeIs(2));
   EXPECT_EQ(relu.specs[0].dims[0].factors[0].size, 3);
   EXPECT_EQ(relu.specs[0].dims[0].factors[0].shards, 2);
-  // As the node uses it.
+  // The sharding of the node's use.
   EXPECT_EQ(configurationOf(nodes[1]).specs[0].dims[0].axis, -1);
   EXPECT_EQ(configurationOf(nodes[2]).specs[0].dims[0].axis, 0);
 }
@@ -110,7 +111,7 @@ TEST(WriteAnnotations, ReplacesTheSameAndKeepsOthers) {
   EXPECT_EQ(configurationOf(node, 0).configuration, "dp");
   EXPECT_EQ(configurationOf(node, 1).configuration, "tp");
   EXPECT_EQ(configurationOf(node, 1).specs[0].tensor, "y");
-  // Once more changes nothing.
+  // Writing again changes nothing.
   Written again;
   ModelAnnotations none{"tp", 4, {}, {}};
   WireError error;

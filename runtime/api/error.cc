@@ -1,4 +1,4 @@
-// Messages are kept per thread, as sessions of several threads may fail at
+// Messages are stored per thread, since sessions of several threads may fail at
 // once.
 #include "runtime/api/error.h"
 

@@ -1,4 +1,4 @@
-// Statuses of the C interface.
+// Converts statuses to the C interface.
 #ifndef PARTITA_RUNTIME_API_ERROR_H_
 #define PARTITA_RUNTIME_API_ERROR_H_
 
@@ -10,11 +10,11 @@
 
 namespace partita::api {
 
-// Keeps the message for partita_last_error of this thread.
+// Stores the message for partita_last_error of this thread.
 partita_status Report(const absl::Status& status);
 
-// Runs `work`, a function that returns absl::Status. Exceptions, which only
-// the standard library throws, become statuses.
+// Runs `work`, a function that returns absl::Status. Converts exceptions, which
+// only the standard library throws, to statuses.
 template <typename Work>
 partita_status Guard(const Work& work) {
   try {

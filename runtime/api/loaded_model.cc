@@ -1,5 +1,5 @@
-// Every tensor is checked before ranks are asked to work: an error of one rank
-// ends all.
+// Checks every tensor before ranks begin to work: an error of one rank ends
+// all.
 #include "runtime/api/loaded_model.h"
 
 #include <cmath>
@@ -28,7 +28,7 @@ absl::Status CheckCount(size_t expected, size_t found, const char* what) {
       found, "; see partita_input and partita_output"));
 }
 
-// Token ids beyond a table's end would read other memory.
+// Token ids beyond the end of a table would read other memory.
 absl::StatusOr<std::vector<ConstTensor>> InputsOf(
     const session::Session& session, const std::vector<TensorSpec>& specs,
     const partita_tensor* tensors, size_t count, const char* what) {
@@ -135,7 +135,7 @@ absl::StatusOr<double> LoadedModel::TrainStep(const partita_tensor* data,
   return ShareLoss(loss);
 }
 
-// NaN has no order: whether it is one travels by itself.
+// Max does not order NaN, so a flag says whether the loss is NaN.
 absl::StatusOr<double> LoadedModel::ShareLoss(double loss) {
   if (session_->processes() == 1) return loss;
   const double lowest = -std::numeric_limits<double>::infinity();

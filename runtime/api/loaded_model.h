@@ -1,5 +1,5 @@
-// What a partita_session is: a session, its connections to other ranks, and
-// the state of a training run.
+// The content of a partita_session: a session, its connections to other ranks,
+// and the state of a training run.
 #ifndef PARTITA_RUNTIME_API_LOADED_MODEL_H_
 #define PARTITA_RUNTIME_API_LOADED_MODEL_H_
 
@@ -33,7 +33,7 @@ class LoadedModel {
   session::Session& session() { return *session_; }
   int64_t step() const { return step_; }
 
-  // As the functions of partita.h.
+  // Implement the functions of partita.h.
   absl::Status Run(const partita_tensor* inputs, size_t input_count,
                    const partita_tensor* outputs, size_t output_count);
   absl::StatusOr<double> TrainStep(const partita_tensor* data, size_t count,
@@ -51,17 +51,17 @@ class LoadedModel {
   absl::Status PrepareTraining();
   absl::StatusOr<const base::TensorSpec*> FindParameter(
       const std::string& name) const;
-  // Spreads rank 0's loss.
+  // Broadcasts rank 0's loss.
   absl::StatusOr<double> ShareLoss(double loss);
 
   const session::SessionOptions options_;
   const int64_t seed_;
-  int64_t step_ = 0;                    // the last one
+  int64_t step_ = 0;                    // last step taken
   std::unique_ptr<comm::World> world_;  // of a job; null: none
   std::unique_ptr<comm::Communicator> communicator_;
   std::unique_ptr<session::Session> session_;
 
-  // Made by the first training step.
+  // Created by the first training step.
   std::unique_ptr<session::SessionStepper> stepper_;
   data::Batch results_;
   std::vector<base::MutableTensor> outputs_;

@@ -1,4 +1,4 @@
-// The C functions: checks of pointers, and calls of LoadedModel.
+// The C functions: check pointers, then call LoadedModel.
 #include "runtime/api/partita.h"
 
 #include <memory>
@@ -121,7 +121,7 @@ absl::Status DescribeParameter(const Session& session, size_t index,
   return absl::OkStatus();
 }
 
-// Tensors may be NULL where there are none.
+// `tensors` may be NULL if `count` is 0.
 absl::Status CheckTensors(const partita_tensor* tensors, size_t count) {
   return count == 0 ? absl::OkStatus() : CheckGiven(tensors, "tensors");
 }

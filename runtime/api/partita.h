@@ -61,7 +61,7 @@ const char* partita_last_error(void);
 
 /* DLDevice. */
 typedef struct partita_device {
-  int32_t type; /* 1: the host's memory; the only one accepted yet */
+  int32_t type; /* 1: host memory, the only accepted type */
   int32_t id;
 } partita_device;
 
@@ -80,15 +80,15 @@ typedef struct partita_type {
   uint16_t lanes; /* 1 */
 } partita_type;
 
-/* DLTensor: memory that somebody else owns. Must be row-major without gaps:
- * `strides`, counted in elements, NULL or those of `shape`. Tensors that begin
- * at a multiple of 64 bytes are used in place on CPUs; others are copied. */
+/* DLTensor: a view of memory, row-major without gaps. `strides`, counted in
+ * elements, must be NULL or match `shape`. Tensors that begin at a multiple of
+ * 64 bytes are used in place on CPUs; others are copied. */
 typedef struct partita_tensor {
   void* data;
   partita_device device;
   int32_t ndim;
   partita_type type;
-  int64_t* shape;   /* [ndim]; may be NULL where ndim is 0 */
+  int64_t* shape;   /* [ndim]; may be NULL if ndim is 0 */
   int64_t* strides; /* [ndim] or NULL */
   uint64_t byte_offset;
 } partita_tensor;
@@ -105,13 +105,13 @@ typedef struct partita_managed_tensor {
 /* Opaque: one loaded model with its parameters and memory. */
 typedef struct partita_session partita_session;
 
-/* Set by PARTITA_OPTIONS; then change what you need. */
+/* Initialise with PARTITA_OPTIONS, then change fields as needed. */
 typedef struct partita_options {
   uint32_t abi_version; /* PARTITA_ABI_VERSION */
   uint32_t size;        /* sizeof(partita_options) */
-  /* Folder where relative paths of weights begin; NULL: the artifact's. */
+  /* Base folder of relative weight paths; NULL: the artifact's folder. */
   const char* weights_dir;
-  /* "cpu", "cuda" or "null"; NULL: what the model was compiled for. */
+  /* "cpu", "cuda" or "null"; NULL: the target the model was compiled for. */
   const char* device;
   /* CPU threads, shared by all devices of this process; 0: one per core. */
   int32_t threads;
@@ -134,9 +134,9 @@ typedef struct partita_options {
    0.0,                               \
    0}
 
-/* Loads the artifact `path` and its weights, and reserves all memory that it
- * needs. `options` may be NULL. On success `*session` must be closed. All ranks
- * of a job call this together. */
+/* Loads the artifact `path` and its weights, and allocates all memory that a
+ * run needs. `options` may be NULL. On success `*session` must be closed. All
+ * ranks of a job call this together. */
 partita_status partita_open(const char* path, const partita_options* options,
                             partita_session** session);
 /* Releases everything; NULL is ignored. All ranks of a job call this together.
@@ -150,11 +150,11 @@ int32_t partita_device_count(const partita_session* session);
 int32_t partita_rank(const partita_session* session);
 int32_t partita_process_count(const partita_session* session);
 
-/* ---- What the model takes and gives ---- */
+/* ---- Inputs and outputs ---- */
 
 typedef enum partita_role {
   PARTITA_DATA = 0,
-  /* Inputs of training steps, which partita_train_step sets by itself. */
+  /* Inputs of training steps that partita_train_step sets itself. */
   PARTITA_LEARNING_RATE = 1, /* f32 */
   PARTITA_STEP = 2,          /* i64, from 1 */
   PARTITA_SEED = 3           /* i64 */
@@ -178,30 +178,30 @@ partita_status partita_input(const partita_session* session, size_t index,
 partita_status partita_output(const partita_session* session, size_t index,
                               partita_tensor_info* info);
 
-/* A tensor for output `index`, aligned so that it is used in place. Released by
- * its deleter, also after the session was closed. */
+/* Allocates a tensor for output `index`, aligned so that it is used in place.
+ * Release it with its deleter, before or after the session is closed. */
 partita_status partita_new_output(const partita_session* session, size_t index,
                                   partita_managed_tensor** tensor);
 
 /* ---- Running ---- */
 
-/* One run: whole tensors for all inputs and outputs, in order. In a job every
- * rank passes the same inputs, and rank 0 gets the outputs: other ranks' output
- * tensors may have NULL data and are not written. A training step updates its
- * parameters. */
+/* Runs the model once, with whole tensors for all inputs and outputs, in order.
+ * In a job every rank passes the same inputs, and only rank 0 gets the outputs:
+ * other ranks' output tensors may have NULL data and are not written. A
+ * training step updates its parameters. */
 partita_status partita_run(partita_session* session,
                            const partita_tensor* inputs, size_t input_count,
                            const partita_tensor* outputs, size_t output_count);
 
-/* One training step: `data` are the inputs whose role is PARTITA_DATA, in
- * order. Step numbers and seeds are counted by the session, and continue those
- * of a checkpoint. `*loss`, the same on all ranks, may be NaN or infinite: the
- * parameters are updated all the same. PARTITA_INVALID for models without a
+/* Runs one training step. `data` are the inputs with the role PARTITA_DATA, in
+ * order. The session counts steps and seeds, and continues the counts of a
+ * checkpoint. `*loss` is the same on all ranks and may be NaN or infinite; the
+ * parameters are updated in any case. PARTITA_INVALID for models without a
  * training step. */
 partita_status partita_train_step(partita_session* session,
                                   const partita_tensor* data, size_t count,
                                   double learning_rate, double* loss);
-/* Steps taken, those before a checkpoint included. */
+/* Steps taken, including steps before a loaded checkpoint. */
 int64_t partita_step(const partita_session* session);
 
 /* ---- Parameters and checkpoints ---- */
@@ -212,7 +212,7 @@ typedef struct partita_parameter_info {
   int32_t ndim;
   partita_type type;
   int64_t bytes;
-  int32_t is_state;   /* 1: optimizer state; 0: of the model */
+  int32_t is_state;   /* 1: optimizer state; 0: part of the model */
   int32_t is_updated; /* 1: training steps change it */
 } partita_parameter_info;
 
@@ -230,13 +230,14 @@ partita_status partita_write_parameter(partita_session* session,
                                        const char* name,
                                        const partita_tensor* tensor);
 
-/* Saves parameters, optimizer states and the step's number in a new folder
- * below `folder`, under a temporary name until it is whole. Returns when it is
- * on disk. Keeps the newest three. All ranks of a job call this together. */
+/* Saves parameters, optimizer states and the step number in a new folder below
+ * `folder`, under a temporary name until it is complete. Returns once it is on
+ * disk. Keeps the newest three checkpoints. All ranks of a job call this
+ * together. */
 partita_status partita_save_checkpoint(partita_session* session,
                                        const char* folder);
-/* Loads the newest whole checkpoint below `folder`; it may have been saved
- * under another plan. PARTITA_NOT_FOUND where there is none. */
+/* Loads the newest complete checkpoint below `folder`, saved under any plan.
+ * PARTITA_NOT_FOUND if there is none. */
 partita_status partita_load_checkpoint(partita_session* session,
                                        const char* folder);
 

@@ -1,5 +1,5 @@
-// The C interface on small programs: runs, training steps, checkpoints, and
-// what it refuses.
+// The C interface on small programs: runs, training steps, checkpoints and
+// refusals.
 #include "runtime/api/partita.h"
 
 #include <stdlib.h>
@@ -66,7 +66,7 @@ class ApiTest : public ::testing::Test {
     session_ = nullptr;
     return partita_open(Path("model.partita").c_str(), &options, &session_);
   }
-  // Expects the last call to have failed so.
+  // Expects that the last call failed with this status and text.
   void ExpectError(partita_status status, partita_status expected,
                    const std::string& text) {
     EXPECT_EQ(status, expected);
@@ -184,7 +184,7 @@ TEST_F(ApiTest, TrainsSavesAndGoesOn) {
   ASSERT_EQ(partita_read_parameter(session_, "w", &current.tensor), PARTITA_OK);
   for (size_t i = 0; i < read.size(); ++i)
     EXPECT_NEAR(read[i], expected[i], 1e-5);
-  // Written parameters are those of the next step.
+  // The next step uses the written parameters.
   std::fill(read.begin(), read.end(), 0.0f);
   ASSERT_EQ(partita_write_parameter(session_, "w", &current.tensor),
             PARTITA_OK);

@@ -1,5 +1,5 @@
-// Checks what callers pass: a wrong tensor must be an error before any rank
-// begins to use it.
+// Checks the caller's tensors: a wrong tensor must be an error before any rank
+// uses it.
 #include "runtime/api/tensors.h"
 
 #include <cstdlib>
@@ -33,7 +33,8 @@ bool IsRowMajor(const partita_tensor& tensor) {
   if (tensor.strides == nullptr) return true;
   int64_t expected = 1;
   for (int32_t i = tensor.ndim - 1; i >= 0; --i) {
-    // The stride of a dimension of one element, or of none, has no meaning.
+    // The stride of a dimension of size 1 has no meaning, nor have the outer
+    // strides of an empty tensor.
     if (tensor.shape[i] != 1 && tensor.strides[i] != expected) return false;
     if (tensor.shape[i] == 0) return true;
     expected *= tensor.shape[i];

@@ -7,8 +7,8 @@
 
 namespace partita::base {
 
-// The CRC-32 of zlib and PNG. `start` is the checksum of the bytes before, so
-// that parts can be chained.
+// The CRC-32 of zlib and PNG. `start` is the checksum of the preceding bytes,
+// so that parts can be chained.
 uint32_t Crc32(std::string_view bytes, uint32_t start = 0);
 
 }  // namespace partita::base

@@ -37,8 +37,8 @@ const char* NameOf(DType dtype);
 std::optional<DType> DTypeFromName(std::string_view name);
 bool IsFloat(DType dtype);
 
-// Product of the sizes, or of the sizes and the element size; none if a size is
-// negative or the product of those that are not zero overflows.
+// Product of the sizes, or of the sizes and the element size. Empty if a size
+// is negative, or if the product of the non-zero sizes overflows.
 std::optional<int64_t> ElementCount(const std::vector<int64_t>& shape);
 std::optional<int64_t> ByteCount(DType dtype,
                                  const std::vector<int64_t>& shape);

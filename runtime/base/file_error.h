@@ -8,7 +8,7 @@
 
 namespace partita::base {
 
-// "MESSAGE: CAUSE" with the code that fits `error`, an errno: NotFound,
+// Status "MESSAGE: CAUSE" with the code for `error`, an errno: NotFound,
 // PermissionDenied, ResourceExhausted (disk full, quota, file too large), else
 // Unavailable.
 absl::Status FileError(const std::string& message, int error);

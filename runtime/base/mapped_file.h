@@ -28,8 +28,8 @@ class MappedFile {
   // Valid as long as this object lives; page aligned.
   std::string_view bytes() const { return {data_, size_}; }
 
-  // Gives the physical pages wholly inside bytes [offset, offset + size) back
-  // to the system; they are read from the file again if touched.
+  // Releases the physical pages that are wholly inside bytes [offset, offset +
+  // size); they are read from the file again when touched.
   void Release(size_t offset, size_t size) const;
 
  private:

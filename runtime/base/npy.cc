@@ -1,5 +1,5 @@
-// Reads and writes .npy files; the header's Python dictionary is parsed as far
-// as NumPy writes one.
+// Reads and writes .npy files; parses the header's Python dictionary in the
+// form that NumPy writes.
 #include "runtime/base/npy.h"
 
 #include <limits>
@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kMagic = "\x93NUMPY";
 
 struct Descr {
-  const char* text;  // Without the byte order.
+  const char* text;  // without the byte order
   DType dtype;
 };
 constexpr Descr kDescrs[] = {
@@ -40,7 +40,8 @@ class DictParser {
   std::optional<bool> fortran_order;
   std::optional<std::vector<int64_t>> shape;
 
-  // False where the text is not such a dictionary; position() is where.
+  // Returns false if the text is not such a dictionary; position() is the place
+  // of the error.
   bool Parse() {
     if (!Take('{')) return false;
     while (!Take('}')) {
@@ -192,7 +193,7 @@ std::string NpyHeader(DType dtype, const std::vector<int64_t>& shape) {
   std::string dict = absl::StrCat(
       "{'descr': '", descr, "', 'fortran_order': False, 'shape': (",
       absl::StrJoin(shape, ", "), shape.size() == 1 ? ",), }" : "), }");
-  // NumPy asks that the elements start at a multiple of 64.
+  // NumPy requires that the elements start at a multiple of 64.
   while ((10 + dict.size() + 1) % 64 != 0) dict.push_back(' ');
   dict.push_back('\n');
   std::string header = Text(kMagic);

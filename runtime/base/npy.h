@@ -21,19 +21,19 @@ struct NpyArray {
   DType dtype;
   std::vector<int64_t> shape;
   std::string_view
-      data;  // A view into the bytes that were parsed; not aligned in general.
+      data;  // a view into the parsed bytes; in general not aligned
 };
 
-// `path` is for messages. InvalidArgument where the file is malformed,
-// big-endian, in column order, or of a type that we do not have.
+// `path` is for messages. InvalidArgument if the file is malformed, big-endian,
+// in column order, or of an unsupported type.
 absl::StatusOr<NpyArray> ParseNpy(std::string_view bytes,
                                   const std::string& path);
 
 // The bytes before the elements. NumPy has no bf16: pass f32.
 std::string NpyHeader(DType dtype, const std::vector<int64_t>& shape);
 
-// Writes an array of row-major elements, whole or not at all; bf16 is written
-// as f32, which holds every bf16 value.
+// Writes an array of row-major elements; the file appears whole or not at all.
+// bf16 is written as f32, which represents every bf16 value.
 absl::Status WriteNpy(const std::string& path, DType dtype,
                       const std::vector<int64_t>& shape, const void* data);
 

@@ -1,4 +1,5 @@
-// .npy files written and read back, read as NumPy writes them, and refused.
+// Writes .npy files and reads them back, reads files as NumPy writes them, and
+// refuses malformed ones.
 #include "runtime/base/npy.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Picks the unit in which a number has one to three digits before the point.
+// Picks the unit with one to three digits before the point.
 #include "runtime/base/quantity.h"
 
 #include <cstdio>
@@ -7,7 +7,7 @@ namespace partita::base {
 namespace {
 
 std::string Format(int64_t number, const char* const (&units)[5]) {
-  // What would be shown as 1000.0 belongs to the next unit.
+  // A number that would round to 1000.0 belongs to the next unit.
   constexpr double kLimit = 999.95;
   double value = static_cast<double>(number);
   int unit = 0;

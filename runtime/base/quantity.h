@@ -1,4 +1,4 @@
-// Large numbers as people read them.
+// Formats large numbers for readers.
 #ifndef PARTITA_RUNTIME_BASE_QUANTITY_H_
 #define PARTITA_RUNTIME_BASE_QUANTITY_H_
 
@@ -7,7 +7,7 @@
 
 namespace partita::base {
 
-// "832 B", "45.1 KB", "1.2 GB": one decimal, thousands.
+// "832 B", "45.1 KB", "1.2 GB": one decimal, in powers of 1000.
 std::string FormatBytes(int64_t bytes);
 
 // "832", "30.6 thousand", "124.4 million".

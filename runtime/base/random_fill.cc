@@ -23,9 +23,9 @@ uint64_t Mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// The value below which a normal variable stays with probability u: Wichura's
-// algorithm AS 241 (1988), a quotient of two polynomials in the middle, another
-// in the tails. Good to 1e-15 for u from 2^-33 on.
+// The value that a normal variable stays below with probability u: Wichura's
+// algorithm AS 241 (1988), a quotient of two polynomials in the middle, and
+// another one in the tails. Accurate to 1e-15 for u from 2^-33 on.
 double NormalQuantile(double u) {
   const double q = u - 0.5;
   if (std::abs(q) <= 0.425) {

@@ -1,4 +1,4 @@
-// Weights made from a seed.
+// Generates weights from a seed.
 #ifndef PARTITA_RUNTIME_BASE_RANDOM_FILL_H_
 #define PARTITA_RUNTIME_BASE_RANDOM_FILL_H_
 
@@ -11,8 +11,8 @@
 namespace partita::base {
 
 // Word i of the stream of `seed`: mix(mix(seed) + (i + 1) *
-// 0x9E3779B97F4A7C15), mix being the finalizer of SplitMix64. It depends on
-// seed and i alone, so any part of a tensor can be made by itself, anywhere.
+// 0x9E3779B97F4A7C15), where mix is the finalizer of SplitMix64. It depends
+// only on seed and i, so any part of a tensor can be generated separately.
 uint64_t RandomWord(uint64_t seed, uint64_t i);
 
 // In [0, 1): the upper 53 bits of word i.
@@ -28,9 +28,9 @@ struct Fill {
   uint64_t seed = 0;
 };
 
-// Writes elements [first, first + count) of a tensor to `target`, on several
+// Writes elements [first, first + count) of a tensor to `target`, with several
 // threads if there are many. normal and uniform need a floating-point type.
-// InvalidArgument for another kind.
+// InvalidArgument for any other kind.
 absl::Status FillElements(const Fill& fill, DType dtype, int64_t first,
                           int64_t count, void* target);
 

@@ -1,4 +1,5 @@
-// Distributions, and independence of how a tensor is cut.
+// Checks distributions, and that parts of a tensor do not depend on how it is
+// cut.
 #include "runtime/base/random_fill.h"
 
 #include <cmath>
@@ -27,7 +28,7 @@ TEST(RandomFillTest, WordsAreTheDocumentedOnes) {
 }
 
 TEST(RandomFillTest, NormalsAreQuantiles) {
-  // The distribution function undoes the quantile.
+  // The distribution function inverts the quantile.
   for (uint64_t i = 0; i < 20000; ++i) {
     const double u =
         (static_cast<double>(RandomWord(5, i) >> 32) + 0.5) * 0x1p-32;

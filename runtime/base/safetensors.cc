@@ -55,15 +55,15 @@ const StoredType* FindStoredType(const std::string& name) {
   return nullptr;
 }
 
-// One tensor as the header states it, not yet checked.
+// One tensor as stated by the header, not yet checked.
 struct RawEntry {
   std::optional<std::string> dtype;
   std::optional<std::vector<uint64_t>> shape;
   std::optional<std::vector<uint64_t>> offsets;
 };
 
-// Collects the events of the JSON parser. Every method returns whether to go
-// on; `error` says why not.
+// Collects the events of the JSON parser. Every method returns true to
+// continue; otherwise `error` gives the reason.
 class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
  public:
   std::map<std::string, RawEntry> entries;
@@ -135,7 +135,7 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
 
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::detail::exception& problem) override {
-    // Messages begin with an identifier in brackets, which says nothing to a
+    // Messages begin with an identifier in brackets, which means nothing to a
     // user.
     const std::string text = problem.what();
     const size_t start = text.find("] ");
@@ -198,7 +198,7 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
-  int level_ = 0;  // Objects around the current place.
+  int level_ = 0;  // nesting depth of objects
   std::string name_, field_;
   bool in_metadata_ = false, seen_metadata_ = false;
   std::vector<std::string> fields_;
@@ -206,7 +206,7 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
   std::vector<uint64_t>* list_ = nullptr;
 };
 
-// Bytes that a tensor needs; none where the product overflows or is not whole
+// Bytes that a tensor needs; empty if the product overflows or is not whole
 // bytes.
 std::optional<uint64_t> NeededBytes(const std::vector<uint64_t>& shape,
                                     int bits) {
@@ -266,8 +266,8 @@ absl::StatusOr<SafetensorsEntry> CheckEntry(const std::string& where,
   return entry;
 }
 
-// Neither holes nor overlaps: sorted by place, each tensor begins where the one
-// before ends, and the last ends the file.
+// Checks that there are no holes or overlaps: sorted by position, each tensor
+// begins where the previous one ends, and the last one ends the file.
 absl::Status CheckTiling(const SafetensorsHeader& header,
                          const std::string& path, uint64_t data_start,
                          uint64_t file_bytes) {

@@ -22,11 +22,12 @@
 namespace partita::base {
 
 struct SafetensorsEntry {
-  std::string stored;          // As the file says: "F32", "BF16", "F8_E4M3" ...
-  std::optional<DType> dtype;  // None where we have no such type (complex
-                               // numbers, floats of 8 bits and less).
+  std::string stored;  // as in the file: "F32", "BF16", "F8_E4M3" ...
+  // Empty for types that Partita does not support (complex numbers, floats of 8
+  // bits and less).
+  std::optional<DType> dtype;
   std::vector<int64_t> shape;
-  uint64_t offset = 0;  // From the start of the file.
+  uint64_t offset = 0;  // from the start of the file
   uint64_t bytes = 0;
 };
 

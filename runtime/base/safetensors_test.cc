@@ -1,4 +1,4 @@
-// Every rule of the safetensors header, kept and broken.
+// Every rule of the safetensors header, followed and broken.
 #include "runtime/base/safetensors.h"
 
 #include <gtest/gtest.h>
@@ -159,7 +159,7 @@ TEST(Safetensors, RefusesHolesOverlapsAndTails) {
             "'x' ends, found 2 (an overlap)");
 }
 
-// A hundred gigabytes of zeros cost no disk, and opening them reads a header.
+// 100 GB of zeros need no disk space, and opening them reads only the header.
 TEST(Safetensors, OpensAHundredGigabytes) {
   const std::string path =
       std::string(getenv("TEST_TMPDIR") ? getenv("TEST_TMPDIR") : "/tmp") +

@@ -1,5 +1,4 @@
-// Tensors in host memory, as files, data sources and executors hand them to one
-// another.
+// Tensors in host memory, passed between files, data sources and executors.
 #ifndef PARTITA_RUNTIME_BASE_TENSOR_H_
 #define PARTITA_RUNTIME_BASE_TENSOR_H_
 
@@ -19,9 +18,9 @@ struct TensorSpec {
   int64_t bytes = 0;
 };
 
-// Host memory of a tensor, row-major; `data` belongs to the caller. 64-byte
-// aligned memory is used where it lies on devices that share memory with the
-// host; other memory is copied.
+// Host memory of a tensor, row-major; `data` belongs to the caller. On devices
+// that share memory with the host, 64-byte aligned memory is used in place;
+// other memory is copied.
 struct ConstTensor {
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;

@@ -1,4 +1,4 @@
-// The version of Partita: compiler, runtime and library have the same.
+// The version of Partita, shared by the compiler, the runtime and the library.
 // Semantic: before 1.0 a minor version may change command lines and file
 // formats; a patch version changes neither.
 #ifndef PARTITA_RUNTIME_BASE_VERSION_H_

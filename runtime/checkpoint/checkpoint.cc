@@ -1,4 +1,4 @@
-// Opening checkpoints: state.json first, then what it lists.
+// Opens checkpoints: state.json first, then the files that it lists.
 #include "runtime/checkpoint/checkpoint.h"
 
 #include <filesystem>
@@ -45,7 +45,7 @@ absl::Status VerifyFile(const std::string& path, const FileRecord& wanted,
   return absl::OkStatus();
 }
 
-// The first few of what is wrong.
+// Formats the first few problems.
 std::string Listed(std::vector<std::string> lines) {
   const size_t count = lines.size();
   if (count > kMaxListed) {

@@ -1,4 +1,4 @@
-// A checkpoint that is there, opened to be read.
+// Reads an existing checkpoint.
 #ifndef PARTITA_RUNTIME_CHECKPOINT_CHECKPOINT_H_
 #define PARTITA_RUNTIME_CHECKPOINT_CHECKPOINT_H_
 
@@ -16,16 +16,16 @@
 namespace partita::checkpoint {
 
 enum class Verify {
-  kChecksums,  // Reads every byte once.
-  kSizes       // For ranks that open what another has verified.
+  kChecksums,  // reads every byte once
+  kSizes       // for ranks that open a checkpoint verified by another rank
 };
 
-// Logical tensors, mapped: any plan on any number of devices takes its blocks
-// out of them. Movable.
+// Logical tensors, mapped, so that any plan on any number of devices can take
+// its blocks from them. Movable.
 class Checkpoint {
  public:
-  // DataLoss or InvalidArgument where it is not whole: a file is missing, cut,
-  // or has another checksum.
+  // DataLoss or InvalidArgument if it is not complete: a file is missing, cut,
+  // or has a different checksum.
   static absl::StatusOr<Checkpoint> Open(const std::string& path,
                                          Verify verify);
 
@@ -34,15 +34,16 @@ class Checkpoint {
   // Names, types and shapes of all tensors, sorted by name.
   std::vector<base::TensorSpec> tensors() const;
   bool Has(const std::string& name) const { return places_.count(name) > 0; }
-  // Data is valid as long as this object lives. NotFound.
+  // The data is valid as long as this object lives. NotFound.
   absl::StatusOr<base::ConstTensor> Find(const std::string& name) const;
   // InvalidArgument unless there is exactly one tensor for each of `wanted`, of
-  // its type and shape; says which differ. Those that `may_differ` says so of
-  // may be missing, others, or not wanted.
+  // its type and shape; the message names the differences. Tensors for which
+  // `may_differ` returns true may be missing, extra, or of another type or
+  // shape.
   absl::Status Match(const std::vector<base::TensorSpec>& wanted,
                      const std::function<bool(const std::string& name)>&
                          may_differ = nullptr) const;
-  // Whether there is this tensor, of its type and shape.
+  // True if there is a tensor of this name, type and shape.
   bool Matches(const base::TensorSpec& wanted) const;
 
  private:
@@ -57,9 +58,9 @@ class Checkpoint {
   std::map<std::string, Place> places_;
 };
 
-// The newest whole checkpoint in a folder. For each newer one that is not
-// whole, a line that says so and why is added to `skipped`. NotFound if there
-// is no checkpoint at all, DataLoss if none is whole.
+// Opens the newest complete checkpoint in a folder. For each newer incomplete
+// one, adds a line with the reason to `skipped`. NotFound if there is no
+// checkpoint at all, DataLoss if none is complete.
 absl::StatusOr<Checkpoint> OpenLatest(const std::string& folder, Verify verify,
                                       std::vector<std::string>* skipped);
 

@@ -1,4 +1,4 @@
-// What the tests of checkpoints share: tensors whose content tells the step.
+// Helpers for tests of checkpoints: tensors whose content depends on the step.
 #ifndef PARTITA_RUNTIME_CHECKPOINT_CHECKPOINT_TESTING_H_
 #define PARTITA_RUNTIME_CHECKPOINT_CHECKPOINT_TESTING_H_
 
@@ -40,7 +40,7 @@ inline base::TensorSpec SpecOf(const TestTensor& tensor) {
           *base::ByteCount(tensor.dtype, tensor.shape)};
 }
 
-// The bytes that a tensor has after a step: no two alike.
+// The bytes of a tensor after a step; different for every tensor and step.
 inline std::string Content(const base::TensorSpec& spec, int64_t step) {
   uint64_t seed = static_cast<uint64_t>(step);
   for (const char c : spec.name)
@@ -52,7 +52,7 @@ inline std::string Content(const base::TensorSpec& spec, int64_t step) {
   return bytes;
 }
 
-// All tensors after `step`, whole, `scale` times as many rows.
+// All tensors after `step`, whole, with `scale` times as many rows.
 inline std::vector<Entry> TestEntries(int64_t step, int64_t scale = 1) {
   std::vector<Entry> entries;
   for (TestTensor& tensor : TestTensors()) {
@@ -76,8 +76,8 @@ inline State TestState(int64_t step) {
   return state;
 }
 
-// What differs between a checkpoint and the content that its step demands;
-// empty: nothing.
+// Name of a difference between a checkpoint and the expected content of its
+// step; empty if there is none.
 inline std::string Difference(const Checkpoint& checkpoint) {
   const State wanted = TestState(checkpoint.state().step);
   if (checkpoint.state().data != wanted.data) return "state";

@@ -1,4 +1,4 @@
-// The tensors of a checkpoint, as those who save them describe them.
+// Describes the tensors of a checkpoint to the writer.
 #ifndef PARTITA_RUNTIME_CHECKPOINT_ENTRY_H_
 #define PARTITA_RUNTIME_CHECKPOINT_ENTRY_H_
 
@@ -12,35 +12,36 @@
 
 namespace partita::checkpoint {
 
-// Which files a tensor goes to.
+// The files that a tensor is stored in.
 enum class Group {
-  kModel,     // model-*.safetensors: the parameters, under their own names
-  kOptimizer  // optimizer-*.safetensors: everything else that steps change
+  kModel,     // model-*.safetensors: parameters, under their own names
+  kOptimizer  // optimizer-*.safetensors: other tensors that steps change
 };
 
-// Elements [first, first + count) of the whole tensor are elements
-// [local, local + count) of this rank's block.
+// Elements [first, first + count) of the whole tensor are elements [local,
+// local + count) of this rank's block.
 struct Run {
   int64_t first = 0;
   int64_t local = 0;
   int64_t count = 0;
 };
 
-// A logical tensor: whole, whatever the plan. All ranks give the same specs and
-// groups in the same order. Each element is written by one rank: of several
-// that hold it, the first. So no rank ever holds more than its own blocks.
+// A logical, whole tensor, independent of the plan. All ranks pass the same
+// specs and groups in the same order. Each element is written by the first rank
+// that holds it, so a rank needs only its own blocks.
 struct Entry {
   base::TensorSpec spec;
   Group group = Group::kModel;
-  // What this rank writes; none if other ranks hold all of it first.
+  // Elements that this rank writes; empty if other ranks are the first holders.
   std::vector<Run> runs;
-  // Bytes of this rank's block, and what copies it out; not called without
-  // runs.
+  // Size of this rank's block, and the function that copies it out; not called
+  // if `runs` is empty.
   int64_t block_bytes = 0;
   std::function<absl::Status(char* block)> read;
 };
 
-// An entry that one rank, or one process for all its ranks, holds as a whole.
+// An entry that a single rank, or one process for all its ranks, writes
+// completely.
 inline Entry WholeEntry(base::TensorSpec spec, Group group,
                         std::function<absl::Status(char* whole)> read) {
   const int64_t count = base::ElementCount(spec.shape).value_or(0);

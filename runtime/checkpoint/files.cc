@@ -74,7 +74,7 @@ absl::Status WriteSmallFile(const std::string& path, std::string_view bytes) {
 
 namespace {
 
-// visit(piece) for the file's bytes in order.
+// Calls visit(piece) for the file's bytes in order.
 template <typename Visit>
 absl::Status ForEachPiece(const std::string& path, const Visit& visit) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);

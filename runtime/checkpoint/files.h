@@ -1,4 +1,4 @@
-// Files of a checkpoint on disk, of which several processes may write parts.
+// Checkpoint files on disk; several processes may write parts of one file.
 #ifndef PARTITA_RUNTIME_CHECKPOINT_FILES_H_
 #define PARTITA_RUNTIME_CHECKPOINT_FILES_H_
 
@@ -15,7 +15,7 @@ namespace partita::checkpoint {
 // A file of a known size, filled in any order. Errors name the file.
 class PartFile {
  public:
-  // Opens or creates it; its size is `bytes` afterwards.
+  // Opens or creates the file and sets its size to `bytes`.
   static absl::StatusOr<PartFile> Open(const std::string& path, int64_t bytes);
 
   PartFile(PartFile&& other) noexcept;
@@ -23,7 +23,7 @@ class PartFile {
   ~PartFile();
 
   absl::Status Write(int64_t offset, std::string_view bytes);
-  // Returns when what was written is on disk.
+  // Returns once all written data is on disk.
   absl::Status Sync();
 
  private:
@@ -33,7 +33,7 @@ class PartFile {
   int descriptor_;
 };
 
-// A whole small file, synced.
+// Writes a whole small file and syncs it.
 absl::Status WriteSmallFile(const std::string& path, std::string_view bytes);
 
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path);
@@ -41,12 +41,11 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path);
 // Size and checksum of a file, read in pieces.
 absl::StatusOr<FileRecord> ChecksumFile(const std::string& path);
 
-// Makes names in a folder survive a power cut.
+// Syncs a folder, so that its names survive a power cut.
 absl::Status SyncFolder(const std::string& path);
 
-// Moves a folder to `path`; what was there, if anything, is at `from` then. At
-// every moment one of the two is at `path`, where the file system can exchange
-// names.
+// Moves a folder to `path`; an existing folder there moves to `from`. If the
+// file system can exchange names, one of the two is at `path` at every moment.
 absl::Status MoveIntoPlace(const std::string& from, const std::string& path);
 
 }  // namespace partita::checkpoint

@@ -1,4 +1,4 @@
-// Names, lists and removal of checkpoints.
+// Lists, names and removes checkpoints.
 #include "runtime/checkpoint/folder.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ struct Name {
   bool is_partial = false;
 };
 
-// None where the name is not of our making.
+// Empty if Partita did not make the name.
 std::optional<Name> ParseName(const std::string& text) {
   const size_t stem = sizeof(kStem) - 1;
   if (text.compare(0, stem, kStem) != 0) return std::nullopt;
@@ -88,7 +88,7 @@ absl::StatusOr<std::vector<int64_t>> ListSteps(const std::string& folder) {
   std::vector<int64_t> steps;
   for (const std::string& text : names) {
     const std::optional<Name> name = ParseName(text);
-    // A name with other zeros in front is not ours.
+    // Partita does not make names with other leading zeros.
     if (name && !name->is_partial &&
         StepPath(folder, name->step) == absl::StrCat(folder, "/", text))
       steps.push_back(name->step);

@@ -1,9 +1,9 @@
-// The folder that a run's checkpoints lie in, and their names.
+// The folder of a run's checkpoints, and its names.
 //
-//   step-00000100          a checkpoint: tensors, indexes, state.json
-//   step-00000200.partial-RUN   one being written, or what a killed run left
-//   step-00000150.damaged  one that was found damaged when a run went on
-//   .lock                  held by the run that writes
+//   step-00000100              a checkpoint: tensors, indexes, state.json
+//   step-00000200.partial-RUN  being written, or left by a killed run
+//   step-00000150.damaged      found damaged when a run resumed
+//   .lock                      held by the run that writes
 #ifndef PARTITA_RUNTIME_CHECKPOINT_FOLDER_H_
 #define PARTITA_RUNTIME_CHECKPOINT_FOLDER_H_
 
@@ -20,26 +20,26 @@ std::string StepPath(const std::string& folder, int64_t step);
 std::string PartialPath(const std::string& folder, int64_t step,
                         const std::string& run);
 
-// Steps of which there is a checkpoint, whole or not, in order. None where
-// there is no such folder.
+// Steps with a checkpoint, complete or not, in order. Empty if the folder does
+// not exist.
 absl::StatusOr<std::vector<int64_t>> ListSteps(const std::string& folder);
 
-// Removes what is partial, of steps up to `last_step`, but for that of the run
-// `except` where it is not empty.
+// Removes partial checkpoints of steps up to `last_step`. If `except` is not
+// empty, keeps the partial checkpoints of that run.
 absl::Status RemovePartial(const std::string& folder, int64_t last_step,
                            const std::string& except);
 
-// Removes all but the newest `keep` >= 1 checkpoints. One that is being removed
-// is partial first, so it is never seen without some of its files.
+// Removes all but the newest `keep` >= 1 checkpoints. A checkpoint is renamed
+// to a partial one before its removal, so it is never seen incomplete under its
+// own name.
 absl::Status KeepNewest(const std::string& folder, int keep,
                         const std::string& run);
 
-// Nobody else holds the lock of a folder as long as this lives; a killed
-// process holds none.
+// Holds the exclusive lock of a folder. A killed process releases it.
 class FolderLock {
  public:
-  // FailedPrecondition if another process holds it. File systems without locks
-  // are let pass.
+  // FailedPrecondition if another process holds the lock. Succeeds on file
+  // systems without locks.
   static absl::StatusOr<FolderLock> Take(const std::string& folder);
 
   FolderLock() = default;

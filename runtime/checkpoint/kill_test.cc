@@ -1,5 +1,5 @@
-// Kills a process that saves checkpoints, at random moments, and looks at what
-// it leaves. Arguments: the program, and how often.
+// Kills a process that saves checkpoints, at random moments, and checks the
+// remaining files. Arguments: the program, and the number of kills.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -25,10 +25,10 @@ namespace {
 std::string program;
 int kills = 0;
 
-// What a process said before it was killed.
+// Output of a process before it was killed.
 struct Story {
-  int64_t last_step = 0;  // The last checkpoint that it called whole.
-  bool killed = false;    // And did not end by itself.
+  int64_t last_step = 0;  // last checkpoint reported as complete
+  bool killed = false;    // it did not end by itself
 };
 
 bool HasPartial(const std::string& folder) {
@@ -38,8 +38,8 @@ bool HasPartial(const std::string& folder) {
   return false;
 }
 
-// Stops the child where it has part of a checkpoint on disk, whatever share of
-// its time it spends so. False if it has none in any of many moments.
+// Stops the child while a part of a checkpoint is on disk, however short that
+// time is. False if this fails at many moments.
 bool StopWhileWriting(pid_t child, const std::string& folder) {
   for (int moment = 0; moment < 1000; ++moment) {
     kill(child, SIGSTOP);
@@ -56,8 +56,8 @@ bool StopWhileWriting(pid_t child, const std::string& folder) {
 
 enum class Moment { kAny, kWriting };
 
-// Lets the program run until it has said `lines` lines, and for some time more;
-// then kills it, at once or as soon as it writes.
+// Lets the program print `lines` lines and run for some more time; then kills
+// it, at once or as soon as it writes.
 Story RunAndKill(const std::string& folder, int lines,
                  std::chrono::microseconds more, Moment moment) {
   Story story;
@@ -108,8 +108,8 @@ TEST(KillTest, NoCheckpointIsLostOrHalf) {
     ASSERT_TRUE(story.killed) << "the program ended by itself";
     ASSERT_GT(story.last_step, step);
     while_writing += HasPartial(folder);
-    // What has a checkpoint's name is whole, and nothing that was called whole
-    // is missing.
+    // Folders with a checkpoint's name are complete, and no checkpoint reported
+    // as complete is missing.
     std::vector<std::string> skipped;
     const auto latest = OpenLatest(folder, Verify::kChecksums, &skipped);
     ASSERT_TRUE(latest.ok()) << latest.status();
@@ -121,7 +121,7 @@ TEST(KillTest, NoCheckpointIsLostOrHalf) {
     ASSERT_TRUE(steps.ok());
     EXPECT_GE(steps->size(), std::min<size_t>(2, static_cast<size_t>(step)));
   }
-  // Otherwise this has tested nothing.
+  // Without enough kills during writes, the test checks nothing.
   EXPECT_GE(while_writing * 3, kills);
 }
 

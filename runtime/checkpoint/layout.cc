@@ -1,4 +1,4 @@
-// Shards, their safetensors headers, and the indexes.
+// Computes shards, their safetensors headers, and the indexes.
 #include "runtime/checkpoint/layout.h"
 
 #include <algorithm>
@@ -74,7 +74,7 @@ int64_t BytesOf(const Entry& entry) {
   return *base::ByteCount(entry.spec.dtype, entry.spec.shape);
 }
 
-// Entries of a group, cut into files.
+// Entries of a group, divided into files.
 std::vector<std::vector<size_t>> CutShards(const std::vector<Entry>& entries,
                                            Group group, int64_t shard_bytes) {
   std::vector<std::vector<size_t>> shards;
@@ -92,15 +92,15 @@ std::vector<std::vector<size_t>> CutShards(const std::vector<Entry>& entries,
   return shards;
 }
 
-// Fills in the file and the places of a shard's tensors. Wide elements come
-// first, so that every element is aligned; data begins at a multiple of 64.
+// Sets the file and the places of a shard's tensors. Wide elements come first,
+// so that every element is aligned; data begins at a multiple of 64.
 void PlaceShard(const std::vector<Entry>& entries, std::vector<size_t> shard,
                 Layout& layout) {
   std::sort(shard.begin(), shard.end(), [&](size_t a, size_t b) {
     return std::pair(-base::SizeOf(entries[a].spec.dtype), a) <
            std::pair(-base::SizeOf(entries[b].spec.dtype), b);
   });
-  // Hugging Face's loader asks which framework's conventions the tensors have.
+  // Hugging Face's loader reads from here which framework's conventions apply.
   nlohmann::json header = {{"__metadata__", {{"format", "pt"}}}};
   int64_t offset = 0;
   for (size_t i : shard) {

@@ -1,10 +1,9 @@
-// Where each tensor of a checkpoint lies: which file, which byte.
+// Assigns each tensor of a checkpoint to a file and a byte offset.
 //
-// Files are safetensors named as Hugging Face names them:
+// Files are safetensors with Hugging Face's names:
 // model-00001-of-00003.safetensors ... and model.safetensors.index.json, which
-// maps each tensor to its file; the same for the optimizer's. The layout
-// follows from names, types and shapes alone, so that ranks agree on it without
-// a word.
+// maps each tensor to its file; likewise for the optimizer. The layout depends
+// only on names, types and shapes, so ranks agree on it without communication.
 #ifndef PARTITA_RUNTIME_CHECKPOINT_LAYOUT_H_
 #define PARTITA_RUNTIME_CHECKPOINT_LAYOUT_H_
 
@@ -20,12 +19,12 @@ namespace partita::checkpoint {
 struct Layout {
   struct File {
     std::string name;
-    std::string header;  // What comes before the tensors.
-    int64_t bytes = 0;   // Of the whole file.
+    std::string header;  // bytes before the tensors
+    int64_t bytes = 0;   // of the whole file
   };
   struct Place {
     size_t file = 0;
-    int64_t offset = 0;  // From the start of the file.
+    int64_t offset = 0;  // from the start of the file
   };
   // A small file, complete.
   struct Index {
@@ -33,13 +32,13 @@ struct Layout {
     std::string content;
   };
   std::vector<File> files;
-  std::vector<Place> places;  // One per entry.
+  std::vector<Place> places;  // one per entry
   std::vector<Index> indexes;
 };
 
-// Tensors are shared out in the order of entries, a new file being begun where
-// one would exceed `shard_bytes` of tensors. InvalidArgument for names given
-// twice and shapes that overflow.
+// Assigns tensors to files in the order of entries. Begins a new file if one
+// would exceed `shard_bytes` of tensors. InvalidArgument for duplicate names
+// and for shapes that overflow.
 absl::StatusOr<Layout> MakeLayout(const std::vector<Entry>& entries,
                                   int64_t shard_bytes);
 

@@ -21,7 +21,7 @@ std::vector<std::string> Names(const Layout& layout) {
   return names;
 }
 
-// Files and indexes agree with the places, whatever the size of shards.
+// Files and indexes agree with the places for every size of shards.
 TEST(LayoutTest, FilesAreSafetensorsAndIndexed) {
   const std::vector<Entry> entries = TestEntries(0);
   for (int64_t shard_bytes : {1, 200, 1000, 100000}) {

@@ -1,4 +1,4 @@
-// state.json, to and from text.
+// Converts state.json to and from text.
 #include "runtime/checkpoint/manifest.h"
 
 #include <limits>
@@ -26,7 +26,7 @@ absl::Status Damaged(const std::string& path, const std::string& what) {
       absl::StrCat(path, ": the state of a checkpoint is damaged: ", what));
 }
 
-// A field that is a number of at most `limit`.
+// Reads a field that is a number of at most `limit`.
 absl::StatusOr<uint64_t> Number(const Json& object, const char* name,
                                 uint64_t limit, const std::string& path) {
   const auto field = object.find(name);
@@ -58,7 +58,7 @@ absl::Status ParseFiles(const Json& files, const std::string& path,
                         Manifest& manifest) {
   if (!files.is_object()) return Damaged(path, "expected 'files', an object");
   for (const auto& [name, file] : files.items()) {
-    // Names are of files in the checkpoint's own folder.
+    // Files must be in the checkpoint's own folder.
     if (name.empty() || name == "." || name == ".." ||
         name.find('/') != std::string::npos || !file.is_object())
       return Damaged(path, absl::StrCat("file '", name, "'"));

@@ -14,12 +14,12 @@
 
 namespace partita::checkpoint {
 
-// What a run needs besides tensors to go on as if it had not stopped.
+// State, besides tensors, that a run needs to resume exactly.
 struct State {
-  int64_t step = 0;   // Steps done.
-  uint64_t seed = 0;  // Of dropout and the like.
+  int64_t step = 0;   // steps done
+  uint64_t seed = 0;  // of the run, e.g. for dropout
   std::string data;   // BatchSource::State
-  // Whatever else the trainer keeps, UTF-8 texts by name.
+  // Further trainer state: UTF-8 texts by name.
   std::map<std::string, std::string> extra;
 };
 
@@ -30,15 +30,15 @@ struct FileRecord {
 
 struct Manifest {
   State state;
-  std::map<std::string, FileRecord> files;  // All but state.json itself.
+  std::map<std::string, FileRecord> files;  // all but state.json itself
 };
 
 inline constexpr char kManifestName[] = "state.json";
 
 std::string WriteManifest(const Manifest& manifest);
 
-// `path` is for messages. InvalidArgument where the text is damaged or of a
-// version that we do not read.
+// `path` is for messages. InvalidArgument if the text is damaged or of an
+// unsupported version.
 absl::StatusOr<Manifest> ParseManifest(const std::string& text,
                                        const std::string& path);
 

@@ -37,12 +37,12 @@ TEST(ManifestTest, SurvivesWritingAndReading) {
 
 TEST(ManifestTest, RefusesEveryCut) {
   const std::string good = WriteManifest(Example());
-  // The line break at the end is no part of the object.
+  // The line break at the end is not part of the object.
   for (size_t size = 0; size + 1 < good.size(); ++size)
     EXPECT_FALSE(ParseManifest(good.substr(0, size), "s").ok()) << size;
 }
 
-// What is altered is refused, or was not content (white space).
+// Alterations are refused, or change only white space.
 TEST(ManifestTest, RefusesAlteredContent) {
   const std::string good = WriteManifest(Example());
   const auto same = ParseManifest(good, "s");

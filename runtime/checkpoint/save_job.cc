@@ -1,4 +1,4 @@
-// Parts, markers of other ranks, checksums, the rename.
+// Writes parts, waits for other ranks' markers, computes checksums, renames.
 #include "runtime/checkpoint/save_job.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 namespace partita::checkpoint {
 namespace {
 
-// What a rank leaves in the folder when it is done with its part.
+// Marker file that a rank writes when its part is done.
 std::string DonePath(const std::string& folder, int rank) {
   return absl::StrCat(folder, "/rank-", rank, ".done");
 }
@@ -33,7 +33,7 @@ bool Exists(const std::string& path) {
   return stat(path.c_str(), &info) == 0;
 }
 
-// The tensors' files, as far as they are this rank's.
+// Writes this rank's pieces of the tensors' files.
 absl::Status WritePieces(const SaveJob& job, const std::string& folder) {
   size_t next = 0;
   for (size_t i = 0; i < job.layout.files.size(); ++i) {
@@ -58,7 +58,7 @@ absl::Status WritePieces(const SaveJob& job, const std::string& folder) {
 }
 
 absl::Status WritePart(const SaveJob& job, const std::string& folder) {
-  // Whichever rank comes first makes the folder.
+  // The first rank to arrive creates the folder.
   if (mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
     return base::FileError(absl::StrCat(folder, ": cannot create the folder"),
                            errno);
@@ -73,7 +73,7 @@ absl::Status WritePart(const SaveJob& job, const std::string& folder) {
   return absl::OkStatus();
 }
 
-// Waits for the other ranks' markers and takes them away.
+// Waits for the other ranks' markers and removes them.
 absl::Status AwaitRanks(const SaveJob& job, const std::string& folder) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
@@ -148,7 +148,7 @@ absl::Status RunSaveJob(const SaveJob& job, int64_t* bytes) {
     return status;
   }
   PARTITA_RETURN_IF_ERROR(SyncFolder(job.folder));
-  // The checkpoint is there. If an old one cannot be removed, the next save
+  // The checkpoint is complete. If an old one cannot be removed, the next save
   // tries again.
   (void)RemovePartial(job.folder, step, "");
   (void)KeepNewest(job.folder, job.keep, job.run);

@@ -1,5 +1,6 @@
-// Saves checkpoints without end, for kill_test: goes on from the newest one in
-// the folder given, and prints each step once its checkpoint is there.
+// Saves checkpoints in an endless loop, for kill_test. Resumes from the newest
+// one in the given folder, and prints each step once its checkpoint is
+// complete.
 #include <cstdio>
 #include <limits>
 #include <memory>
@@ -33,7 +34,7 @@ int SaveForever(const std::string& folder) {
   if (!writer.ok()) return Fail(writer.status().ToString());
   for (int64_t step = options.start_step + 1;
        step < std::numeric_limits<int64_t>::max(); ++step) {
-    // The snapshot of a step is taken while the one before is being written.
+    // Takes the snapshot of a step while the previous one is being written.
     const auto entries = TestEntries(step, kScale);
     const absl::Status status = (*writer)->Save(TestState(step), entries);
     if (!status.ok()) return Fail(status.ToString());

@@ -1,4 +1,4 @@
-// Snapshots, and the thread that writes them.
+// Takes snapshots, and runs the thread that writes them.
 #include "runtime/checkpoint/writer.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
-// Anonymous memory that grows and is kept between snapshots.
+// Anonymous memory that grows and is reused between snapshots.
 class SnapshotMemory {
  public:
   SnapshotMemory() = default;
@@ -76,7 +76,8 @@ absl::Status CheckRuns(const Entry& entry) {
   return absl::OkStatus();
 }
 
-// Later checkpoints: a damaged one is renamed, a whole one is another run's.
+// Later checkpoints: renames damaged ones, refuses complete ones of another
+// run.
 absl::Status CheckLater(const WriterOptions& options) {
   PARTITA_ASSIGN_OR_RETURN(const std::vector<int64_t> steps,
                            ListSteps(options.folder));
@@ -129,7 +130,7 @@ class Writer::Impl {
           error.value());
     if (options_.rank != 0) return absl::OkStatus();
     PARTITA_ASSIGN_OR_RETURN(lock_, FolderLock::Take(options_.folder));
-    // Other ranks may have begun to write.
+    // Other ranks of this run may have begun to write.
     PARTITA_RETURN_IF_ERROR(RemovePartial(
         options_.folder, std::numeric_limits<int64_t>::max(), options_.run));
     PARTITA_RETURN_IF_ERROR(CheckLater(options_));
@@ -234,7 +235,7 @@ class Writer::Impl {
     results_.push_back(std::move(result));
   }
 
-  // What cannot be removed now is tried again after the next save.
+  // If a removal fails, the next save tries again.
   void RemoveUnneeded() {
     if (options_.rank == 0)
       (void)KeepNewest(options_.folder, options_.keep, options_.run);
@@ -244,10 +245,10 @@ class Writer::Impl {
   int64_t attempts_ = 0;
   FolderLock lock_;
   std::vector<std::pair<std::string, std::string>> companions_;
-  SnapshotMemory memory_;  // Read by the thread while it runs.
+  SnapshotMemory memory_;  // read by the thread while it runs
   std::thread thread_;
   std::mutex mutex_;
-  bool confirmed_ = true;  // the newest
+  bool confirmed_ = true;  // the newest save is confirmed
   bool writing_ = false;
   std::vector<SaveResult> results_;
 };

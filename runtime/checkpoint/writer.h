@@ -1,4 +1,4 @@
-// Checkpoints written while training goes on.
+// Writes checkpoints while training continues.
 #ifndef PARTITA_RUNTIME_CHECKPOINT_WRITER_H_
 #define PARTITA_RUNTIME_CHECKPOINT_WRITER_H_
 
@@ -16,68 +16,69 @@
 namespace partita::checkpoint {
 
 struct WriterOptions {
-  std::string folder;  // Made if it is not there.
-  int keep = 3;        // Newest checkpoints that are kept, at least 1.
-  // Whether one more is kept until Confirm: the newest may be worse than those
-  // before.
+  std::string folder;  // created if it does not exist
+  int keep = 3;        // number of newest checkpoints to keep, at least 1
+  // Keep one more checkpoint until Confirm, since the newest may be worse than
+  // the previous ones.
   bool until_confirmed = false;
-  // The step that the run begins with: 0, or that of the checkpoint it goes on
-  // from.
+  // First step of the run: 0, or the step of the checkpoint that it resumes.
   int64_t start_step = 0;
-  // Small files that go into every checkpoint as they are: config.json and the
-  // tokenizer, which Hugging Face's loader wants beside the weights.
+  // Small files copied into every checkpoint: config.json and the tokenizer,
+  // which Hugging Face's loader expects beside the weights.
   std::vector<std::string> companions;
   int64_t shard_bytes = 5'000'000'000;
-  // Of several processes, each has a writer, for a folder that all see. `run`
-  // is the same on all of them and another for every run; a single process may
-  // leave it empty.
+  // With several processes, each has a writer for the same folder. `run` is the
+  // same on all of them and different for every run; a single process may leave
+  // it empty.
   int rank = 0;
   int ranks = 1;
   std::string run;
-  double rank_timeout = 600;  // Seconds that rank 0 waits for the others.
+  double rank_timeout = 600;  // seconds that rank 0 waits for the others
 };
 
-// What became of a Save.
+// Result of a Save.
 struct SaveResult {
   int64_t step = 0;
-  // Not OK: nothing of this checkpoint is left and those before are intact.
+  // On an error, nothing of this checkpoint is left, and earlier ones are
+  // intact.
   absl::Status status;
   std::string path;
-  int64_t bytes = 0;   // On disk, of all ranks.
-  double seconds = 0;  // In the background.
+  int64_t bytes = 0;   // on disk, over all ranks
+  double seconds = 0;  // in the background
 };
 
-// How a checkpoint comes to be. Save copies this rank's blocks into memory; a
-// thread writes them at their places in files of a folder that has another
-// name, and syncs them. Rank 0 waits until all ranks have said there that they
-// are done, computes checksums, writes state.json, and renames the folder. So
-// what carries a checkpoint's name is whole, whatever was killed when. Other
-// ranks' results say only that their part was written.
+// Saves in two phases. Save copies this rank's blocks into memory. Then a
+// thread writes them to files in a folder with a temporary name, and syncs
+// them. Rank 0 waits in that folder for the other ranks' markers, computes
+// checksums, writes state.json and renames the folder. So a folder with a
+// checkpoint's name is complete, whenever a process is killed. The results of
+// other ranks only say that their part was written.
 //
 // All ranks save the same steps. Used by one thread at a time.
 class Writer {
  public:
-  // Rank 0 takes the folder's lock, removes what killed runs left half written,
-  // and sets damaged checkpoints of later steps aside. FailedPrecondition if
-  // the folder has whole ones of later steps: they are another run's.
+  // Rank 0 takes the folder's lock, removes partial checkpoints of killed runs,
+  // and renames damaged checkpoints of later steps. FailedPrecondition if the
+  // folder has complete checkpoints of later steps, since they belong to
+  // another run.
   static absl::StatusOr<std::unique_ptr<Writer>> Open(WriterOptions options);
 
-  // Waits for what is being written.
+  // Waits for the save in flight.
   ~Writer();
 
-  // Takes a snapshot and returns; at most one is being written: waits for the
-  // one before. Errors of the snapshot: memory, or what an entry's `read`
-  // returned. What goes wrong in writing is in TakeResults.
+  // Takes a snapshot and returns. First waits for the previous save, since at
+  // most one is in flight. Returns errors of the snapshot: lack of memory, or
+  // an error of an entry's `read`. TakeResults returns errors of writing.
   absl::Status Save(const State& state, const std::vector<Entry>& entries);
 
-  // What was saved last is good: one more than `keep` is no longer needed, now
-  // or when it is written.
+  // Confirms that the last save is good, so that the one more than `keep` can
+  // be removed, now or once the last save is written.
   void Confirm();
 
-  // Waits for what is being written.
+  // Waits for the save in flight.
   void Finish();
 
-  // Of all that has ended since the last call, in order.
+  // Results of all saves that ended since the last call, in order.
   std::vector<SaveResult> TakeResults();
 
  private:

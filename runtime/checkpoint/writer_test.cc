@@ -47,7 +47,7 @@ class WriterTest : public testing::Test {
     return std::move(*writer);
   }
 
-  // Saves a step and waits; the status of writing.
+  // Saves a step and waits; returns the status of writing.
   static absl::Status Save(Writer& writer, int64_t step, int64_t scale = 1) {
     const absl::Status status =
         writer.Save(TestState(step), TestEntries(step, scale));
@@ -94,7 +94,7 @@ TEST_F(WriterTest, WhatIsSavedIsRead) {
               HasSubstr("'embed.weight': expected f32[33,7], found f32[7,33]; "
                         "'other': expected i1[3], found none; 'flag': expected "
                         "none, found i1[3]"));
-  // Of these it does not matter.
+  // These tensors may differ.
   EXPECT_TRUE(checkpoint
                   ->Match(specs,
                           [](const std::string& name) {
@@ -116,7 +116,7 @@ TEST_F(WriterTest, TheOneBeforeStaysUntilTheNewestIsConfirmed) {
   EXPECT_TRUE(std::filesystem::exists(StepPath(folder_, 5)));
   writer->Confirm();
   EXPECT_FALSE(std::filesystem::exists(StepPath(folder_, 5)));
-  // Before it is written.
+  // Confirm before it is written.
   ASSERT_TRUE(writer->Save(TestState(7), TestEntries(7)).ok());
   writer->Confirm();
   writer->Finish();
@@ -181,8 +181,8 @@ TEST_F(WriterTest, CompanionsLieBesideTheWeights) {
   EXPECT_TRUE(absl::IsNotFound(Writer::Open(options).status()));
 }
 
-// Rows of an uneven division over three ranks, the last of which also holds a
-// copy of what the first writes.
+// Rows of an uneven division over three ranks. The last rank also holds a copy
+// of the first one's rows.
 TEST_F(WriterTest, RanksWriteTheirParts) {
   constexpr int kRanks = 3;
   const auto save = [&](int rank, int64_t step) {
@@ -195,7 +195,7 @@ TEST_F(WriterTest, RanksWriteTheirParts) {
     for (const Entry& whole : TestEntries(step)) {
       Entry entry = whole;
       if (entry.spec.shape.size() == 2 && entry.spec.shape[0] > 0) {
-        // A rank holds a block of the columns.
+        // Each rank holds a block of the columns.
         const int64_t rows = entry.spec.shape[0];
         const int64_t columns = entry.spec.shape[1];
         const int64_t block = (columns + kRanks - 1) / kRanks;
@@ -271,7 +271,7 @@ TEST_F(WriterTest, AFullDiskIsReportedAndLeavesThePreviousCheckpoint) {
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old_limit), 0);
   State large = TestState(2);
   large.extra["text"] = std::string(5000, 'x');
-  // Each limit is met in another file, the last in state.json.
+  // Each limit fails in a different file, the last in state.json.
   for (rlim_t limit : {100, 1500, 3000}) {
     const struct rlimit small = {limit, old_limit.rlim_max};
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
@@ -318,7 +318,7 @@ TEST_F(WriterTest, AnotherRunsCheckpointsAreNotMixedWithOurs) {
   EXPECT_TRUE(Writer::Open(options).ok());
 }
 
-// A checkpoint is damaged in each way that a crash or a disk can damage it.
+// A checkpoint is damaged in each way that a crash or a disk can cause.
 class DamageTest : public WriterTest,
                    public testing::WithParamInterface<int> {};
 
@@ -366,7 +366,7 @@ TEST_P(DamageTest, ThePreviousCheckpointIsUsedAndItIsSaid) {
               HasSubstr("the checkpoint of step 2 is not whole and is left "
                         "out: "));
   EXPECT_THAT(skipped[0], HasSubstr(reason));
-  // The run that goes on sets it aside, and it does not count as one of two.
+  // A resumed run renames it, and it does not count as one of two.
   WriterOptions options = Options();
   options.start_step = 1;
   options.keep = 2;
@@ -403,7 +403,7 @@ TEST_F(WriterTest, OtherNamesInTheFolderAreLeftAlone) {
   EXPECT_THAT(*steps, IsEmpty());
   auto writer = Open(Options());
   ASSERT_TRUE(Save(*writer, 3).ok());
-  EXPECT_EQ(Names().size(), 7u);  // And the lock, and ours.
+  EXPECT_EQ(Names().size(), 7u);  // includes the lock and this test's file
 }
 
 }  // namespace

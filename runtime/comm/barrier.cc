@@ -1,4 +1,4 @@
-// The generation, the upper half of the state, is a futex: C++17 has no waiting
+// The generation (upper half of the state) is a futex, since C++17 cannot wait
 // on atomics.
 #include "runtime/comm/barrier.h"
 

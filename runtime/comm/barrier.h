@@ -1,5 +1,5 @@
-// A barrier for threads that may not all have a processor: it spins briefly,
-// then sleeps. Waiting can be given up.
+// A barrier for threads that may outnumber the processors: it spins briefly,
+// then sleeps. A thread can stop waiting.
 #ifndef PARTITA_RUNTIME_COMM_BARRIER_H_
 #define PARTITA_RUNTIME_COMM_BARRIER_H_
 
@@ -15,16 +15,16 @@ class Barrier {
   Barrier(int members, std::chrono::nanoseconds spin)
       : members_(static_cast<uint32_t>(members)), spin_(spin) {}
 
-  // A thread's arrival: true for the last one, which lets the others go;
-  // others keep `ticket` for what follows.
+  // Registers this thread's arrival. Returns true for the last thread, which
+  // releases the others; other threads pass `ticket` to Spin, Wait and Leave.
   bool Arrive(uint32_t& ticket);
-  // Spins; true once all have arrived.
+  // Spins; returns true once all have arrived.
   bool Spin(uint32_t ticket) const;
-  // Sleeps; true once all have arrived, false if that takes longer than
+  // Sleeps; returns true once all have arrived, false if that takes longer than
   // `slice`.
   bool Wait(uint32_t ticket, std::chrono::milliseconds slice);
-  // Takes the arrival back: nobody passes without this thread from then on.
-  // False if all have arrived already.
+  // Withdraws the arrival, so that no thread passes without this one. Returns
+  // false if all have arrived already.
   bool Leave(uint32_t ticket);
 
  private:
@@ -34,7 +34,7 @@ class Barrier {
 
   const uint32_t members_;
   const std::chrono::nanoseconds spin_;
-  // How many have arrived, and above it how often all have.
+  // Lower half: number of arrivals; upper half: number of completed rounds.
   alignas(64) std::atomic<uint64_t> state_{0};
   alignas(64) std::atomic<int> sleepers_{0};
 };

@@ -1,4 +1,4 @@
-// The smallest buffer that fits; huge pages where they pay.
+// Picks the smallest buffer that fits; uses huge pages for large buffers.
 #include "runtime/comm/buffer_pool.h"
 
 #include <sys/mman.h>

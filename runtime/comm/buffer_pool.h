@@ -1,4 +1,4 @@
-// Memory of messages under way, kept for the next ones.
+// Reuses the memory of messages in flight.
 #ifndef PARTITA_RUNTIME_COMM_BUFFER_POOL_H_
 #define PARTITA_RUNTIME_COMM_BUFFER_POOL_H_
 
@@ -18,12 +18,12 @@ struct Buffer {
   int64_t capacity = 0;                    // bytes
 };
 
-// A buffer serves messages of at least half its size, so that a small one does
-// not occupy what a large one will need: of each size class it holds no more
-// than was taken at one time. Used by one thread at a time.
+// A buffer serves only messages of at least half its size, so small messages do
+// not occupy large buffers. Per size class, the pool holds no more buffers than
+// were in use at one time. Used by one thread at a time.
 class BufferPool {
  public:
-  // At least so large.
+  // Returns a buffer of at least `bytes`.
   Buffer Take(int64_t bytes);
   void Give(Buffer buffer);
 

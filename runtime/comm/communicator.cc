@@ -1,4 +1,4 @@
-// What all communicators share.
+// Code shared by all communicators.
 #include "runtime/comm/communicator.h"
 
 #include <algorithm>
@@ -85,7 +85,7 @@ absl::Status Communicator::Agree(const absl::Status& status,
     agreed_ = !status.ok();
     return status;
   }
-  // Empty, or the code as one character and the message.
+  // Empty if OK, else the code as one character, then the message.
   std::string own;
   if (!status.ok())
     own = absl::StrCat(std::string(1, static_cast<char>(status.code())),

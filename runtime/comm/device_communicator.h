@@ -1,4 +1,4 @@
-// Collectives on memory of devices, as work of their streams.
+// Runs collectives on device memory as stream work.
 #ifndef PARTITA_RUNTIME_COMM_DEVICE_COMMUNICATOR_H_
 #define PARTITA_RUNTIME_COMM_DEVICE_COMMUNICATOR_H_
 
@@ -11,48 +11,49 @@
 
 namespace partita::comm {
 
-// One rank's end, beside its Communicator. Every rank of a group prepares and
-// enqueues the group's operations in the same order. Used by one thread at a
-// time.
+// One rank's endpoint, in addition to its Communicator. Every rank of a group
+// prepares and enqueues the group's operations in the same order. Used by one
+// thread at a time.
 class DeviceCommunicator {
  public:
   virtual ~DeviceCommunicator() = default;
 
-  // As Communicator::Prepare; null, on all ranks of the group, where such an
-  // operation must go through the host's memory. Operations `beside` stand in
-  // no order with the others, as those of a Communicator's second end; both
-  // kinds are of one stream each. Transfers are never null, of one stream for
-  // each sender and receiver, and on both sides work that ends when the other
-  // has begun: the sender's memory must stay until then. Preparing the first of
-  // two ranks waits for the other.
+  // Same as Communicator::Prepare. Returns null, on all ranks of the group, if
+  // the operation must go through host memory. Operations with `beside` are
+  // unordered with respect to others, like operations of a Communicator's
+  // second endpoint. Each of both kinds uses a single stream.
+  // Transfers are never null and use one stream per sender and receiver. On
+  // both sides a transfer ends once the other side has begun it; the sender's
+  // memory must stay valid until then. Preparing the first transfer of two
+  // ranks waits for the other rank.
   virtual absl::StatusOr<std::unique_ptr<Collective>> Prepare(
       const Operation& operation, const std::vector<int>& ranks,
       bool beside) = 0;
-  // Puts the operation on a stream of the device, as the device's library names
-  // it; `input` and `output` are the device's memory. The stream may be
-  // captured (device::Device::Capture): then it is so on all ranks of the
-  // group, and the collective outlives the graph. Where hosts meet, collectives
-  // end before the communicator and before the memory that they were given: a
-  // collective that ends waits, no longer than the timeout, until no other
-  // rank reads or writes that memory, and what others have not come to yet is
-  // an error of theirs.
+  // Enqueues the operation on a native stream of the device's library; `input`
+  // and `output` are device memory. The stream may be captured
+  // (device::Device::Capture), but only on all ranks of the group together, and
+  // the collective must outlive the graph.
+  // If MeetsOnHosts(), a collective must be destroyed before the communicator
+  // and before its memory. Its destructor waits, at most for the timeout, until
+  // no other rank reads or writes that memory; on ranks that have not reached
+  // the operation yet, it then fails.
   virtual absl::Status Enqueue(Collective& collective, const void* input,
                                void* output, void* stream) = 0;
-  // Whether hosts meet where ranks do: then nothing is captured, and a call of
-  // Enqueue in place waits until the group's other ranks have called it, never
-  // longer than the timeout without their progress. Those `beside`, and all
-  // transfers, return at once, and are there for what comes on a stream after
-  // Join alone.
+  // True if the hosts of the ranks wait for each other. Then nothing is
+  // captured, and Enqueue of an in-order operation waits until the group's
+  // other ranks have called it, at most the timeout without their progress.
+  // Enqueue of transfers and `beside` operations returns at once; later work on
+  // a stream sees their results only after Join.
   virtual bool MeetsOnHosts() const { return false; }
-  // Where hosts meet: what comes on `stream` later waits for the oldest of what
-  // was enqueued of this collective and is not joined yet. Waits for other
-  // ranks as above. Internal: all are joined.
+  // If MeetsOnHosts(): makes later work on `stream` wait for the oldest
+  // enqueued run of this collective that is not joined yet. Waits for other
+  // ranks as Enqueue does. Internal if all runs are joined.
   virtual absl::Status Join(Collective& collective, void* stream) {
     return absl::UnimplementedError("hosts do not meet here");
   }
-  // Waits for the stream, but not for ever: DeadlineExceeded after the
-  // timeout, naming the rank that does not come (if all come, the device that
-  // does not finish), or the error of a rank that failed.
+  // Waits for the stream, at most for the timeout. Then DeadlineExceeded names
+  // the rank that does not arrive or, if all arrive, the device that does not
+  // finish. If a rank failed, returns its error.
   virtual absl::Status Await(void* stream) = 0;
 };
 

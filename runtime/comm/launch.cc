@@ -1,4 +1,4 @@
-// Variables of mpirun, PMI launchers, Slurm and torchrun.
+// Reads the variables of mpirun, PMI launchers, Slurm and torchrun.
 #include "runtime/comm/launch.h"
 
 #include <algorithm>
@@ -10,8 +10,9 @@
 namespace partita::comm {
 namespace {
 
-// Where torchrun's own store holds the port (TORCHELASTIC_USE_AGENT_STORE), the
-// next one is ours. Empty if the variables are not there.
+// Address of torchrun's rendezvous. If torchrun's own store holds the port
+// (TORCHELASTIC_USE_AGENT_STORE), Partita uses the next one. Empty if the
+// variables are not set.
 std::string AddressOfTorchrun(
     const std::function<const char*(const char*)>& get) {
   const char* const host = get("MASTER_ADDR");
@@ -46,14 +47,13 @@ std::optional<Launch> DetectLaunch(
     const char* local_rank;
     const char* local_size;
   } kinds[] = {
-      // Without an address RANK and WORLD_SIZE mean nothing.
+      // Without an address, RANK and WORLD_SIZE mean nothing.
       {chosen.empty() && torch.empty() ? "" : "torchrun", "WORLD_SIZE", "RANK",
        "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
       {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK",
        "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-      // Slurm sets STEP_NUM_TASKS in what srun starts, and not in a batch
-      // script.
-      // It gives each task processors of its own.
+      // Slurm sets STEP_NUM_TASKS for tasks started by srun, but not in a batch
+      // script. It gives each task its own processors.
       {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID", ""},
       {"srun", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID", ""},
       {"a PMI launcher", "PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID",
@@ -65,10 +65,10 @@ std::optional<Launch> DetectLaunch(
     if (!size || !rank || *size < 1) continue;
     const std::string launcher = kind.launcher;
     if (launcher.empty()) continue;
-    // A batch script, or srun without a second task: threads serve as well.
+    // A batch script or a single srun task can use threads.
     if (launcher == "srun" && (*size == 1 || get("SLURM_STEP_ID") == nullptr))
       continue;
-    // Nobody to meet, and nobody has asked for it.
+    // torchrun of one process, without an explicit address.
     if (launcher == "torchrun" && *size == 1 && chosen.empty())
       return std::nullopt;
     return Launch{launcher,

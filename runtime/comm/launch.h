@@ -1,4 +1,4 @@
-// How this process was started: alone, or as one of many.
+// Detects how this process was started: alone, or as one of several.
 #ifndef PARTITA_RUNTIME_COMM_LAUNCH_H_
 #define PARTITA_RUNTIME_COMM_LAUNCH_H_
 
@@ -8,25 +8,26 @@
 
 namespace partita::comm {
 
-// What a launcher says in the environment.
+// Facts from the launcher's environment variables.
 struct Launch {
   std::string launcher;  // "mpirun", "srun", "torchrun" ...
   int rank = 0;
   int size = 1;
   int local_rank = 0;  // among the processes of this machine
-  int local_size = 1;  // how many there are, where the launcher tells
-  // Where processes meet that connect without MPI: "tcp://HOST:PORT" or
-  // "file:///PATH". Empty: by MPI.
+  int local_size = 1;  // number of processes on this machine, if known
+  // Rendezvous address for connecting without MPI: "tcp://HOST:PORT" or
+  // "file:///PATH". Empty: connect by MPI.
   std::string meet_at;
 };
 
-// `get` looks a variable up. RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as
-// torchrun sets them, outrank what srun says, under which torchrun may run;
-// PARTITA_MEET_AT outranks every other address, and needs a rank and a size
-// from any launcher, or RANK and WORLD_SIZE. None where no launcher started
-// this process, where Slurm runs a script of one task, or where torchrun's
-// variables tell of one process and PARTITA_MEET_AT of nothing: one process
-// runs all devices as threads.
+// Reads the environment through `get`. RANK, WORLD_SIZE, MASTER_ADDR and
+// MASTER_PORT, as set by torchrun, take precedence over srun's variables, since
+// torchrun may run under srun. PARTITA_MEET_AT takes precedence over every
+// other address; it needs rank and size from a launcher, or RANK and
+// WORLD_SIZE.
+// Returns nothing, so that one process runs all devices as threads, in three
+// cases: no launcher started this process; Slurm runs a single task or batch
+// script; or torchrun started one process and PARTITA_MEET_AT is not set.
 std::optional<Launch> DetectLaunch(
     const std::function<const char*(const char*)>& get);
 std::optional<Launch> DetectLaunch();

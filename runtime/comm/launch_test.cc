@@ -1,4 +1,4 @@
-// What launchers leave in the environment.
+// Detection of launchers from their environment variables.
 #include "runtime/comm/launch.h"
 
 #include <map>
@@ -27,7 +27,8 @@ TEST(LaunchTest, Mpirun) {
                               {"OMPI_COMM_WORLD_RANK", "3"},
                               {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
                               {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
-                              // mpirun inside a Slurm job sees the job's.
+                              // mpirun inside a Slurm job sees the job's
+                              // variables.
                               {"SLURM_NTASKS", "2"},
                               {"SLURM_PROCID", "0"}});
   ASSERT_TRUE(launch);
@@ -70,7 +71,7 @@ std::map<std::string, std::string> Torchrun() {
           {"LOCAL_WORLD_SIZE", "4"},
           {"MASTER_ADDR", "node07"},
           {"MASTER_PORT", "29500"},
-          // One torchrun a node, started by srun.
+          // One torchrun per node, started by srun.
           {"SLURM_STEP_ID", "0"},
           {"SLURM_STEP_NUM_TASKS", "2"},
           {"SLURM_PROCID", "1"}};
@@ -86,7 +87,7 @@ TEST(LaunchTest, Torchrun) {
   EXPECT_EQ(launch->local_rank, 1);
   EXPECT_EQ(launch->local_size, 4);
   EXPECT_EQ(launch->meet_at, "tcp://node07:29500");
-  // Its own store holds the port.
+  // torchrun's own store holds the port.
   values["TORCHELASTIC_USE_AGENT_STORE"] = "True";
   EXPECT_EQ(Detect(values)->meet_at, "tcp://node07:29501");
   values.erase("MASTER_PORT");
@@ -94,7 +95,7 @@ TEST(LaunchTest, Torchrun) {
   EXPECT_EQ(Detect(values)->meet_at, "");
 }
 
-// Its ranks are threads, as without a launcher, whatever started torchrun.
+// Ranks are threads, as without a launcher, whatever started torchrun.
 TEST(LaunchTest, TorchrunOfOneProcessIsNoLaunch) {
   auto values = Torchrun();
   values["RANK"] = values["LOCAL_RANK"] = "0";
@@ -108,7 +109,7 @@ TEST(LaunchTest, TorchrunOfOneProcessIsNoLaunch) {
 }
 
 TEST(LaunchTest, AnAddressToMeetAt) {
-  // With RANK and WORLD_SIZE alone, which mean nothing without it.
+  // RANK and WORLD_SIZE alone mean nothing without an address.
   EXPECT_FALSE(Detect({{"RANK", "0"}, {"WORLD_SIZE", "2"}}));
   const auto plain = Detect({{"RANK", "0"},
                              {"WORLD_SIZE", "2"},
@@ -116,7 +117,7 @@ TEST(LaunchTest, AnAddressToMeetAt) {
   ASSERT_TRUE(plain);
   EXPECT_EQ(plain->size, 2);
   EXPECT_EQ(plain->meet_at, "file:///shared/meet");
-  // In place of MPI, and of torchrun's address.
+  // Takes precedence over MPI and torchrun's address.
   const auto srun = Detect({{"SLURM_STEP_ID", "0"},
                             {"SLURM_STEP_NUM_TASKS", "4"},
                             {"SLURM_PROCID", "2"},

@@ -1,4 +1,4 @@
-// Signs are numbers: a question, an answer, or the rank that is waited for.
+// A sign is a number: a question, an answer, or the rank that is waited for.
 #include "runtime/comm/life_signs.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kAsk = 0;
 constexpr int kAlive = 1;
-constexpr int kWaits = 2;  // and the rank that is waited for is added
+constexpr int kWaits = 2;  // plus the rank that is waited for
 
 }  // namespace
 
@@ -74,7 +74,7 @@ absl::Status LifeSigns::BeginWait() {
 }
 
 absl::Status LifeSigns::Excuse(const std::vector<int>& ranks) {
-  // Who is silent longest; of equals, who has no excuse.
+  // The rank silent for longest; among equals, one that has not said it waits.
   const int silent =
       *std::min_element(ranks.begin(), ranks.end(), [&](int a, int b) {
         return std::make_pair(peer(a).heard, peer(a).awaits) <

@@ -1,7 +1,7 @@
-// Collectives in shared memory. Members publish where their buffers are, meet,
-// and then work without further agreement: whoever owns a part of the result
-// reads it from all inputs at once. A second meeting keeps buffers alive until
-// everyone is done.
+// Collectives in shared memory. Members publish their buffer addresses and meet
+// at a barrier. Each owner of a part of the result then reads that part from
+// all inputs, with no further synchronisation. A second barrier keeps buffers
+// valid until everyone is done.
 #include "runtime/comm/local.h"
 
 #include <algorithm>
@@ -28,13 +28,13 @@ constexpr std::chrono::milliseconds kSlice{20};
 // Parts of an all_reduce begin at cache lines.
 constexpr int64_t kLine = 64;
 
-// What a member of a group shows the others between two meetings.
+// Data that a member publishes to its group between two barriers.
 struct alignas(64) Posting {
   const Collective* collective = nullptr;
   uint64_t fingerprint = 0;
   const char* input = nullptr;
   char* output = nullptr;
-  // Meetings of this group that the member came to.
+  // Number of this group's barriers that the member has reached.
   std::atomic<uint64_t> arrivals{0};
 };
 
@@ -52,12 +52,13 @@ struct Group {
 
 struct alignas(64) Heart {
   std::atomic<uint64_t> beats{0};
-  std::atomic<bool> waits{false};  // asleep in a meeting: others are to blame
+  // Asleep at a barrier, so not the cause of a stall.
+  std::atomic<bool> waits{false};
   std::atomic<bool> awaits_beside{
-      false};  // asleep until its second end is done
+      false};  // asleep until its second endpoint is done
 };
 
-// What all ranks share.
+// State shared by all ranks.
 class Hub {
  public:
   Hub(int size, const CommOptions& options)
@@ -71,8 +72,8 @@ class Hub {
   std::chrono::milliseconds timeout() const { return options_.timeout; }
   Heart& heart(int rank) { return hearts_[static_cast<size_t>(rank)]; }
 
-  // The second ends of ranks have groups of their own, and leave processors to
-  // the first.
+  // Second endpoints have groups of their own, and leave processors to the
+  // first endpoints.
   Group* GroupOf(bool beside, const std::vector<int>& ranks) {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::unique_ptr<Group>& group = groups_[{beside, ranks}];
@@ -82,7 +83,7 @@ class Hub {
     return group.get();
   }
 
-  // The first failure stands.
+  // Only the first failure is recorded.
   void Fail(const absl::Status& status) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!failed_.load(std::memory_order_relaxed)) failure_ = status;
@@ -117,7 +118,7 @@ class LocalCollective : public Collective {
 
   Group* const group;
   std::vector<Box> pieces;  // of this member's output, by sender
-  // Room for Reduce's arguments.
+  // Buffers for Reduce's arguments.
   std::vector<const char*> inputs;
   std::vector<char*> outputs;
 };
@@ -159,7 +160,7 @@ class LocalCommunicator : public Communicator {
     return std::make_unique<LocalCommunicator>(hub_, rank_, true);
   }
 
-  // The second end notices by itself who is given up.
+  // The second endpoint detects stalled ranks by itself.
   absl::Status WaitFor(Communicator& beside, const Done& done) override {
     Heart& heart = hub_->heart(rank_);
     heart.waits.store(true, std::memory_order_relaxed);
@@ -191,9 +192,8 @@ class LocalCommunicator : public Communicator {
         "rank ", rank_,
         " was ended by another failure: ", hub_->failure().message()));
   }
-  // Between the first and the second meeting members read each other's
-  // buffers: the first can be given up, at the second all wait for those who
-  // still read.
+  // Members read each other's buffers between the two barriers. The first can
+  // be given up; at the second, all wait for members that still read.
   enum class Meeting { kBegin, kEnd };
   absl::Status Meet(LocalCollective& collective, Meeting meeting);
   absl::Status AwaitMeeting(LocalCollective& collective, Meeting meeting,
@@ -212,7 +212,7 @@ class LocalCommunicator : public Communicator {
   const std::shared_ptr<Hub> hub_;
   const int rank_;
   const bool beside_;
-  std::set<Mailbox*> expected_;  // those in which Expect was called
+  std::set<Mailbox*> expected_;  // mailboxes in which Expect was called
 };
 
 absl::Status LocalCommunicator::TimeOut(LocalCollective& collective,
@@ -239,9 +239,9 @@ absl::Status LocalCommunicator::AwaitMeeting(LocalCollective& collective,
   return status;
 }
 
-// Sleeps until all have arrived, as long as those who are missing progress.
-// Those who wait for someone else in turn get twice the time: who stalls is
-// found by those who wait for it.
+// Sleeps until all have arrived, while the missing members make progress.
+// Members that wait for others in turn get twice the time, so that a stalled
+// rank is found by the ranks that wait for it.
 absl::Status LocalCommunicator::Sleep(LocalCollective& collective,
                                       Meeting meeting, uint32_t ticket,
                                       uint64_t arrival) {
@@ -264,7 +264,7 @@ absl::Status LocalCommunicator::Sleep(LocalCollective& collective,
       beats += heart.beats.load(std::memory_order_relaxed);
     }
     const uint64_t state = beats * (group.ranks.size() + 1) + missing.size();
-    // Nobody needs what a second end does before it is awaited.
+    // Nobody needs a second endpoint's work before it is awaited.
     const bool needed = !beside_ || hub_->heart(rank_).awaits_beside.load(
                                         std::memory_order_relaxed);
     if (state != seen || !needed) {
@@ -295,7 +295,8 @@ absl::Status LocalCommunicator::Meet(LocalCollective& collective,
   return AwaitMeeting(collective, meeting, ticket, arrival);
 }
 
-// All members find out if one does, and nobody leaves before all have looked.
+// If one member finds a mismatch, all do; nobody leaves before all have
+// checked.
 absl::Status LocalCommunicator::CheckPostings(LocalCollective& collective) {
   const Group& group = *collective.group;
   for (size_t i = 0; i < group.postings.size(); ++i) {
@@ -312,9 +313,9 @@ absl::Status LocalCommunicator::CheckPostings(LocalCollective& collective) {
   return absl::OkStatus();
 }
 
-// Member i combines the i-th part of all inputs and writes it to all outputs:
-// each byte is read and written once per member that has it. Works in place,
-// since nobody else reads or writes these parts.
+// Member i combines the i-th part of all inputs and writes it to all outputs,
+// so each byte is read and written once per member that has it. Works in place,
+// since no other member accesses these parts.
 void LocalCommunicator::AllReduce(LocalCollective& collective) {
   const Operation& operation = collective.operation();
   const int64_t bytes = operation.InputBytes();
@@ -377,7 +378,7 @@ void LocalCommunicator::Send(LocalCollective& collective, const char* data) {
                                  collective.operation().InputBytes());
 }
 
-// Waits as long as the sender makes progress, twice as long if it waits itself.
+// Waits while the sender makes progress, and twice as long if it waits itself.
 absl::Status LocalCommunicator::Receive(LocalCollective& collective,
                                         const char* data) {
   Mailbox& mailbox = collective.group->mailbox;
@@ -444,7 +445,7 @@ absl::Status LocalCommunicator::Run(Collective& base, const void* input,
   own.fingerprint = collective.fingerprint();
   own.input = static_cast<const char*>(input);
   own.output = static_cast<char*>(output);
-  // A slice concerns nobody else.
+  // A slice needs no other member.
   const bool alone = collective.group_size() == 1 ||
                      collective.operation().kind == Kind::kAllSlice;
   if (alone) {

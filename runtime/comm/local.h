@@ -9,8 +9,8 @@
 
 namespace partita::comm {
 
-// One communicator per rank. Each may outlive the others; a rank that is
-// destroyed while others wait for it makes no progress from then on.
+// Makes one communicator per rank. Each may outlive the others; a destroyed
+// rank makes no progress for ranks that wait for it.
 std::vector<std::unique_ptr<Communicator>> MakeLocalCommunicators(
     int size, const CommOptions& options = {});
 

@@ -1,5 +1,5 @@
-// Ranks as threads: results against the reference, and what happens when a rank
-// dies, stalls, or comes to another operation.
+// Ranks as threads: results against the reference, and behaviour when a rank
+// dies, stalls, or runs a different operation.
 #include "runtime/comm/local.h"
 
 #include <chrono>
@@ -27,7 +27,7 @@ Operation Sum(std::vector<int64_t> shape, const std::string& name) {
   return op;
 }
 
-// What `body` returns on each of n ranks.
+// Status of `body` on each of n ranks.
 template <typename Body>
 std::vector<absl::Status> OnRanks(int n, milliseconds timeout,
                                   const Body& body) {
@@ -128,7 +128,7 @@ TEST(LocalTest, ARankThatStallsIsNamed) {
 }
 
 TEST(LocalTest, WhoWaitsIsNotBlamed) {
-  // Rank 0 waits for 1, and 1 for 2, who stalls.
+  // Rank 0 waits for 1, and 1 waits for 2, which stalls.
   const auto statuses =
       OnRanks(3, milliseconds(200), [](Communicator& c) -> absl::Status {
         if (c.rank() == 2) {
@@ -149,7 +149,7 @@ TEST(LocalTest, WhoWaitsIsNotBlamed) {
 
 TEST(LocalTest, RanksThatWaitForEachOtherEnd) {
   const auto statuses = OnRanks(2, milliseconds(100), [](Communicator& c) {
-    // 0 is to meet 1 in one group, 1 to meet 0 in another.
+    // Rank 0 meets 1 in one group; 1 meets 0 in another.
     return RunOnce(
         c, Sum({8}, c.rank() == 0 ? "a" : "b"),
         c.rank() == 0 ? std::vector<int>{0, 1} : std::vector<int>{1, 0});

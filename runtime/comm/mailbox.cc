@@ -1,5 +1,5 @@
-// Copies are made outside the lock: by the sender into a target that is marked
-// as being filled, or by the receiver out of a letter that is its own.
+// Copies are made outside the lock: by the sender into a target marked as being
+// filled, or by the receiver from a letter that it owns.
 #include "runtime/comm/mailbox.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ void Mailbox::Send(uint64_t fingerprint, const std::string& what,
   lock.unlock();
   std::memcpy(letter.buffer.data.get(), data, static_cast<size_t>(bytes));
   lock.lock();
-  // It may be expected by now.
+  // The message may be expected by now.
   open = FirstOpen();
   if (open != nullptr)
     open->letter = std::move(letter);
@@ -83,7 +83,7 @@ std::optional<std::string> Mailbox::Await(const char* target,
 
 void Mailbox::Forget() {
   std::unique_lock<std::mutex> lock(mutex_);
-  // A copy ends by itself.
+  // A copy in progress ends by itself.
   came_.wait(lock, [&] {
     return std::none_of(expected_.begin(), expected_.end(),
                         [](const Expectation& expectation) {

@@ -1,4 +1,4 @@
-// Tensors on their way from one thread to another.
+// Passes tensors from one thread to another.
 #ifndef PARTITA_RUNTIME_COMM_MAILBOX_H_
 #define PARTITA_RUNTIME_COMM_MAILBOX_H_
 
@@ -15,26 +15,27 @@
 
 namespace partita::comm {
 
-// What is sent is a copy. It goes straight to where the receiver expects it, if
-// that is known already, else to memory of the mailbox's. Expectations meet
-// messages in order. One thread sends, one receives.
+// Sends are copied: straight to the receiver's memory if the receive is already
+// expected, else to memory of the mailbox. Expectations match messages in
+// order. One thread sends, one receives.
 class Mailbox {
  public:
   // `what` describes the message to a receiver that expects another one.
   void Send(uint64_t fingerprint, const std::string& what, const char* data,
             int64_t bytes);
 
-  // The next message that is not expected yet goes to `target`, which the
-  // sender may write to until Await has returned something for it, or Forget.
-  // No two open expectations have the same target.
+  // Sends the next unmatched message to `target`. The sender may write to
+  // `target` until Await returns a value for it, or Forget is called. Open
+  // expectations must have different targets.
   void Expect(uint64_t fingerprint, char* target);
 
-  // Of an expected message: empty if it lies at its target now, else what came
-  // instead of it. Nothing if nothing came within `time`.
+  // Result for an expected message: empty once it is at its target, or a
+  // description of the different message that arrived. Nothing if no message
+  // arrives within `time`.
   std::optional<std::string> Await(const char* target,
                                    std::chrono::milliseconds time);
 
-  // Nothing is expected any more; all targets are the caller's again.
+  // Cancels all expectations; the caller owns all targets again.
   void Forget();
 
  private:
@@ -48,7 +49,8 @@ class Mailbox {
     uint64_t fingerprint = 0;
     char* target = nullptr;
     enum { kOpen, kFilling, kFilled } state = kOpen;
-    std::optional<Letter> letter;  // what met it, not yet copied to the target
+    // Matching message, not yet copied to the target.
+    std::optional<Letter> letter;
   };
 
   Expectation* FirstOpen();
@@ -56,7 +58,7 @@ class Mailbox {
 
   std::mutex mutex_;
   std::condition_variable came_;
-  std::deque<Letter> letters_;  // none while an expectation is open
+  std::deque<Letter> letters_;  // empty while an expectation is open
   std::list<Expectation> expected_;
   BufferPool pool_;
 };

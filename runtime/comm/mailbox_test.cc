@@ -1,4 +1,5 @@
-// Messages meet expectations in order, whichever come first; memory is reused.
+// Messages match expectations in order, whichever arrive first; memory is
+// reused.
 #include "runtime/comm/mailbox.h"
 
 #include <string>
@@ -30,7 +31,7 @@ TEST(MailboxTest, WhatIsExpectedGoesStraightToItsTarget) {
   Send(mailbox, 2, "more");
   EXPECT_EQ(first, "once");
   EXPECT_EQ(second, "more");
-  // Without an expectation it waits in the mailbox.
+  // Without an expectation, the message waits in the mailbox.
   Send(mailbox, 1, "last");
   mailbox.Expect(1, third.data());
   EXPECT_EQ(third, "....");
@@ -115,7 +116,7 @@ TEST(BufferPoolTest, BuffersServeMessagesOfAboutTheirSize) {
   pool.Give(std::move(small));
   pool.Give(std::move(large));
   EXPECT_EQ(pool.Take(900).data.get(), small_data);
-  // The large one is not spent on a small message.
+  // The pool does not spend the large buffer on a small message.
   EXPECT_NE(pool.Take(900).data.get(), large_data);
   EXPECT_EQ(pool.held(), 1);
   EXPECT_EQ(pool.Take(int64_t{5} << 20).data.get(), large_data);

@@ -1,7 +1,7 @@
-// Each pair of members exchanges what PieceOf says, all pairs at once. Big
-// all-reduces go in two rounds, so that every member sends and receives
-// 2 (n-1)/n of the tensor; sums are formed in the order of the group, so that
-// all get the same bits.
+// Each pair of members exchanges the boxes given by PieceOf, all pairs at once.
+// Large all-reduces take two rounds, so that every member sends and receives
+// 2 (n-1)/n of the tensor. Sums are computed in the order of the group, so all
+// ranks get the same bits.
 #include "runtime/comm/message.h"
 
 #include <sched.h>
@@ -27,18 +27,20 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kLine = 64;
-// Below this a second round costs more than sending everything to everyone.
+// Below this size, a second round costs more than sending everything to
+// everyone.
 constexpr int64_t kOneRoundBytes = 32 << 10;
 
 int64_t AlignUp(int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
-// What this member and another exchange.
+// Data that this member and another exchange.
 struct Peer {
   int rank = 0;
   Box outgoing;              // from this member's input into the peer's output
   Box incoming;              // from the peer's input into this member's output
-  int64_t outgoing_at = -1;  // in scratch; negative: sent from the input
-  int64_t incoming_at = -1;  // in scratch; negative: received in the output
+  int64_t outgoing_at = -1;  // offset in scratch; negative: sent from the input
+  // Offset in scratch; negative: received in the output.
+  int64_t incoming_at = -1;
 };
 
 class MessageCollective : public Collective {
@@ -75,7 +77,7 @@ class MessageCommunicator : public Communicator {
     return std::make_unique<MessageCommunicator>(transport_, options_, true);
   }
   absl::Status WaitFor(Communicator& beside, const Done& done) override;
-  // Signs of life are the first end's.
+  // Only the first endpoint gives signs of life.
   absl::Status Progress() override {
     beats_.fetch_add(1, std::memory_order_relaxed);
     PARTITA_RETURN_IF_ERROR(failure_);
@@ -97,7 +99,7 @@ class MessageCommunicator : public Communicator {
     int rank;
   };
 
-  // A transfer that may come. Its memory is received into until the request is
+  // A transfer that may arrive. Its memory receives data until the request is
   // done; a rank that fails receives no more.
   struct Expectation {
     const void* output = nullptr;
@@ -123,20 +125,20 @@ class MessageCommunicator : public Communicator {
   absl::Status Send(const char* data, int64_t bytes, int to);
   absl::Status Receive(char* data, int64_t bytes, int from);
   absl::Status Finish(const MessageCollective& collective);
-  // What a wait is for, and since when nothing has arrived.
+  // Ranks that a wait depends on, and the time since nothing has arrived.
   struct Wait {
-    const MessageCollective* collective = nullptr;  // null: nothing
+    const MessageCollective* collective = nullptr;  // null: no wait
     std::vector<int> ranks;
     Clock::time_point since;
   };
   Wait Waiting(const MessageCollective& collective,
                Clock::time_point since) const;
-  // Called in a wait: an error if some rank that this one waits for is given
-  // up.
+  // Called during a wait: fails if a rank that it depends on is timed out.
   absl::Status Judge(const Wait& wait);
   absl::Status TimeOut(const MessageCollective& collective,
                        const std::vector<int>& ranks);
-  // Of the second end: what it waits for now, for the first one to judge.
+  // Called by the second endpoint: publishes its current wait for the first
+  // endpoint to judge.
   void Tell(Wait wait);
   absl::Status CheckFirst() const;
 
@@ -189,7 +191,8 @@ absl::StatusOr<std::unique_ptr<Collective>> MessageCommunicator::Prepare(
     }
     collective->peers.push_back(peer);
   }
-  // Everybody's input, or everybody's version of this member's part.
+  // Space for every member's input, or for every member's version of this
+  // member's part.
   if (op.kind == Kind::kAllReduce) {
     const int64_t whole = op.InputBytes();
     const int64_t part = whole <= kOneRoundBytes
@@ -265,8 +268,8 @@ absl::Status MessageCommunicator::CheckFirst() const {
              : absl::OkStatus();
 }
 
-// What is run at `beside` has waited from before this wait began; nobody was
-// asked before.
+// Work at `beside` began waiting before this call, when no rank was asked yet,
+// so the timeout counts from here.
 absl::Status MessageCommunicator::WaitFor(Communicator& beside,
                                           const Done& done) {
   constexpr std::chrono::milliseconds kSlice(1);
@@ -280,7 +283,7 @@ absl::Status MessageCommunicator::WaitFor(Communicator& beside,
       const std::lock_guard<std::mutex> lock(other.told_mutex_);
       wait = other.told_;
     }
-    if (wait.ranks.empty()) {  // it works; others may ask of this rank
+    if (wait.ranks.empty()) {  // it works; others may ask about this rank
       status = signs_.Work();
       continue;
     }
@@ -292,8 +295,8 @@ absl::Status MessageCommunicator::WaitFor(Communicator& beside,
   return status;
 }
 
-// Waits for all requests, as long as some finish and those that do not are of
-// ranks at work.
+// Waits for all requests while some finish and the ranks of the others are
+// working.
 absl::Status MessageCommunicator::Finish(const MessageCollective& collective) {
   Clock::time_point since = Clock::now();
   bool waits = false;
@@ -370,8 +373,8 @@ absl::Status MessageCommunicator::AllReduce(MessageCollective& collective,
   return Finish(collective);
 }
 
-// Pieces of a reduce_scatter lie packed in scratch, this member's own among
-// them in place.
+// Pieces of a reduce_scatter are packed in scratch; this member's own piece is
+// used in place.
 void MessageCommunicator::Combine(MessageCollective& collective,
                                   const char* input, char* output) {
   const Operation& op = collective.operation();

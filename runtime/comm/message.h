@@ -1,4 +1,4 @@
-// Ranks that exchange messages: collectives from sends and receives.
+// Builds collectives from sends and receives of messages.
 #ifndef PARTITA_RUNTIME_COMM_MESSAGE_H_
 #define PARTITA_RUNTIME_COMM_MESSAGE_H_
 
@@ -25,34 +25,34 @@ class Transport {
   // "rank 3 (node07, process 4711)"
   virtual std::string Describe(int rank) const = 0;
 
-  // Messages of different streams stand in no order.
+  // Messages of different streams are unordered.
   enum class Stream { kCollectives = 0, kTransfers, kBeside };
 
-  // Whether several threads may use it, one at a time.
+  // True if several threads may use the transport, one at a time.
   virtual bool ServesSeveralThreads() const { return true; }
 
-  // Begin, and return at once. The memory must stay as it is until the request
-  // is done. A message and its receive have the same size and stream.
+  // Begin and return at once. The memory must stay valid until the request is
+  // done. A message and its receive have the same size and stream.
   virtual absl::StatusOr<Request> Send(const void* data, int64_t bytes, int to,
                                        Stream stream) = 0;
   virtual absl::StatusOr<Request> Receive(void* data, int64_t bytes, int from,
                                           Stream stream) = 0;
-  // Whether a request is done; if so it is gone.
+  // Returns true if a request is done, and frees it.
   virtual absl::StatusOr<bool> Test(Request request) = 0;
 
-  // Signs go beside the messages: a number below size() + 2 each, sent without
-  // waiting.
+  // Signs travel beside the messages. Each is a number below size() + 2, sent
+  // without waiting.
   struct Sign {
     int number;
     int rank;  // who sent it
   };
   virtual absl::Status SendSign(int number, int to) = 0;
-  // The next one that has come, if one has.
+  // The next sign that has arrived, if any.
   virtual absl::StatusOr<std::optional<Sign>> NextSign() = 0;
 
   // OK unless some rank is known to have failed.
   virtual absl::Status Health() = 0;
-  // Tells the others, if there is a way.
+  // Tells the others, if the transport can.
   virtual void Fail(const absl::Status& status) = 0;
 };
 

@@ -121,7 +121,7 @@ std::vector<std::unique_ptr<Communicator>> MakePost(
   return communicators;
 }
 
-// What `body` returns on each of n ranks, which begin together.
+// Status of `body` on each of n ranks, which begin together.
 template <typename Body>
 std::vector<absl::Status> OnRanks(int n, milliseconds timeout,
                                   const Body& body) {
@@ -233,7 +233,7 @@ TEST(MessageTest, ARankThatWorksIsWaitedFor) {
     EXPECT_TRUE(status.ok()) << status;
 }
 
-// 0 waits for 1, 1 for 2, 2 for 3, who works.
+// Rank 0 waits for 1, 1 for 2, and 2 for 3, which works.
 TEST(MessageTest, WhoWaitsForARankThatWorksIsWaitedFor) {
   const auto statuses =
       OnRanks(4, kTimeout, [](Communicator& c) -> absl::Status {
@@ -252,8 +252,8 @@ TEST(MessageTest, WhoWaitsForARankThatWorksIsWaitedFor) {
     EXPECT_TRUE(status.ok()) << status;
 }
 
-// 0 waits for 1, and 1 for 2, who stalls. Rank 1 waits `timeout_factor` times
-// longer.
+// Rank 0 waits for 1, and 1 for 2, which stalls. Rank 1 waits `timeout_factor`
+// times longer.
 std::vector<absl::Status> StallTheThird(int timeout_factor) {
   return OnRanks(3, milliseconds(1500), [&](Communicator& c) -> absl::Status {
     if (c.rank() == 2) {
@@ -284,8 +284,8 @@ TEST(MessageTest, LongerTimeoutIsNotReported) {
   }
 }
 
-// 0 waits for 1, 1 for 2, 2 for 0. That 0 waits for 3 too, who works, does not
-// keep them.
+// 0 waits for 1, 1 for 2, 2 for 0. Rank 0 also waits for 3, which works; this
+// must not keep them alive.
 TEST(MessageTest, RanksThatWaitForEachOtherEnd) {
   const auto begin = std::chrono::steady_clock::now();
   const auto statuses =

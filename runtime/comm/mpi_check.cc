@@ -1,6 +1,6 @@
-// One process of an MPI test: every kind of collective against the reference,
-// over real messages, and the timeout with a rank that works for long.
-// mpi_check PLUGIN.
+// One process of an MPI test: runs every kind of collective against the
+// reference, over real messages, and checks the timeout with a rank that works
+// for long. Usage: mpi_check PLUGIN.
 #include <chrono>
 #include <iostream>
 #include <memory>
@@ -43,7 +43,7 @@ absl::Status CheckSecondEnd(Communicator& communicator) {
   return StartedAmongOthers(communicator);
 }
 
-// The last rank works twice as long as the others have timeout for silence.
+// The last rank works for twice the timeout of the others.
 absl::Status CheckTimeout(Communicator& communicator) {
   constexpr std::chrono::milliseconds kStep(50);
   if (communicator.rank() == communicator.size() - 1) {

@@ -1,7 +1,7 @@
-// libpartita_mpi.so: the only code that knows MPI. Messages go as bytes with
-// one tag for each stream; big ones in pieces whose count fits an int, which
-// arrive in order. Signs are empty messages of a communicator of their own, the
-// number their tag.
+// libpartita_mpi.so, the only code that uses MPI. Messages are sent as bytes,
+// with one tag per stream; large ones in pieces whose count fits an int, which
+// arrive in order. Signs are empty messages of a separate communicator, with
+// the number as the tag.
 #include <mpi.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ int Start(int* rank, int* size) {
   }
   if (Check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN)) != 0)
     return 1;
-  // Takes the handler along.
+  // The duplicate inherits the error handler.
   if (Signs() == MPI_COMM_NULL &&
       Check(MPI_Comm_dup(MPI_COMM_WORLD, &Signs())) != 0)
     return 1;
@@ -84,7 +84,7 @@ int BeginPieces(int64_t bytes, void** request, const Begin& begin) {
   for (int64_t at = 0; at < bytes; at += kPiece) {
     requests->push_back(MPI_REQUEST_NULL);
     const int count = static_cast<int>(std::min(kPiece, bytes - at));
-    // Pieces already begun stay begun: the caller gives up.
+    // Pieces already begun stay in flight: the caller gives up.
     if (Check(begin(at, count, &requests->back())) != 0) return 1;
   }
   *request = requests;
@@ -107,7 +107,7 @@ int Receive(void* data, int64_t bytes, int from, int stream, void** request) {
       });
 }
 
-// Whoever sends without waiting may ask after the end, where MPI aborts.
+// Senders that do not wait may test after MPI_Finalize, where MPI would abort.
 int Test(void* request, int* done) {
   int finished = 0;
   if (Check(MPI_Finalized(&finished)) != 0) return 1;
@@ -145,7 +145,7 @@ int NextSign(int* number, int* from) {
                         MPI_STATUS_IGNORE));
 }
 
-// Takes signs that came and that nobody needs any more.
+// Receives and discards signs that nobody needs any more.
 int DropSigns() {
   int number = 0, from = 0;
   do {
@@ -154,7 +154,7 @@ int DropSigns() {
   return 0;
 }
 
-// MPI_Finalize waits for all ranks, however long: so meet before.
+// MPI_Finalize waits for all ranks without a timeout, so ranks meet here first.
 int Meet(int64_t timeout_ms) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point end =

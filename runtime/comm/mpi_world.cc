@@ -1,4 +1,4 @@
-// Opens the MPI plugin and makes a transport of it.
+// Opens the MPI plugin and wraps it in a transport.
 #include "runtime/comm/mpi_world.h"
 
 #include <dlfcn.h>
@@ -63,7 +63,7 @@ class MpiTransport : public Transport {
     if (api_.next_sign(&sign.number, &sign.rank) != 0) return ErrorOf(api_);
     return sign.rank < 0 ? std::nullopt : std::optional<Sign>(sign);
   }
-  // A rank that fails aborts all processes; there is nobody left to ask.
+  // A rank that fails aborts all processes, so none is left to ask.
   absl::Status Health() override { return absl::OkStatus(); }
   void Fail(const absl::Status& status) override {}
 
@@ -84,8 +84,8 @@ std::string ProgramFolder() {
 }
 
 absl::StatusOr<const PartitaMpiApi*> OpenPlugin(const std::string& path) {
-  // Open MPI's own plugins look its symbols up globally. Never closed: MPI
-  // leaves handlers behind.
+  // Global, since Open MPI's own plugins look up its symbols. Never closed,
+  // since MPI leaves handlers behind.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) {
     return absl::FailedPreconditionError(absl::StrCat(

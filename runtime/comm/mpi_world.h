@@ -17,10 +17,10 @@ namespace partita::comm {
 
 class MpiWorld : public World {
  public:
-  // Opens libpartita_mpi.so (`plugin`, or beside the program if empty), starts
-  // MPI and learns who the others are. `launch` is what the launcher promised:
-  // FailedPrecondition, with what to do, where MPI sees another number of
-  // processes, or where MPI is not installed.
+  // Opens libpartita_mpi.so (`plugin`, or the one beside the program if empty),
+  // starts MPI and learns the other ranks' names. FailedPrecondition, with what
+  // to do, if MPI is not installed or sees a different number of processes than
+  // `launch`.
   static absl::StatusOr<std::unique_ptr<MpiWorld>> Start(
       const Launch& launch, const std::string& plugin = "");
 
@@ -37,7 +37,7 @@ class MpiWorld : public World {
   const PartitaMpiApi* api_ = nullptr;
   int rank_ = 0;
   int size_ = 1;
-  std::string names_;  // PARTITA_MPI_NAME_BYTES each
+  std::string names_;  // PARTITA_MPI_NAME_BYTES per rank
 };
 
 }  // namespace partita::comm

@@ -1,5 +1,5 @@
 // Geometry of collectives. A tensor is seen as outer x rows x inner around one
-// dimension, or with two dimensions picked out for all_to_all.
+// dimension, or with two dimensions separated for all_to_all.
 #include "runtime/comm/operation.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace partita::comm {
 namespace {
 
-// A range of rows of one dimension, where it lies in source and target.
+// A range of rows of one dimension, with its place in source and target.
 struct Range {
   int dim = -1;
   int64_t from = 0;
@@ -24,7 +24,8 @@ int64_t Product(const std::vector<int64_t>& shape, size_t begin, size_t end) {
   return product;
 }
 
-// Joins loops into the run while they step by exactly what is inside.
+// Merges loops into the run while their stride equals the size of their
+// content.
 Box Collapse(Box box) {
   for (int i = 2; i >= 0; --i) {
     const bool dense =

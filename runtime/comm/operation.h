@@ -1,5 +1,6 @@
-// A collective operation, and which bytes of whose input become which bytes of
-// whose output. Plain data, shared by all implementations.
+// Describes a collective operation as plain data, and maps bytes of every
+// member's input to bytes of every member's output. Shared by all
+// implementations.
 #ifndef PARTITA_RUNTIME_COMM_OPERATION_H_
 #define PARTITA_RUNTIME_COMM_OPERATION_H_
 
@@ -13,10 +14,10 @@
 
 namespace partita::comm {
 
-// What each does stands in runtime/program/program.fbs; kGather is kAllGather
-// whose result only member 0 receives (the others' output is not touched).
-// kTransfer is of a group of two: member 1 gets member 0's input, in the order
-// in which that one ran its transfers. Member 0 waits for nobody.
+// runtime/program/program.fbs defines what each kind does. kGather is
+// kAllGather with a result on member 0 only (the others' output is not
+// touched). kTransfer has a group of two: member 1 gets member 0's input, in
+// the order in which member 0 ran its transfers. Member 0 does not wait.
 enum class Kind : int8_t {
   kAllReduce = 0,
   kAllGather,
@@ -39,14 +40,14 @@ struct Operation {
   std::vector<int64_t> output_shape;
   int dim = -1;
   int other_dim = -1;  // kAllToAll
-  int64_t size = 0;    // kExchange, as the next three
+  int64_t size = 0;    // kExchange, as are step, offset and fill
   int64_t step = 0;
   int64_t offset = 0;
   double fill = 0;
   std::vector<int> sources;  // kPermute: member i receives from sources[i]
   int root = 0;              // kBroadcast
   int timeout_factor = 1;    // multiplies the communicator's timeout
-  std::string name;          // for messages: what the model calls it
+  std::string name;          // for messages: the model's name of the operation
 
   int64_t InputBytes() const;
   int64_t OutputBytes() const;
@@ -54,11 +55,11 @@ struct Operation {
 
 // "all_reduce 'h.0.mlp.down' of f32[8,16]"
 std::string Describe(const Operation& operation);
-// Equal for equal operations; members of a group that are threads compare it.
+// Equal for equal operations. Threads of one group compare fingerprints.
 uint64_t Fingerprint(const Operation& operation);
 
-// Runs of `run` bytes in up to three nested loops: run (i, j, k) begins at byte
-// from + i * from_strides[0] + ... of the source and at to + ... of the target.
+// Runs of `run` bytes in up to three nested loops. Run (i, j, k) begins at
+// source byte from + i * from_strides[0] + ... and at target byte to + ...
 struct Box {
   int64_t counts[3] = {1, 1, 1};
   int64_t from_strides[3] = {0, 0, 0};
@@ -73,26 +74,26 @@ struct Box {
   }
 };
 
-// What the output of `receiver` takes from the input of `sender`, both being
-// indices in a group of n; zero bytes where that is nothing. For reductions it
-// is the same part of every sender's input, to be combined.
+// The part of the output of `receiver` that comes from the input of `sender`;
+// both are indices in a group of n. Zero bytes if there is none. For
+// reductions, it is the same part of every sender's input, to be combined.
 Box PieceOf(const Operation& operation, int n, int receiver, int sender);
 
-// Parts of the receiver's output that come from nobody and hold FillOf; of
-// each box only the target counts.
+// Parts of the receiver's output that no sender fills and that hold FillOf;
+// only the target side of each box counts.
 std::vector<Box> BlanksOf(const Operation& operation, int n, int receiver);
-// The bytes of one element of what blanks hold.
+// Bytes of one fill element.
 std::string FillOf(const Operation& operation);
 
-// Bytes that member `index` receives from and sends to others, as the best
-// algorithm must move them.
+// Bytes that member `index` sends to and receives from others with the best
+// algorithm.
 struct Traffic {
   int64_t sent = 0;
   int64_t received = 0;
 };
 Traffic TrafficOf(const Operation& operation, int n, int index);
 
-// visit(from, to) for each run of the box, in the order of the loops.
+// Calls visit(from, to) for each run of the box, in loop order.
 template <typename Visit>
 void ForEachRun(const Box& box, const Visit& visit) {
   if (box.run == 0) return;
@@ -111,7 +112,7 @@ void ForEachRun(const Box& box, const Visit& visit) {
 }
 
 void CopyBox(const Box& box, const void* source, void* target);
-// Runs one after another, as a message carries them.
+// Packs runs one after another, as a message carries them.
 void PackBox(const Box& box, const void* source, void* packed);
 void UnpackBox(const Box& box, const void* packed, void* target);
 void FillBlanks(const Operation& operation, int n, int receiver, void* output);

@@ -1,5 +1,5 @@
-// Geometry by itself: pieces and blanks cover each output exactly once, and
-// bytes are counted as the algorithms move them.
+// Geometry: pieces and blanks cover each output exactly once, and byte counts
+// match the algorithms.
 #include "runtime/comm/operation.h"
 
 #include <string>
@@ -60,7 +60,7 @@ TEST(OperationTest, TrafficIsWhatTheBestAlgorithmMoves) {
   op.kind = Kind::kAllSlice;
   std::swap(op.input_shape, op.output_shape);
   EXPECT_EQ(TrafficOf(op, 4, 1).received, 0);
-  // A 3-wide stencil sends one row each way, the ends only one.
+  // A 3-wide stencil sends one row each way; the ends send only one.
   op.kind = Kind::kExchange;
   op.input_shape = {2, 10, 4};
   op.output_shape = {2, 12, 4};

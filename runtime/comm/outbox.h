@@ -1,4 +1,4 @@
-// Transfers that a rank has sent and that are still on their way.
+// Holds transfers that a rank has sent and that are still in flight.
 #ifndef PARTITA_RUNTIME_COMM_OUTBOX_H_
 #define PARTITA_RUNTIME_COMM_OUTBOX_H_
 
@@ -13,14 +13,14 @@
 
 namespace partita::comm {
 
-// Sends in the stream of transfers without waiting for the receiver: each
-// transfer is its fingerprint, then a copy of the tensor. Used by one thread.
+// Sends in the transfer stream without waiting for the receiver: first the
+// transfer's fingerprint, then a copy of the tensor. Used by one thread.
 class Outbox {
  public:
-  // The transport outlives it.
+  // `transport` must outlive this object.
   explicit Outbox(Transport& transport) : transport_(transport) {}
-  // Waits a tenth of a second for what is on its way. What is then still being
-  // sent is sent from memory that is never freed.
+  // Waits up to 0.1 s for sends in flight. The memory of sends that remain is
+  // never freed.
   ~Outbox();
   Outbox(const Outbox&) = delete;
   Outbox& operator=(const Outbox&) = delete;
@@ -30,7 +30,7 @@ class Outbox {
                     int to);
 
  private:
-  // Requests that are done are null.
+  // Finished requests are null.
   struct Letter {
     uint64_t fingerprint = 0;
     Buffer buffer;
@@ -40,7 +40,7 @@ class Outbox {
 
   Transport& transport_;
   std::deque<std::unique_ptr<Letter>> sent_;  // in the order of sending
-  BufferPool pool_;                           // of letters that have arrived
+  BufferPool pool_;  // memory of letters that have arrived
 };
 
 }  // namespace partita::comm

@@ -1,4 +1,4 @@
-// All who have connected are listened to at once.
+// Reads from all open connections at once.
 #include "runtime/comm/reception.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Each holds a file descriptor.
+// Each caller holds a file descriptor.
 constexpr size_t kMostCallers = 256;
 
 }  // namespace
@@ -31,7 +31,7 @@ bool Reception::Hear(Caller& caller) const {
 
 absl::Status Reception::LetIn() {
   absl::StatusOr<Socket> socket = door_.Accept(Clock::now());
-  // It has gone again.
+  // The connection is gone again.
   if (absl::IsDeadlineExceeded(socket.status())) return absl::OkStatus();
   if (!socket.ok()) return socket.status();
   if (callers_.size() == kMostCallers) callers_.pop_front();

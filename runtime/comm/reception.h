@@ -1,5 +1,5 @@
-// Who comes to a door and says who it is, without one who says nothing holding
-// up the others.
+// Accepts connections of a job's ranks; a silent connection cannot delay the
+// others.
 #ifndef PARTITA_RUNTIME_COMM_RECEPTION_H_
 #define PARTITA_RUNTIME_COMM_RECEPTION_H_
 
@@ -14,15 +14,15 @@
 namespace partita::comm {
 
 constexpr uint32_t kMagic = 0x32545250;  // "PRT2"
-// For somebody who connects and says nothing.
+// Time limit for the hello of a new connection.
 constexpr std::chrono::milliseconds kGreetingTime(5000);
 
-// What whoever connects says first.
+// First message of every connection.
 struct Hello {
   uint32_t magic = kMagic;
   int32_t rank = 0, size = 0;
-  int32_t port = 0;    // where this rank listens
-  uint64_t nonce = 0;  // of the file; 0 where there is none
+  int32_t port = 0;    // this rank's listening port
+  uint64_t nonce = 0;  // from the rendezvous file; 0 if there is none
   char name[96] = "";
 };
 
@@ -33,26 +33,27 @@ struct Visitor {
 
 class Reception {
  public:
-  // `door` must outlive it; `nonce` is that of the job.
+  // `door` must outlive this object; `nonce` is that of the job.
   Reception(const Socket& door, uint64_t nonce) : door_(door), nonce_(nonce) {}
 
-  // The next of this job who has said so. Strangers are turned away: who says
-  // something else, or not all of it within kGreetingTime.
+  // Returns the next connection that identified itself as part of this job.
+  // Rejects connections that send anything else, or no complete hello within
+  // kGreetingTime.
   absl::StatusOr<Visitor> Next(Deadline deadline);
 
  private:
   struct Caller {
     Visitor visitor;
-    size_t heard = 0;  // bytes of the hello
+    size_t heard = 0;  // bytes of the hello received so far
     Deadline end;
   };
-  // Listens to one who has something to say; false: it is to go.
+  // Reads from a caller; false: drop it.
   bool Hear(Caller& caller) const;
   absl::Status LetIn();
 
   const Socket& door_;
   const uint64_t nonce_;
-  std::list<Caller> callers_;  // who has not said all yet, longest first
+  std::list<Caller> callers_;  // incomplete hellos, oldest first
 };
 
 }  // namespace partita::comm

@@ -1,5 +1,5 @@
-// Reductions go through a block on the stack that stays in the first-level
-// cache: memory is read once per input and written once per output.
+// Reduces through a stack block that stays in the first-level cache: memory is
+// read once per input and written once per output.
 #include "runtime/comm/reduce.h"
 
 #include <algorithm>
@@ -11,9 +11,11 @@ namespace {
 
 using base::DType;
 
-// Measured: the second-level cache costs, and so does starting over.
+// Measured: larger blocks leave the first-level cache, smaller ones cost
+// restarts.
 constexpr int64_t kBlockBytes = 2048;
-// More than a call writes if it will be read from a cache.
+// Above this size, outputs bypass the caches, since they will not be read from
+// one.
 constexpr int64_t kStreamBytes = 16 << 20;
 
 template <typename T>
@@ -72,7 +74,7 @@ Combiner<T> CombinerOf(Reduction reduction) {
 }
 
 // Writes past the caches: lines need not be fetched before they are
-// overwritten, and what else lies in the caches stays. Fence() comes after.
+// overwritten, and other cached data stays. Call Fence() afterwards.
 void Stream(char* target, const char* source, size_t bytes) {
   using Vector = float __attribute__((vector_size(16)));
   if (reinterpret_cast<uintptr_t>(target) % sizeof(Vector) != 0 ||
@@ -126,7 +128,7 @@ void ReduceAs(Reduction reduction, const std::vector<const char*>& inputs,
   if (stream) Fence();
 }
 
-// In f32; maxima and minima come out exactly.
+// Computes in f32; maxima and minima are exact.
 void ReduceNarrow(Reduction reduction, DType dtype,
                   const std::vector<const char*>& inputs,
                   const std::vector<char*>& outputs, int64_t count) {

@@ -1,4 +1,4 @@
-// What is said when processes meet, in structures of fixed size.
+// The rendezvous protocol: messages are structures of fixed size.
 #include "runtime/comm/rendezvous.h"
 
 #include <unistd.h>
@@ -25,11 +25,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// What rank 0 says as soon as it has heard a hello.
+// Rank 0's reply to a hello.
 struct Welcome {
   uint32_t magic = kMagic;
 };
-// After it come as many seats as there are ranks, or so many bytes of text.
+// Followed by one seat per rank, or by `bytes` of error text.
 struct Verdict {
   uint32_t magic = kMagic;
   int32_t size = 0;
@@ -38,7 +38,7 @@ struct Verdict {
 };
 constexpr uint32_t kMostText = 64 << 10;
 struct Seat {
-  char address[64] = "";  // as rank 0 sees it
+  char address[64] = "";  // as seen by rank 0
   int32_t port = 0;
   char name[96] = "";
 };
@@ -49,8 +49,8 @@ struct Place {
   uint64_t nonce = 0;
 };
 
-// Where rank 0 listens, as an address or a file says; none: the file is not
-// there yet.
+// Rank 0's listening address, given directly or by a file. Empty if the file
+// does not exist yet.
 struct Address {
   std::string file;  // empty: the place is known
   Place place;
@@ -99,7 +99,7 @@ Hello MakeHello(const Meeting& meeting, int port, uint64_t nonce) {
   return hello;
 }
 
-// All ranks' ends while they are being collected.
+// Collects the connections of all ranks, on rank 0.
 class Host {
  public:
   Host(const Meeting& meeting, uint64_t nonce)
@@ -123,13 +123,13 @@ class Host {
                                                           : guest.status();
         break;
       }
-      // Who has been kept waiting has gone, and comes again.
+      // A rank that waited too long has gone, and connects again.
       const Welcome welcome;
       if (guest->socket.IsOver() ||
           !guest->socket.Write(&welcome, sizeof(welcome), Clock::now()).ok())
         continue;
       status = Check(guest->hello);
-      // It is told what is wrong like those who came before.
+      // The rejected rank gets the error, as do the ranks accepted before.
       if (!status.ok()) rejected_ = std::move(guest->socket);
       if (!status.ok()) break;
       if (Take(*std::move(guest))) --left;
@@ -151,7 +151,7 @@ class Host {
           "; start all with the same WORLD_SIZE, and each job with an address "
           "of its own"));
     const size_t rank = static_cast<size_t>(hello.rank);
-    // Who has gone may come again.
+    // A rank that has gone may connect again.
     if (met_.sockets[rank].is_open() && !met_.sockets[rank].IsOver())
       return absl::InvalidArgumentError(
           absl::StrCat("two processes say that they are rank ", hello.rank,
@@ -160,7 +160,7 @@ class Host {
     return absl::OkStatus();
   }
 
-  // Whether that rank was not there yet.
+  // Returns true if that rank was not present yet.
   bool Take(Visitor guest) {
     const Hello& hello = guest.hello;
     const size_t rank = static_cast<size_t>(hello.rank);
@@ -188,7 +188,7 @@ class Host {
         "more time with --timeout"));
   }
 
-  // A rank that has gone meanwhile is named.
+  // Names a rank that has gone in the meantime.
   absl::Status Tell(const absl::Status& status) const {
     const std::string text(status.message());
     const Deadline soon = Clock::now() + kGreetingTime;
@@ -230,7 +230,7 @@ absl::StatusOr<Met> MeetAsFirst(const Meeting& meeting, const Address& address,
   if (address.file.empty()) return Host(meeting, 0).Collect(*door, deadline);
   std::random_device random;
   const uint64_t nonce = (uint64_t{random()} << 32 | random()) | 1;
-  // Readers see all of it or nothing.
+  // Readers see all of the file or nothing.
   const std::string part = absl::StrCat(address.file, ".", getpid());
   std::ofstream(part) << HostName() << " " << door->port() << " " << nonce
                       << "\n";
@@ -243,7 +243,7 @@ absl::StatusOr<Met> MeetAsFirst(const Meeting& meeting, const Address& address,
   return met;
 }
 
-// What rank 0 says, at the place where it was found.
+// Rank 0's verdict, and the place where it was found.
 struct Answer {
   Socket socket;
   Place place;
@@ -256,7 +256,7 @@ absl::Status NotRankZero(const Place& place) {
                                              " is not rank 0 of this program"));
 }
 
-// One attempt; Unavailable if it is worth another.
+// Tries once; Unavailable if another attempt makes sense.
 absl::StatusOr<Answer> AskFirst(const Meeting& meeting, const Address& address,
                                 int port, Deadline deadline) {
   const std::optional<Place> place = address.Find();
@@ -269,8 +269,8 @@ absl::StatusOr<Answer> AskFirst(const Meeting& meeting, const Address& address,
                            Socket::Connect(place->host, place->port, deadline));
   const Hello hello = MakeHello(meeting, port, place->nonce);
   PARTITA_RETURN_IF_ERROR(answer.socket.Write(&hello, sizeof(hello), deadline));
-  // Whatever else listens there may never answer: a file may be that of a rank
-  // 0 that was killed.
+  // Another program may listen there and never answer: the file may be from a
+  // rank 0 that was killed.
   Welcome welcome;
   const absl::Status heard =
       answer.socket.Read(&welcome, sizeof(welcome),
@@ -329,7 +329,7 @@ absl::StatusOr<Met> MeetAsGuest(const Meeting& meeting, const Address& address,
   const Deadline end = Clock::now() + meeting.timeout;
   for (size_t rank = 1; rank < static_cast<size_t>(meeting.rank); ++rank) {
     const Seat& seat = answer->seats[rank];
-    // To rank 0 its own machine looks so; to others it is where rank 0 is.
+    // Rank 0 sees its own machine as 127.0.0.1; others see it at rank 0's host.
     const std::string host = std::string(seat.address) == "127.0.0.1"
                                  ? answer->place.host
                                  : seat.address;

@@ -1,8 +1,9 @@
-// How processes that know nothing but an address find each other.
+// Connects processes that know only a common address.
 //
-// Rank 0 listens at it. The others come to it, each saying who it is and where
-// it listens itself; when all are there, rank 0 tells everyone, and each pair
-// connects. Who does not come in time is named by rank 0 to all that came.
+// Rank 0 listens at the address. Every other rank connects to it and sends its
+// rank and the port at which it listens. Once all have arrived, rank 0 sends
+// everyone the list, and each pair connects. If some do not arrive in time,
+// rank 0 names them to all others.
 #ifndef PARTITA_RUNTIME_COMM_RENDEZVOUS_H_
 #define PARTITA_RUNTIME_COMM_RENDEZVOUS_H_
 
@@ -16,8 +17,8 @@
 namespace partita::comm {
 
 struct Meeting {
-  // "tcp://HOST:PORT", where rank 0 listens, or "file:///PATH", a file that all
-  // ranks see, into which rank 0 writes where it listens.
+  // "tcp://HOST:PORT", where rank 0 listens, or "file:///PATH", a file visible
+  // to all ranks, to which rank 0 writes its listening address.
   std::string address;
   int rank = 0;
   int size = 1;
@@ -25,13 +26,13 @@ struct Meeting {
 };
 
 struct Met {
-  std::vector<Socket> sockets;     // to each rank; to the own one none
+  std::vector<Socket> sockets;     // by rank; the local rank's is not open
   std::vector<std::string> names;  // "node07, process 4711"
 };
 
-// InvalidArgument if the address is none, if two processes say that they are
-// the same rank, or that there are different numbers of them;
-// DeadlineExceeded, naming ranks, if some do not come within the timeout.
+// InvalidArgument if the address is malformed, if two processes claim the same
+// rank, or if they disagree on the number of ranks. DeadlineExceeded, naming
+// the missing ranks, if some do not arrive within the timeout.
 absl::StatusOr<Met> Meet(const Meeting& meeting);
 
 }  // namespace partita::comm

@@ -1,4 +1,5 @@
-// Ranks that meet while others are at their doors, or in their place.
+// Ranks that meet while unrelated programs connect to them or take their
+// address.
 #include "runtime/comm/rendezvous.h"
 
 #include <unistd.h>
@@ -50,10 +51,10 @@ std::pair<int, uint64_t> WhereIsIt(const std::string& file) {
   return {port, nonce};
 }
 
-// The system gives connections ports of a range of its own, in which the one
-// that is asked for may lie, so that a connection meets itself. It does sooner
-// or later where as many are tried as there are ports; a port that it gave once
-// is one of those.
+// The system picks a connection's local port from a range that may contain the
+// requested port, so a connection can reach itself. Trying as many connections
+// as there are ports makes this happen; a port that the system once picked is
+// in the range.
 TEST(RendezvousTest, AConnectionWithItselfIsNone) {
   int port = 0;
   {
@@ -61,7 +62,7 @@ TEST(RendezvousTest, AConnectionWithItselfIsNone) {
     ASSERT_TRUE(door.ok());
     const auto one = Socket::Connect("127.0.0.1", door->port(), Soon());
     ASSERT_TRUE(one.ok()) << one.status();
-    // Closed by this end last, which leaves the port free.
+    // This end closes last, which leaves the port free.
     const auto other = door->Accept(Soon());
     ASSERT_TRUE(other.ok());
     port = one->port();
@@ -75,7 +76,7 @@ TEST(RendezvousTest, AConnectionWithItselfIsNone) {
                                   ": nobody listens there");
   }
   EXPECT_TRUE(has_met_itself);
-  // Whoever belongs there is not kept away.
+  // The intended listener can still use the port.
   const auto door = Socket::Listen(port);
   EXPECT_TRUE(door.ok()) << door.status();
 }
@@ -89,7 +90,7 @@ TEST(RendezvousTest, SilentStrangersDoNotHoldUpAMeeting) {
   for (int i = 0; i < 20; ++i) {
     auto one = Socket::Connect("127.0.0.1", port, Soon());
     ASSERT_TRUE(one.ok()) << one.status();
-    // Some begin as if they were of the job.
+    // Some begin with bytes of a valid hello.
     Hello hello;
     EXPECT_TRUE(one->Write(&hello, static_cast<size_t>(i), Soon()).ok());
     strangers.push_back(*std::move(one));
@@ -103,7 +104,7 @@ TEST(RendezvousTest, SilentStrangersDoNotHoldUpAMeeting) {
   EXPECT_LT(Clock::now() - start, kGreetingTime);
 }
 
-// More than a door keeps waiting.
+// More connections than the door's queue holds.
 TEST(RendezvousTest, ManyStrangersNeither) {
   const std::string file = NewFile();
   auto first = Start("file://" + file, 0, 2);
@@ -119,8 +120,8 @@ TEST(RendezvousTest, ManyStrangersNeither) {
   EXPECT_TRUE(first.get().ok());
 }
 
-// The file of a rank 0 that was killed; where it listened there is another
-// program now, which takes what is said and does not answer.
+// The file names a rank 0 that was killed. Another program now listens at its
+// address, accepts data and does not answer.
 TEST(RendezvousTest, AFileThatLeadsToSomebodySilentIsReadAgain) {
   const std::string file = NewFile();
   const auto stranger = Socket::Listen(0);
@@ -135,7 +136,7 @@ TEST(RendezvousTest, AFileThatLeadsToSomebodySilentIsReadAgain) {
   EXPECT_TRUE(first.get().ok());
 }
 
-// It says something, as most servers do: banners, errors.
+// It sends data first, as most servers do: banners, errors.
 TEST(RendezvousTest, WhoAnswersSomethingElseIsNotRankZero) {
   auto stranger = Socket::Listen(0);
   ASSERT_TRUE(stranger.ok());
@@ -157,7 +158,7 @@ TEST(RendezvousTest, WhoAnswersSomethingElseIsNotRankZero) {
                              "whether it was started there")));
 }
 
-// As one that listened, and said what it should, but for the number of ranks.
+// A valid verdict except for the number of ranks.
 TEST(RendezvousTest, AVerdictForAnotherNumberIsNone) {
   auto stranger = Socket::Listen(0);
   ASSERT_TRUE(stranger.ok());
@@ -180,7 +181,7 @@ TEST(RendezvousTest, AVerdictForAnotherNumberIsNone) {
               HasSubstr("is not rank 0 of this program"));
 }
 
-// Rank 1 comes, goes, and comes again before rank 2 does.
+// Rank 1 connects, goes, and connects again before rank 2 does.
 TEST(RendezvousTest, WhoHasGoneMayComeAgain) {
   const std::string file = NewFile();
   auto first = Start("file://" + file, 0, 3);
@@ -195,7 +196,7 @@ TEST(RendezvousTest, WhoHasGoneMayComeAgain) {
     hello.size = 3;
     hello.nonce = nonce;
     EXPECT_TRUE(guest->Write(&hello, sizeof(hello), Soon()).ok());
-    // Whom rank 0 has welcomed it takes before it hears the next.
+    // Rank 0 takes a welcomed rank before it reads the next.
     uint32_t welcome = 0;
     EXPECT_TRUE(guest->Read(&welcome, sizeof(welcome), Soon()).ok());
     EXPECT_EQ(welcome, kMagic);

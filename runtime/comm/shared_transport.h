@@ -1,4 +1,4 @@
-// One transport for both ends of a rank.
+// Shares one transport between both endpoints of a rank.
 #ifndef PARTITA_RUNTIME_COMM_SHARED_TRANSPORT_H_
 #define PARTITA_RUNTIME_COMM_SHARED_TRANSPORT_H_
 
@@ -13,7 +13,7 @@
 
 namespace partita::comm {
 
-// Each call holds a lock. Used by several threads.
+// Every call holds a lock. Used by several threads.
 class SharedTransport : public Transport {
  public:
   explicit SharedTransport(std::unique_ptr<Transport> transport)
@@ -59,7 +59,7 @@ class SharedTransport : public Transport {
     transport_->Fail(status);
   }
 
-  // Whether an end of this rank has failed.
+  // True if an endpoint of this rank has failed.
   bool failed() const { return failed_.load(std::memory_order_relaxed); }
 
  private:

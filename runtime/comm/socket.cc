@@ -1,4 +1,4 @@
-// Sockets are never blocking: whoever waits polls.
+// Sockets never block: waits poll.
 #include "runtime/comm/socket.h"
 
 #include <arpa/inet.h>
@@ -23,7 +23,7 @@ absl::Status ErrorOf(const std::string& doing, int error = errno) {
   return absl::UnavailableError(absl::StrCat(doing, ": ", strerror(error)));
 }
 
-// Looks once even after the deadline.
+// Polls once even after the deadline.
 absl::Status WaitForAny(std::vector<pollfd>& wanted, Deadline deadline) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(
@@ -47,8 +47,8 @@ int OpenSocket() {
   return socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
-// A port of this machine where nobody listens, but from which the system gave
-// this very connection its own: both ends are one.
+// True if both ends of the connection are the same: nobody listens at the port,
+// and the system picked that port for this connection.
 bool IsItsOwnPeer(int fd) {
   sockaddr_in own = {}, other = {};
   socklen_t own_bytes = sizeof(own), other_bytes = sizeof(other);
@@ -96,7 +96,7 @@ absl::StatusOr<Socket> Socket::Accept(Deadline deadline) const {
       setsockopt(made.fd_, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
       return made;
     }
-    // Whoever came may have gone again.
+    // The connection may be gone again.
     if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
       return ErrorOf("accepting a connection");
   }
@@ -109,7 +109,7 @@ absl::StatusOr<Socket> Socket::Connect(const std::string& host, int port,
   hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  // A machine need not know its own name.
+  // A machine may not be able to resolve its own name.
   const std::string name = host == HostName() ? "127.0.0.1" : host;
   const int error =
       getaddrinfo(name.c_str(), absl::StrCat(port).c_str(), &hints, &found);
@@ -131,8 +131,8 @@ absl::StatusOr<Socket> Socket::Connect(const std::string& host, int port,
     if (failed != 0) return ErrorOf("connecting to " + where, failed);
   }
   if (IsItsOwnPeer(made.fd_)) {
-    // Closed without a trace: whoever is to listen there would find the port
-    // taken for a minute.
+    // Resets instead of closing: otherwise the intended listener would find the
+    // port taken for a minute.
     const linger at_once = {1, 0};
     setsockopt(made.fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
     return absl::UnavailableError(

@@ -18,8 +18,8 @@ using Deadline = std::chrono::steady_clock::time_point;
 // The name of this machine.
 std::string HostName();
 
-// An open socket, closed at the end. Its waits end with DeadlineExceeded at the
-// deadline; what the network refuses is Unavailable, with the system's words.
+// An open socket, closed by the destructor. Waits end with DeadlineExceeded at
+// the deadline. Network errors are Unavailable, with the system's message.
 class Socket {
  public:
   Socket() = default;
@@ -30,27 +30,27 @@ class Socket {
   }
   ~Socket();
 
-  // Listens at all addresses of this machine; port 0: any that is free.
+  // Listens at all addresses of this machine; port 0: any free port.
   static absl::StatusOr<Socket> Listen(int port);
   absl::StatusOr<Socket> Accept(Deadline deadline) const;
-  // One attempt. Unavailable too where a connection found nobody but itself.
+  // Tries once. Unavailable also if the connection reached itself.
   static absl::StatusOr<Socket> Connect(const std::string& host, int port,
                                         Deadline deadline);
 
   absl::Status Write(const void* data, size_t bytes, Deadline deadline) const;
   absl::Status Read(void* data, size_t bytes, Deadline deadline) const;
-  // What has come, at most `bytes` and perhaps nothing; never waits.
+  // Reads available bytes, at most `bytes` and possibly 0; never waits.
   absl::StatusOr<size_t> ReadSome(void* data, size_t bytes) const;
-  // The other end has closed it, and all that it said has been read.
+  // True if the peer has closed the connection and all its data has been read.
   bool IsOver() const;
-  // Until at least one has something to read, or to accept, or has ended:
-  // which. Looks once even after the deadline.
+  // Waits until at least one socket has data or a connection to accept, or has
+  // ended. Returns which. Polls once even after the deadline.
   static absl::StatusOr<std::vector<bool>> WaitToRead(
       const std::vector<const Socket*>& sockets, Deadline deadline);
 
   bool is_open() const { return fd_ >= 0; }
   int fd() const { return fd_; }
-  // Of this end, and the address of the other.
+  // Port of this end, and address of the peer.
   int port() const;
   std::string peer() const;
 

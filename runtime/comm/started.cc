@@ -1,4 +1,4 @@
-// A queue and a thread that empties it.
+// A queue, and a thread that empties it.
 #include "runtime/comm/started.h"
 
 #include <utility>

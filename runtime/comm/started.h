@@ -1,4 +1,4 @@
-// Operations that run beside what their rank does.
+// Operations that run while their rank does other work.
 #ifndef PARTITA_RUNTIME_COMM_STARTED_H_
 #define PARTITA_RUNTIME_COMM_STARTED_H_
 
@@ -16,38 +16,39 @@
 
 namespace partita::comm {
 
-// A thread that runs operations at a communicator's second end, one after
+// A thread that runs operations at a communicator's second endpoint, one after
 // another in the order in which they are started. All ranks of a group start
-// the group's operations in the same order. Where there is no second end they
-// run where they are started. Used by the communicator's thread.
+// the group's operations in the same order. Without a second endpoint,
+// operations run where they are started. Used by the communicator's thread.
 class StartedOperations {
  public:
-  // The communicator outlives it and has no other second end.
+  // The communicator must outlive this object and have no other second
+  // endpoint.
   explicit StartedOperations(Communicator& communicator);
-  // Operations that were not awaited are given up, and with them the
-  // communicator.
+  // Cancels operations that were not awaited, which fails the communicator.
   ~StartedOperations();
   StartedOperations(const StartedOperations&) = delete;
   StartedOperations& operator=(const StartedOperations&) = delete;
 
-  // Operations of Start must be prepared here, and live as long as this.
+  // Prepares an operation for Start; it must live as long as this object.
   absl::StatusOr<std::unique_ptr<Collective>> Prepare(Operation operation,
                                                       std::vector<int> ranks);
 
-  // Returns at once with the operation's number: 1, 2, ... As
-  // Communicator::Run, but the input must stay as it is and the output is not
-  // there until it is awaited.
+  // Starts an operation and returns at once with its number: 1, 2, ... Same as
+  // Communicator::Run, but the input must not change and the output is not
+  // complete before Await.
   absl::StatusOr<int64_t> Start(Collective& collective, const void* input,
                                 void* output);
-  // Waits until this operation and all that were started before it are done. As
-  // Communicator::Run, timeout counts from here. After an error all later
-  // calls fail.
+  // Waits until this operation and all operations started before it are done.
+  // Like Communicator::Run, but the timeout counts from this call. After an
+  // error all later calls fail.
   absl::Status Await(int64_t number);
-  // The number of the operation that was started last; 0 if there is none.
+  // Number of the last started operation; 0 if there is none.
   int64_t last() const { return last_; }
 
-  // After a failure of this rank: gives up what is not done, and returns when
-  // its thread uses no buffer any more (messages: as Communicator::Abandon).
+  // After a failure of this rank, cancels unfinished operations. Returns once
+  // the thread uses no buffer any more (for messages, see
+  // Communicator::Abandon).
   void GiveUp(const absl::Status& status);
 
  private:
@@ -59,7 +60,8 @@ class StartedOperations {
   void Work();
 
   Communicator& communicator_;
-  const std::unique_ptr<Communicator> beside_;  // null: there is none
+  // Null: there is no second endpoint.
+  const std::unique_ptr<Communicator> beside_;
   int64_t last_ = 0;
 
   std::mutex mutex_;
@@ -69,7 +71,7 @@ class StartedOperations {
   bool busy_ = false;
   bool ending_ = false;
   absl::Status failure_;
-  std::thread thread_;  // last: it uses all others
+  std::thread thread_;  // last member: it uses all others
 };
 
 }  // namespace partita::comm

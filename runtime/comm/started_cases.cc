@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 using Make = std::function<std::vector<std::unique_ptr<Communicator>>(
     int, milliseconds)>;
 
-// Long enough for a thread on a busy machine to be given a processor.
+// Long enough for a thread to be scheduled on a busy machine.
 constexpr milliseconds kTimeout(600);
 
 std::vector<int> AllRanks(const Communicator& communicator) {
@@ -55,7 +55,7 @@ absl::Status SumBeside(Communicator& communicator, milliseconds work) {
              : absl::InternalError("wrong sum");
 }
 
-// What `body` returns on each rank; a rank that fails says so.
+// Status of `body` on each rank; a rank that fails calls Fail.
 template <typename Body>
 std::vector<absl::Status> OnEach(
     std::vector<std::unique_ptr<Communicator>> communicators,
@@ -79,8 +79,8 @@ void ExpectAllOk(std::vector<std::unique_ptr<Communicator>> communicators,
     EXPECT_TRUE(status.ok()) << status;
 }
 
-// A rank that works for long is waited for, however long others have waited
-// before they needed the result.
+// Others wait for a rank that works for long, however long they waited before
+// they needed the result.
 void CheckTimeout(const Make& make) {
   ExpectAllOk(make(3, kTimeout), [](Communicator& c) -> absl::Status {
     return SumBeside(c, c.rank() == 0 ? milliseconds(0) : 2 * kTimeout);
@@ -115,7 +115,7 @@ void CheckFailures(const Make& make) {
   EXPECT_LT(Clock::now() - begin, milliseconds(10000));
 }
 
-// Nobody waits for what is started and never awaited.
+// Nobody waits for operations that are started and never awaited.
 void CheckGivenUp(const Make& make) {
   const Clock::time_point begin = Clock::now();
   const auto statuses =
@@ -165,7 +165,8 @@ absl::Status StartedAmongOthers(Communicator& communicator) {
                : absl::InternalError("wrong result of " +
                                      Describe(one.operation));
   };
-  // Those in place run backwards: no two ends are at the same operation.
+  // Operations in place run backwards, so the two endpoints are never at the
+  // same one.
   for (size_t i = 0; i < cases.size(); ++i) {
     Case& one = cases[i];
     PARTITA_RETURN_IF_ERROR(

@@ -1,4 +1,4 @@
-// What operations that are started must do, for tests of every communicator.
+// Tests of started operations, for every communicator.
 #ifndef PARTITA_RUNTIME_COMM_STARTED_CASES_H_
 #define PARTITA_RUNTIME_COMM_STARTED_CASES_H_
 
@@ -12,13 +12,13 @@
 
 namespace partita::comm {
 
-// All ranks call it: operations are started, and others run in place among
-// them, in an order that mixes them up if both used one end. An error if a
-// result differs from that of the operation in place.
+// Collective over all ranks: starts operations and runs others in place between
+// them, in an order that would mix them up if both used one endpoint. Fails if
+// a result differs from that of the operation in place.
 absl::Status StartedAmongOthers(Communicator& communicator);
 
-// The above on threads; ranks that work, stall and fail while others wait for
-// what they started.
+// Runs StartedAmongOthers on threads, and tests ranks that work, stall and fail
+// while others await started operations.
 void CheckStarted(
     const std::function<std::vector<std::unique_ptr<Communicator>>(
         int, std::chrono::milliseconds)>& make);

@@ -1,4 +1,4 @@
-// Frames are read straight into the memory of whoever expects them.
+// Reads frames straight into the memory of expected messages.
 #include "runtime/comm/tcp_mesh.h"
 
 #include <poll.h>
@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 enum Kind : uint32_t { kMessage = 1, kSign, kFailure, kRelayed, kFarewell };
 constexpr int64_t kMostText = 64 << 10;
 constexpr int64_t kMostBytes = int64_t{1} << 40;
-// Of a message that nobody expects yet; it doubles as the message comes.
+// For an unexpected message; the buffer doubles as the message arrives.
 constexpr int64_t kFirstRoom = 1 << 20;
 
 }  // namespace
@@ -105,7 +105,7 @@ absl::Status TcpMesh::WrongSize(int rank, int64_t expected,
                                           ", found one of ", found));
 }
 
-// Gives what has arrived, or is arriving, to those who expect it, in order.
+// Matches arrived and arriving messages with expectations, in order.
 void TcpMesh::Deliver(Inbox& inbox, int rank) {
   for (const auto& arrival : inbox.arrivals) {
     if (arrival->claimed_by == nullptr && !inbox.expected.empty()) {
@@ -161,7 +161,7 @@ absl::Status TcpMesh::Health() {
   return health_;
 }
 
-// Does what can be done without waiting.
+// Reads and writes all that is possible without waiting.
 void TcpMesh::Pump() {
   std::vector<pollfd> polls;
   std::vector<int> ranks;
@@ -198,7 +198,7 @@ void TcpMesh::Flush(Link& link, int rank) {
     message.msg_iovlen = head_left > 0 ? (next.header.bytes > 0 ? 2 : 1) : 1;
     const ssize_t sent = sendmsg(link.socket.fd(), &message, MSG_NOSIGNAL);
     if (sent < 0) {
-      // What the other end said before it went is still to be read.
+      // Data that the other end sent before it closed is still to be read.
       if (errno == EPIPE || errno == ECONNRESET) ReadFrom(link, rank);
       return;
     }
@@ -209,8 +209,8 @@ void TcpMesh::Flush(Link& link, int rank) {
   }
 }
 
-// Where the next bytes of a frame go, and how many. Memory follows what has
-// come, not what the other end says will come.
+// Returns the address and size for the next bytes of a frame. Memory grows with
+// the bytes received, not with the announced size.
 absl::StatusOr<std::pair<char*, int64_t>> TcpMesh::Room(Link& link, int rank) {
   constexpr int64_t kHead = sizeof(Header);
   if (link.got < kHead)
@@ -324,7 +324,7 @@ void TcpMesh::Lost(Link& link, int rank) {
 void TcpMesh::Fail(const std::string& why) {
   if (told_) return;
   told_ = true;
-  // Whose fault it is may reach others later than the end of this rank.
+  // The cause may reach other ranks later than the end of this rank.
   const uint32_t kind = health_.ok() ? kFailure : kRelayed;
   const std::string text = (health_.ok() ? why : std::string(health_.message()))
                                .substr(0, static_cast<size_t>(kMostText));

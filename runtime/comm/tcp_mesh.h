@@ -1,9 +1,9 @@
-// Messages over the connections of rendezvous.h.
+// Exchanges messages over the connections of rendezvous.h.
 //
-// A connection carries frames: a header of 16 bytes, kind, stream or number,
-// and length, then so many bytes. Nothing is read or written but in calls, none
-// of which waits, except Fail and Finish. A message that nobody expects yet is
-// kept, so that no stream holds up another.
+// A connection carries frames: a 16-byte header (kind, stream or number,
+// length), then `length` bytes. Data is read and written only inside calls;
+// none of them waits, except Fail and Finish. A message that is not expected
+// yet is stored, so that no stream blocks another.
 #ifndef PARTITA_RUNTIME_COMM_TCP_MESH_H_
 #define PARTITA_RUNTIME_COMM_TCP_MESH_H_
 
@@ -23,8 +23,8 @@
 
 namespace partita::comm {
 
-// One rank's ends. Used by one thread at a time. What its functions mean stands
-// at Transport's of the same names.
+// One rank's connections. Used by one thread at a time. Functions with the
+// names of Transport's do the same.
 class TcpMesh {
  public:
   TcpMesh(int rank, Met met);
@@ -46,18 +46,18 @@ class TcpMesh {
   absl::Status SendSign(int number, int to);
   absl::StatusOr<std::optional<Sign>> NextSign();
 
-  // Also when a rank has closed its connection without a farewell.
+  // Fails also if a rank has closed its connection without a farewell.
   absl::Status Health();
-  // Tells the others why this rank ends; if one of them is why, that. Waits a
-  // second at most.
+  // Tells the others why this rank ends; if another rank is the cause, relays
+  // that rank's message. Waits at most 1 s.
   void Fail(const std::string& why);
-  // Bids farewell to all and waits for theirs; messages that come meanwhile are
-  // thrown away.
+  // Sends a farewell to all ranks and waits for theirs; discards messages that
+  // arrive meanwhile.
   absl::Status Finish(std::chrono::milliseconds timeout);
 
  private:
   struct Request {
-    char* data = nullptr;  // of a receive
+    char* data = nullptr;  // target of a receive
     int64_t bytes = 0;
     bool done = false;
   };
@@ -69,14 +69,14 @@ class TcpMesh {
   struct Outgoing {
     Header header;
     const char* data = nullptr;
-    std::string own;             // what data points to, if not the caller's
-    int64_t sent = 0;            // of header and data
-    Request* request = nullptr;  // done when it is sent
+    std::string own;             // owned data, if `data` is not the caller's
+    int64_t sent = 0;            // bytes of header and data sent so far
+    Request* request = nullptr;  // done once it is sent
   };
-  // A message that came, or comes, before anybody expected it.
+  // A message that began to arrive before it was expected.
   struct Arrival {
     int64_t bytes = 0;
-    std::string data;  // as much as has come, and room for more
+    std::string data;  // bytes received so far, and capacity for more
     bool whole = false;
     Request* claimed_by = nullptr;
   };
@@ -89,11 +89,11 @@ class TcpMesh {
     std::string name;
     std::deque<Outgoing> outgoing;
     std::map<int, Inbox> inboxes;  // by stream
-    // What is being read: the header, then its bytes.
+    // The frame being read: the header, then its bytes.
     Header header;
-    int64_t got = 0;                 // of both
-    Request* request = nullptr;      // who gets them, or
-    std::string* growing = nullptr;  // where they are kept, or neither
+    int64_t got = 0;                 // bytes received of header and body
+    Request* request = nullptr;      // target of the body, or
+    std::string* growing = nullptr;  // buffer that stores the body, or neither
     std::string text;
     bool parted = false;
   };
@@ -114,11 +114,11 @@ class TcpMesh {
   void SetFailure(absl::Status failure);
 
   const int rank_;
-  std::vector<Link> links_;  // by rank; the own one is not connected
+  std::vector<Link> links_;  // by rank; the local rank's is not connected
   std::map<Request*, std::unique_ptr<Request>> requests_;
   std::deque<Sign> signs_;
   absl::Status health_;
-  bool told_ = false;     // the others, why this rank ends
+  bool told_ = false;     // the others know why this rank ends
   bool parting_ = false;  // in Finish
 };
 

@@ -1,4 +1,4 @@
-// What a mesh does with frames that another end should not have sent.
+// How a mesh handles frames that the other end should not have sent.
 #include "runtime/comm/tcp_mesh.h"
 
 #include <sys/resource.h>
@@ -54,7 +54,7 @@ class TcpMeshTest : public testing::Test {
     EXPECT_TRUE(other_.Write(&frame, sizeof(frame), Soon()).ok());
   }
 
-  // Until the mesh fails, 20 s at most.
+  // Waits until the mesh fails, 20 s at most.
   absl::Status Failure() {
     const Deadline end = Soon();
     while (mesh_->Health().ok() && std::chrono::steady_clock::now() < end)
@@ -66,7 +66,7 @@ class TcpMeshTest : public testing::Test {
   Socket other_;
 };
 
-// In bytes, of address space and of memory.
+// Bytes of address space and of resident memory.
 std::pair<int64_t, int64_t> Used() {
   int64_t all = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> all >> resident;
@@ -86,7 +86,7 @@ TEST_F(TcpMeshTest, TextsAreShort) {
   EXPECT_TRUE(absl::IsInternal(Failure())) << mesh_->Health();
 }
 
-// Nothing but the header comes.
+// Only the header arrives.
 TEST_F(TcpMeshTest, AnotherSizeThanExpectedIsRefusedAtOnce) {
   for (const int64_t found : {int64_t{0}, int64_t{9}, int64_t{1} << 39}) {
     SetUp();
@@ -107,7 +107,7 @@ TEST_F(TcpMeshTest, AnotherSizeThanIsExpectedLater) {
   Say({1, kStream, int64_t{1} << 39});
   const char first[100] = "abc";
   EXPECT_TRUE(other_.Write(first, sizeof(first), Soon()).ok());
-  // The message has begun before anybody expects one.
+  // The message begins to arrive before it is expected.
   EXPECT_TRUE(mesh_->Health().ok()) << mesh_->Health();
   double value = 0;
   EXPECT_TRUE(mesh_->Receive(&value, 8, 1, kStream).ok());
@@ -117,7 +117,7 @@ TEST_F(TcpMeshTest, AnotherSizeThanIsExpectedLater) {
                     HasSubstr("found one of 549755813888")));
 }
 
-// Memory follows what has come, not what is said to come.
+// Memory grows with the bytes received, not with the announced size.
 TEST_F(TcpMeshTest, AnnouncedBytesTakeNoMemory) {
   const auto before = Used();
   Say({1, kStream, int64_t{1} << 40});
@@ -130,7 +130,7 @@ TEST_F(TcpMeshTest, AnnouncedBytesTakeNoMemory) {
   EXPECT_LT(Used().second, before.second + (64 << 20));
 }
 
-// Messages that grow on their way keep what they are.
+// Messages keep their content while their buffer grows.
 TEST_F(TcpMeshTest, UnexpectedMessagesArriveWhole) {
   std::vector<int> sent((5 << 20) + 3);
   for (size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<int>(i * 7);
@@ -164,7 +164,7 @@ TEST_F(TcpMeshTest, UnexpectedMessagesArriveWhole) {
   }
 }
 
-// What comes while a rank parts is thrown away, piece by piece.
+// Messages that arrive while a rank parts are discarded piece by piece.
 TEST_F(TcpMeshTest, MessagesAtTheEndAreThrownAway) {
   constexpr int64_t kBytes = 30000001;
   std::thread sender([&] {
@@ -199,7 +199,7 @@ TEST_F(TcpMeshTest, MemoryThatIsNotThereIsAFailureOfTheMesh) {
   std::thread sender([&] {
     const std::vector<char> some(1 << 20);
     Say({1, kStream, kBytes});
-    // Ends when the other end has failed and goes away.
+    // Ends when the other end fails and closes the connection.
     for (int64_t i = 0; i < kBytes >> 20; ++i)
       if (!other_.Write(some.data(), some.size(), Soon()).ok()) return;
   });

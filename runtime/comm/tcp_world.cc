@@ -1,4 +1,4 @@
-// A transport over connections.
+// A transport over TCP connections.
 #include "runtime/comm/tcp_world.h"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// Ranks as processes that are connected by TCP, each with each, without MPI or
-// any other library.
+// Ranks as processes connected pairwise by TCP, without MPI or any other
+// library.
 #ifndef PARTITA_RUNTIME_COMM_TCP_WORLD_H_
 #define PARTITA_RUNTIME_COMM_TCP_WORLD_H_
 
@@ -18,8 +18,8 @@ class TcpMesh;
 
 class TcpWorld : public World {
  public:
-  // Meets the others at launch.meet_at (rendezvous.h says how). A rank that
-  // does not come within the timeout is named, by all that came.
+  // Meets the other ranks at launch.meet_at (see rendezvous.h). If a rank does
+  // not arrive within the timeout, all others name it.
   static absl::StatusOr<std::unique_ptr<TcpWorld>> Start(
       const Launch& launch, std::chrono::milliseconds timeout);
   ~TcpWorld() override;
@@ -29,7 +29,7 @@ class TcpWorld : public World {
   std::unique_ptr<Communicator> MakeCommunicator(
       const CommOptions& options) override;
   absl::Status Finish(std::chrono::milliseconds timeout) override;
-  // The others' next calls fail with this rank's name.
+  // The other ranks' next calls fail with this rank's name.
   void Abort(int exit_code) override;
 
  private:

@@ -1,5 +1,5 @@
-// Ranks that meet at an address: as threads here, which is all the same to
-// their connections.
+// Ranks that meet at an address. They are threads here, which makes no
+// difference to their connections.
 #include "runtime/comm/tcp_world.h"
 
 #include <unistd.h>
@@ -28,7 +28,7 @@ using testing::HasSubstr;
 
 using Worlds = std::vector<absl::StatusOr<std::unique_ptr<TcpWorld>>>;
 
-// A file that is not there yet.
+// A file that does not exist yet.
 std::string NewAddress() {
   static int number = 0;
   return absl::StrCat("file://", testing::TempDir(), "/meet-", getpid(), "-",
@@ -63,7 +63,7 @@ Worlds StartRanks(int n) {
   return StartAll(launches);
 }
 
-// Communicators that keep their worlds.
+// Communicators that keep their worlds alive.
 class Ranks {
  public:
   std::vector<std::unique_ptr<Communicator>> Make(
@@ -121,7 +121,7 @@ TEST(TcpWorldTest, StartedOperations) {
       [&](int n, milliseconds timeout) { return ranks.Make(n, timeout); });
 }
 
-// More than connections hold by themselves, and an orderly end.
+// More data than connections buffer, and an orderly end.
 TEST(TcpWorldTest, BigTensorsAndTheEnd) {
   Worlds worlds = StartRanks(3);
   std::vector<absl::Status> statuses(3);
@@ -181,7 +181,7 @@ TEST(TcpWorldTest, AnotherNumberOfRanksIsRefused) {
                       HasSubstr("the same WORLD_SIZE")));
 }
 
-// What a job before left behind, and visitors who are of no job.
+// Leftovers of an earlier job, and connections from unrelated programs.
 TEST(TcpWorldTest, OldFilesAndStrangersDoNotMatter) {
   const std::string address = NewAddress();
   auto stranger = Socket::Listen(0);
@@ -191,7 +191,7 @@ TEST(TcpWorldTest, OldFilesAndStrangersDoNotMatter) {
   std::thread guest([&] {
     auto left = stranger->Accept(std::chrono::steady_clock::now() +
                                  std::chrono::seconds(20));
-    // Rank 1 is there: rank 0 may come.
+    // Rank 1 is waiting: rank 0 may start.
     EXPECT_TRUE(left.ok());
     *stranger = Socket();
   });
@@ -231,7 +231,7 @@ TEST(TcpWorldTest, APortThatIsTakenIsNamed) {
       AllOf(HasSubstr(address), HasSubstr("choose another port")));
 }
 
-// The world of rank 1 goes away without a farewell, as when it is killed.
+// The world of rank 1 disappears without a farewell, as when it is killed.
 TEST(TcpWorldTest, ARankThatEndsIsNamed) {
   Worlds worlds = StartRanks(3);
   for (const auto& world : worlds) ASSERT_TRUE(world.ok()) << world.status();
@@ -256,7 +256,7 @@ TEST(TcpWorldTest, AFailureReachesTheOthers) {
               testing::MatchesRegex(".*rank 1 .*: the disk is gone.*"));
 }
 
-// Rank 1 ends, then rank 2 because of it, before rank 0 has looked.
+// Rank 1 ends, then rank 2 because of it, before rank 0 has checked.
 TEST(TcpWorldTest, WhoEndsBecauseOfAnotherSaysSo) {
   Worlds worlds = StartRanks(3);
   for (const auto& world : worlds) ASSERT_TRUE(world.ok()) << world.status();

@@ -1,5 +1,4 @@
-// The reference walks over all elements of the output and looks up where each
-// comes from.
+// The reference visits every element of the output and looks up its source.
 #include "runtime/comm/test_cases.h"
 
 #include <algorithm>
@@ -32,7 +31,7 @@ Index Unravel(int64_t linear, const std::vector<int64_t>& shape) {
   return index;
 }
 
-// Which element of whose input an output element is; none: fill.
+// Member and element that an output element comes from; empty: fill.
 struct Origin {
   int member;
   Index index;
@@ -154,8 +153,8 @@ void AddExchanges(int64_t size, int64_t block, std::vector<Operation>& all) {
          {Window{block, -1, block + 2},                  // a 3-wide stencil
           Window{block, 0, block + 1},                   // one row from below
           Window{block, -2 * block - 1, 4 * block + 3},  // wider than a shard
-          Window{2 * block, -1, 2 * block},              // another stride
-          Window{block + 1, 0, block + 1},               // other blocks
+          Window{2 * block, -1, 2 * block},              // a different stride
+          Window{block + 1, 0, block + 1},               // different blocks
           Window{0, 0, size}}) {                         // all rows
       Operation op = Make(Kind::kExchange, With({2, 3, 4}, dim, block),
                           With({2, 3, 4}, dim, window.rows), dim);

@@ -1,4 +1,4 @@
-// Who connects the processes.
+// Chooses how the processes connect.
 #include "runtime/comm/world.h"
 
 #include <utility>

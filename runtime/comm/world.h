@@ -1,4 +1,4 @@
-// The processes of a job, each of which is one rank.
+// The processes of a job; each is one rank.
 #ifndef PARTITA_RUNTIME_COMM_WORLD_H_
 #define PARTITA_RUNTIME_COMM_WORLD_H_
 
@@ -12,7 +12,7 @@
 
 namespace partita::comm {
 
-// As long as this process runs. Its communicators must not outlive it.
+// Lives as long as this process. Its communicators must not outlive it.
 class World {
  public:
   virtual ~World() = default;
@@ -22,18 +22,18 @@ class World {
   virtual std::unique_ptr<Communicator> MakeCommunicator(
       const CommOptions& options) = 0;
 
-  // The orderly end of all ranks; each must call it, having received all
-  // messages. Unavailable if some rank has not come within the time: then
-  // abort.
+  // Ends all ranks in order; each must call it, after it has received all
+  // messages. Unavailable if some rank does not call it within the timeout:
+  // then call Abort.
   virtual absl::Status Finish(std::chrono::milliseconds timeout) = 0;
   // Ends this process at once with this exit code, and all others as soon as
   // they learn of it. Does not return.
   virtual void Abort(int exit_code) = 0;
 };
 
-// All ranks call it, and none waits longer than the timeout for another:
-// connections of our own where the launch has an address to meet at
-// (tcp_world.h), else MPI.
+// Collective over all ranks; none waits longer than the timeout for another.
+// Connects by TCP if the launch has a rendezvous address (tcp_world.h), else by
+// MPI.
 absl::StatusOr<std::unique_ptr<World>> StartWorld(const Launch& launch,
                                                   const CommOptions& options);
 

@@ -1,5 +1,5 @@
-// Convolution and its gradients as oneDNN primitives. Activations stay as the
-// program laid them out; weights take any layout.
+// Convolution and its gradients as oneDNN primitives. Activations keep the
+// program's layout; oneDNN chooses the weight's layout.
 #include "runtime/cpu/conv.h"
 
 #include <cstring>
@@ -11,8 +11,8 @@
 namespace partita::cpu {
 namespace {
 
-// oneDNN's logical order is always N, C, spatial; channels last is a matter of
-// strides.
+// oneDNN's logical order is always N, C, spatial. Channels last differs in
+// strides only.
 absl::StatusOr<dnnl_memory_desc_t> ActivationDesc(
     base::DType dtype, const std::vector<int64_t>& shape, bool channels_last) {
   if (!channels_last) return MakeMemoryDesc(dtype, shape);
@@ -26,8 +26,8 @@ absl::StatusOr<dnnl_memory_desc_t> ActivationDesc(
   return MakeMemoryDesc(dtype, dims, strides);
 }
 
-// [O, C / groups, kernel...], or with groups [groups, O / groups, C / groups,
-// kernel...].
+// [O, C / groups, kernel...]; with several groups [groups, O / groups, C /
+// groups, kernel...].
 std::vector<int64_t> WeightDims(const device::ConvDesc& desc) {
   if (desc.groups == 1) return desc.weight_shape;
   std::vector<int64_t> dims = {desc.groups, desc.weight_shape[0] / desc.groups};
@@ -36,8 +36,9 @@ std::vector<int64_t> WeightDims(const device::ConvDesc& desc) {
   return dims;
 }
 
-// With one channel on both sides the layouts are one, but oneDNN 2.6 computes
-// wrong results from the strides of the one that has the channels last.
+// If input and output have one channel, channels first and channels last are
+// the same layout. oneDNN 2.6 computes wrong results from channels-last
+// strides, so this returns channels first.
 device::ConvDesc Simplified(device::ConvDesc desc) {
   if (!desc.channels_last || desc.input_shape.back() != 1 ||
       desc.out_shape.back() != 1)
@@ -50,11 +51,11 @@ device::ConvDesc Simplified(device::ConvDesc desc) {
   return desc;
 }
 
-// A convolution's tensors and window as oneDNN wants them said.
+// A convolution's tensors and window in oneDNN's terms.
 struct Described {
-  dnnl_memory_desc_t input, weight, bias, out;  // as they lie in memory
-  dnnl_memory_desc_t any_weight;                // as oneDNN likes it best
-  // oneDNN counts the holes between the kernel's elements.
+  dnnl_memory_desc_t input, weight, bias, out;  // layouts in memory
+  dnnl_memory_desc_t any_weight;                // layout left to oneDNN
+  // Dilations minus 1: oneDNN counts the gaps between kernel elements.
   std::vector<int64_t> holes;
 };
 
@@ -97,12 +98,12 @@ absl::StatusOr<DnnlPrimitiveDesc> MakeForward(DnnlContext& context,
   return MakePrimitiveDesc(&convolution, attr.get(), context.engine.get());
 }
 
-// With several groups oneDNN 2.6's convolutions by matrix products take what
-// they add to every group from the first one's place. What the output holds
-// they add rightly, but after an activation oneDNN has nothing but its
-// reference for that, which is slow.
-bool AddsWrongly(const device::ConvDesc& desc,
-                 const_dnnl_primitive_desc_t primitive) {
+// True if the primitive adds a residual wrongly. oneDNN 2.6's gemm convolutions
+// with several groups read the binary post-operation's operand of the first
+// group for every group. A sum post-operation is correct, but after an
+// activation oneDNN only has its slow reference implementation for it.
+bool AddsResidualWrongly(const device::ConvDesc& desc,
+                         const_dnnl_primitive_desc_t primitive) {
   const char* description = nullptr;
   return desc.groups > 1 &&
          dnnl_primitive_desc_query(primitive, dnnl_query_impl_info_str, 0,
@@ -180,7 +181,8 @@ absl::StatusOr<std::unique_ptr<CpuOp>> MakeConv(
       desc.direction == device::ConvDirection::kForward
           ? MakeForward(context, desc, described, dnnl_forward_inference)
           : MakeBackward(context, desc, described));
-  const bool sums = desc.has_residual && AddsWrongly(desc, primitive.get());
+  const bool sums =
+      desc.has_residual && AddsResidualWrongly(desc, primitive.get());
   if (sums) {
     PARTITA_ASSIGN_OR_RETURN(
         primitive,

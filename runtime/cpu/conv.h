@@ -11,7 +11,8 @@
 namespace partita::cpu {
 
 // Unimplemented if oneDNN cannot compute with this element type on this
-// machine. `weight` may be packed if constant; a weight's gradient has none.
+// machine. `weight` may be packed if constant; pass none for a weight's
+// gradient.
 absl::StatusOr<std::unique_ptr<CpuOp>> MakeConv(DnnlContext& context,
                                                 const device::ConvDesc& desc,
                                                 const Constant& weight);

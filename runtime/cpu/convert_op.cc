@@ -1,6 +1,6 @@
-// Operands keep their strides, so that conversion is of one contiguous range;
-// only the result, between whose elements other data may lie, is written
-// element by element.
+// Inputs keep their strides, so each converts as one contiguous range. The
+// result is written element by element where it has gaps, which may hold other
+// data.
 #include "runtime/cpu/convert_op.h"
 
 #include <string>
@@ -15,12 +15,12 @@
 namespace partita::cpu {
 namespace {
 
-// How the elements of an operand lie in its buffer.
+// The layout of an operand in its buffer.
 struct Layout {
   std::vector<int64_t> dims;
   std::vector<int64_t> strides;
 
-  // Elements from the first to the last.
+  // Number of elements from the first to the last, gaps included.
   int64_t Span() const {
     int64_t span = 1;
     for (size_t i = 0; i < dims.size(); ++i) span += (dims[i] - 1) * strides[i];
@@ -53,7 +53,7 @@ void ConvertBack(const Layout& layout, size_t dim, const float* source,
 
 class ConvertOp : public CpuOp {
  public:
-  // `layouts` of all operands, the result last.
+  // `layouts` lists all operands, the result last.
   ConvertOp(base::DType dtype, std::vector<Layout> layouts,
             std::unique_ptr<CpuOp> inner)
       : dtype_(dtype),
@@ -97,7 +97,7 @@ class ConvertOp : public CpuOp {
   int64_t scratch_bytes_ = 0;
 };
 
-// A constant in f32; `storage` holds it.
+// The constant converted to f32 in `storage`, which must outlive its use.
 Constant ConvertConstant(base::DType dtype, const Layout& layout,
                          const void* constant, std::vector<float>& storage) {
   if (constant == nullptr) return {};

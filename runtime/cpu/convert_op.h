@@ -1,6 +1,6 @@
 // Library operations on element types that oneDNN lacks on this machine (f16
-// everywhere, bf16 on older processors): computed in f32, with the operands
-// converted at each run and constant weights once.
+// everywhere, bf16 on older processors). They are computed in f32: operands are
+// converted at each run, constant weights once.
 #ifndef PARTITA_RUNTIME_CPU_CONVERT_OP_H_
 #define PARTITA_RUNTIME_CPU_CONVERT_OP_H_
 
@@ -12,7 +12,7 @@
 
 namespace partita::cpu {
 
-// As MakeGemm and MakeConv, for any 16-bit type.
+// Like MakeGemm and MakeConv, for any 16-bit type.
 absl::StatusOr<std::unique_ptr<CpuOp>> MakeConvertedGemm(
     DnnlContext& context, const device::GemmDesc& desc,
     const void* constant_rhs);

@@ -1,5 +1,5 @@
 // The CPU device. A stream is the calling thread: work is done when the call
-// returns, and events have always happened.
+// returns, and every event has been reached.
 #include "runtime/cpu/cpu_device.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 using device::Event;
 using device::Stream;
 
-// One launch, as its threads see it.
+// Arguments of one launch, shared by its threads.
 struct LaunchShares {
   program::KernelFunction function;
   void* const* buffers;
@@ -33,21 +33,21 @@ struct LaunchShares {
   int64_t shares;
   char* scratch;
   int64_t scratch_stride;
-  const device::LaunchPieces* pieces = nullptr;  // null: one
+  const device::LaunchPieces* pieces = nullptr;  // null: one piece
   int count = 0;                                 // buffers of all pieces
 };
 
-// Shares [begin, end) of the pieces' ranges, one behind the other.
+// Runs the part [begin, end) of the concatenated ranges of all pieces.
 void RunPieces(const LaunchShares& launch, int64_t begin, int64_t end,
                void* scratch) {
   const device::LaunchPieces& pieces = *launch.pieces;
-  void* own[program::kMaxPieceOperands];
+  void* piece_buffers[program::kMaxPieceOperands];
   for (size_t i = 0; i < pieces.ranges.size() && end > 0; ++i) {
     const int64_t range = pieces.ranges[i];
     if (begin < range) {
       device::GatherPiece(pieces, static_cast<int>(i), launch.buffers,
-                          launch.count, own);
-      launch.function(own, begin, std::min(end, range), scratch);
+                          launch.count, piece_buffers);
+      launch.function(piece_buffers, begin, std::min(end, range), scratch);
     }
     begin = std::max<int64_t>(begin - range, 0);
     end -= range;
@@ -71,14 +71,14 @@ void RunShare(void* data, int thread, int threads) {
     launch.function(launch.buffers, begin, end, scratch);
 }
 
-// What an operation takes on one thread, roughly: enough to tell whether waking
-// the others is worth it.
+// A rough estimate of an operation's time on one thread. It decides whether
+// waking the other threads pays off.
 struct Cost {
   double flops = 0;
   double bytes = 0;
   double Microseconds() const { return std::max(flops / 100e3, bytes / 30e3); }
 };
-constexpr double kWorthThreads = 8;
+constexpr double kMinParallelMicroseconds = 8;
 
 Cost CostOf(const device::GemmDesc& desc) {
   const double rows =
@@ -255,9 +255,10 @@ class CpuDevice : public device::Device {
     return absl::OkStatus();
   }
 
-  // One or all: libgomp ends threads when a region uses fewer than the last.
+  // One thread or all: libgomp ends threads when a region uses fewer than the
+  // last.
   int ThreadsFor(const Cost& cost) const {
-    return cost.Microseconds() < kWorthThreads ? 1 : threads_;
+    return cost.Microseconds() < kMinParallelMicroseconds ? 1 : threads_;
   }
 
   absl::StatusOr<std::unique_ptr<device::LibraryOp>> Finish(

@@ -1,5 +1,5 @@
-// The CPU as a device: streams run inline, kernels on libgomp's threads, matrix
-// products and convolutions by oneDNN.
+// The CPU as a device. Streams run inline, kernels run on libgomp's threads,
+// and oneDNN computes matrix products and convolutions.
 #ifndef PARTITA_RUNTIME_CPU_CPU_DEVICE_H_
 #define PARTITA_RUNTIME_CPU_CPU_DEVICE_H_
 
@@ -11,7 +11,7 @@
 namespace partita::cpu {
 
 struct CpuOptions {
-  int threads = 0;  // 0: one per processor that the process may use
+  int threads = 0;  // 0: one per processor available to the process
 };
 
 // InvalidArgument if `threads` is negative.

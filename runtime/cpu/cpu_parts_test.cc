@@ -1,4 +1,4 @@
-// The parts of the CPU device that need no program: features, threads, code
+// Tests of the CPU device's parts that need no program: features, threads, ELF
 // checks.
 #include <algorithm>
 #include <fstream>
@@ -23,7 +23,7 @@ TEST(FeaturesTest, MissingOnesAreNamed) {
   const std::set<std::string> flags = {"avx", "avx2", "sse4_1"};
   EXPECT_TRUE(CheckFeatures("", flags).ok());
   EXPECT_TRUE(CheckFeatures("+avx2,+sse4.1,-avx512f", flags).ok());
-  // What no generated code uses is not looked at.
+  // Features that no generated code uses are ignored.
   EXPECT_TRUE(CheckFeatures("+avx,+invpcid,+64bit", flags).ok());
   const absl::Status status =
       CheckFeatures("+avx2,+avx512f,+avx512bf16", flags);
@@ -67,17 +67,17 @@ TEST(ElfCheckTest, OnlyWholeLibrariesPass) {
   std::string code{std::istreambuf_iterator<char>(file),
                    std::istreambuf_iterator<char>()};
   ASSERT_GT(code.size(), 10000u);
-  // This program is position independent, hence a shared library to the
-  // checker.
+  // This program is position independent, so the checker accepts it as a shared
+  // library.
   EXPECT_TRUE(CheckSharedLibrary(code).ok()) << CheckSharedLibrary(code);
   EXPECT_THAT(std::string(CheckSharedLibrary("").message()),
               HasSubstr("it has 0 bytes"));
   EXPECT_THAT(std::string(CheckSharedLibrary(std::string(1000, 'x')).message()),
               HasSubstr("it is not an ELF file"));
   EXPECT_THAT(std::string(CheckSharedLibrary(code.substr(0, 100)).message()),
-              HasSubstr("it was cut"));
+              HasSubstr("it is truncated"));
   EXPECT_THAT(std::string(CheckSharedLibrary(code.substr(0, 5000)).message()),
-              HasSubstr("it was cut"));
+              HasSubstr("it is truncated"));
   std::string other = code;
   other[4] = 1;  // 32 bit
   EXPECT_THAT(std::string(CheckSharedLibrary(other).message()),

@@ -120,7 +120,7 @@ absl::StatusOr<DnnlAttr> MakeAttr(device::Activation activation,
   std::unique_ptr<dnnl_post_ops, DnnlDestroy<dnnl_post_ops_destroy>> post_ops(
       created);
   if (activation != device::Activation::kNone) {
-    // alpha is swish's factor, and relu's slope for negative values.
+    // alpha is swish's factor and relu's slope for negative values.
     const float alpha = activation == device::Activation::kSilu ? 1.0f : 0.0f;
     PARTITA_RETURN_IF_ERROR(DnnlStatus(
         dnnl_post_ops_append_eltwise(post_ops.get(), 1.0f,

@@ -1,5 +1,5 @@
-// Owners for oneDNN's C handles, and its status codes as absl::Status. The C
-// interface is used because the C++ one throws.
+// Owners for oneDNN's C handles, and its status codes as absl::Status. The C++
+// interface would throw exceptions.
 #ifndef PARTITA_RUNTIME_CPU_DNNL_HANDLES_H_
 #define PARTITA_RUNTIME_CPU_DNNL_HANDLES_H_
 
@@ -37,8 +37,8 @@ using DnnlPrimitiveDesc =
 using DnnlAttr = std::unique_ptr<dnnl_primitive_attr,
                                  DnnlDestroy<dnnl_primitive_attr_destroy>>;
 
-// Unimplemented for dnnl_unimplemented, ResourceExhausted for want of memory,
-// else Internal; all name `what`.
+// Unimplemented for dnnl_unimplemented, ResourceExhausted if memory ran out,
+// else Internal. Each message names `what`.
 absl::Status DnnlStatus(dnnl_status_t status, const char* what);
 
 absl::StatusOr<dnnl_data_type_t> DnnlDataType(base::DType dtype);
@@ -46,24 +46,24 @@ absl::StatusOr<dnnl_data_type_t> DnnlDataType(base::DType dtype);
 absl::StatusOr<dnnl_memory_desc_t> MakeMemoryDesc(
     base::DType dtype, const std::vector<int64_t>& dims,
     const std::vector<int64_t>& strides = {});
-// The layout is oneDNN's to choose.
+// A descriptor whose layout oneDNN chooses.
 absl::StatusOr<dnnl_memory_desc_t> MakeAnyMemoryDesc(
     base::DType dtype, const std::vector<int64_t>& dims);
 
-// Without memory of its own: a pointer is set before each use.
+// A memory object without a buffer: set its pointer before each use.
 absl::StatusOr<DnnlMemory> MakeMemory(const dnnl_memory_desc_t& desc,
                                       dnnl_engine_t engine);
 
-// Post-operations activation, then addition of a residual (null: none);
-// scratchpad given by the caller. With `sums` the residual is what the output
-// holds before, else an argument of its own.
+// Attributes with the post-operations activation, then addition of a residual
+// (null: none). The caller supplies the scratchpad. With `sums` the residual is
+// the output's previous content, else a separate argument.
 absl::StatusOr<DnnlAttr> MakeAttr(device::Activation activation,
                                   const dnnl_memory_desc_t* residual,
                                   bool sums = false);
-// Index of the residual's argument among the post-operations.
+// The DNNL_ARG_... index of the residual post-operation.
 int ResidualArgument(device::Activation activation);
 
-// `forward` is what a backward operation belongs to.
+// `forward` is the forward primitive of a backward operation, else null.
 absl::StatusOr<DnnlPrimitiveDesc> MakePrimitiveDesc(
     const_dnnl_op_desc_t desc, const_dnnl_primitive_attr_t attr,
     dnnl_engine_t engine, const_dnnl_primitive_desc_t forward = nullptr);

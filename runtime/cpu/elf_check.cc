@@ -43,7 +43,7 @@ absl::Status CheckSharedLibrary(std::string_view code) {
   const uint64_t table = uint64_t{header.e_phnum} * sizeof(Elf64_Phdr);
   if (header.e_phentsize != sizeof(Elf64_Phdr) ||
       !Inside(header.e_phoff, table, code.size()))
-    return Bad("it was cut");
+    return Bad("it is truncated");
   for (int i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment;
     memcpy(
@@ -52,7 +52,7 @@ absl::Status CheckSharedLibrary(std::string_view code) {
         sizeof(segment));
     if (segment.p_type != PT_LOAD && segment.p_type != PT_DYNAMIC) continue;
     if (!Inside(segment.p_offset, segment.p_filesz, code.size()))
-      return Bad("it was cut");
+      return Bad("it is truncated");
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// What must hold of machine code before the system's loader may see it.
+// Checks machine code before the system's loader maps it.
 #ifndef PARTITA_RUNTIME_CPU_ELF_CHECK_H_
 #define PARTITA_RUNTIME_CPU_ELF_CHECK_H_
 
@@ -9,8 +9,8 @@
 namespace partita::cpu {
 
 // InvalidArgument unless `code` is a 64-bit shared library for this processor
-// whose segments lie inside it: the loader maps them without looking, and the
-// first access beyond the end would end the process.
+// whose segments lie inside it. The loader maps segments without checking, and
+// the first access beyond the end would kill the process.
 absl::Status CheckSharedLibrary(std::string_view code);
 
 }  // namespace partita::cpu

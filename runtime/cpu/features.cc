@@ -1,5 +1,5 @@
-// Compares the instruction sets that code was compiled for with those of the
-// machine.
+// Compares the instruction sets that the code was compiled for with the
+// machine's.
 #include "runtime/cpu/features.h"
 
 #include <algorithm>
@@ -19,8 +19,8 @@ struct Spelling {
   const char* llvm;
   const char* linux_flag;
 };
-// Instructions that a compiler uses on its own, where the kernel's name for
-// them differs from LLVM's or not.
+// LLVM's and Linux's names of the instruction sets that a compiler uses
+// unasked.
 constexpr Spelling kSpellings[] = {
     {"sse2", "sse2"},
     {"sse3", "pni"},

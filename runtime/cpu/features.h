@@ -9,12 +9,13 @@
 
 namespace partita::cpu {
 
-// The processor's flags as Linux names them ("avx512_vnni").
+// The processor's flags in Linux's spelling, e.g. "avx512_vnni". Empty if
+// /proc/cpuinfo has none.
 std::set<std::string> HostFlags();
 
-// FailedPrecondition naming every feature of `features` ("+avx2,+fma,-sse4a",
-// LLVM's spelling) that `flags` lacks. Features that no generated code uses
-// (system instructions) are not looked at.
+// FailedPrecondition, naming every feature in `features` that `flags` lacks.
+// `features` is in LLVM's spelling, "+avx2,+fma,-sse4a". Features that no
+// generated code uses (system instructions) are ignored.
 absl::Status CheckFeatures(const std::string& features,
                            const std::set<std::string>& flags);
 

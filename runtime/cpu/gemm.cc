@@ -1,4 +1,4 @@
-// Gemm as a oneDNN matmul: 2-D where one weight matrix serves the whole batch,
+// Gemm as a oneDNN matmul: 2-D if one weight matrix serves the whole batch,
 // else 3-D.
 #include "runtime/cpu/gemm.h"
 
@@ -11,14 +11,15 @@
 namespace partita::cpu {
 namespace {
 
-// A matrix or a batch of matrices: rows and columns last.
+// A matrix or a batch of matrices, with rows and columns as the last
+// dimensions.
 struct Matrices {
   std::vector<int64_t> dims;
   std::vector<int64_t> strides;
 };
 
-// Strides of single elements mean nothing; give them the values of a dense
-// layout, which oneDNN recognises.
+// The stride of a dimension of size 1 has no effect. Gives it the value of a
+// dense layout, which oneDNN recognises.
 Matrices MakeMatrices(int64_t batch, int64_t rows, int64_t columns,
                       std::array<int64_t, 3> strides) {
   if (columns == 1 && (rows == 1 || strides[1] != 1)) strides[2] = 1;
@@ -37,8 +38,8 @@ bool BatchIsRows(const device::GemmDesc& desc) {
          desc.out_strides[0] == desc.m * desc.out_strides[1];
 }
 
-// Merges the batch into the rows where that is the same product; a batch of 0
-// stands for plain matrices.
+// Merges the batch into the rows if the product stays the same. A batch of 0
+// means plain 2-D matrices.
 device::GemmDesc Simplified(device::GemmDesc desc) {
   if (desc.batch > 1 && BatchIsRows(desc)) {
     desc.m *= desc.batch;

@@ -1,5 +1,5 @@
-// Runs oneDNN primitives: arguments are bound by pointer at each run, nothing
-// is allocated.
+// Runs oneDNN primitives. Each run binds arguments by pointer and allocates
+// nothing.
 #include "runtime/cpu/library_op.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ int64_t ScratchpadBytes(const_dnnl_primitive_t primitive) {
       dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0)));
 }
 
-// Runs a reorder with scratch of its own; for preparation only.
+// Runs a reorder with temporary scratch, for preparation only.
 absl::Status ReorderOnce(DnnlContext& context, const dnnl_memory_desc_t& from,
                          const void* source, const dnnl_memory_desc_t& to,
                          void* target) {
@@ -159,11 +159,12 @@ absl::Status DnnlOp::StageResidual(const DnnlOperand& operand,
 
 absl::Status DnnlOp::Sum(const_dnnl_primitive_desc_t desc,
                          const DnnlOperand& operand) {
-  // It would be added to what the primitive writes, not to the buffer.
+  // In another layout the primitive would add to its staging copy, not to the
+  // output buffer.
   if (dnnl_memory_desc_equal(WantedDesc(desc, DNNL_ARG_DST), &operand.desc) ==
       0)
     return absl::UnimplementedError(
-        "a residual in the output's place needs the output's layout");
+        "expected the residual to have the output's layout, found another");
   Argument argument;
   argument.index = operand.index;
   argument.output = false;

@@ -1,4 +1,4 @@
-// Library operations of the CPU: what they share, and the one that runs a
+// Library operations of the CPU: their base class, and the class that runs a
 // oneDNN primitive.
 #ifndef PARTITA_RUNTIME_CPU_LIBRARY_OP_H_
 #define PARTITA_RUNTIME_CPU_LIBRARY_OP_H_
@@ -18,13 +18,14 @@
 
 namespace partita::cpu {
 
-// Runs on the calling thread, or on the device's pool.
+// A library operation that runs on the calling thread or on the device's
+// threads.
 class CpuOp : public device::LibraryOp {
  public:
   virtual int64_t scratch_bytes() const = 0;
   virtual absl::Status Run(void* const* buffers, char* scratch) = 0;
 
-  // How many threads it was prepared for, and so must be run with.
+  // The number of threads it was prepared for, which Run must use.
   int threads() const { return threads_; }
   void set_threads(int threads) { threads_ = threads; }
 
@@ -32,7 +33,7 @@ class CpuOp : public device::LibraryOp {
   int threads_ = 1;
 };
 
-// A constant in oneDNN's own layout.
+// A constant copied into a oneDNN layout.
 struct PackedWeight {
   dnnl_memory_desc_t source;
   dnnl_memory_desc_t desc;
@@ -46,20 +47,21 @@ struct PackedWeight {
   ~PackedWeight();
 };
 
-// What the operations of one device share.
+// State that the operations of one device share.
 struct DnnlContext {
   DnnlEngine engine;
   DnnlStream stream;
-  // Packed once per constant and layout, for as long as an operation uses it.
+  // Packed constants by pointer, one per constant and layout. A constant lives
+  // as long as an operation uses it.
   std::multimap<const void*, std::weak_ptr<PackedWeight>> packed;
   int64_t packed_bytes = 0;
 
   static absl::StatusOr<std::unique_ptr<DnnlContext>> Create();
 };
 
-// A constant operand. `identity` is the pointer the device was given; `data` is
-// where the content lies during preparation, elsewhere if it had to be
-// converted first.
+// A constant operand. `identity` is the pointer that the device was given.
+// `data` points to the content during preparation; it differs if the content
+// was converted first.
 struct Constant {
   const void* identity = nullptr;
   const void* data = nullptr;
@@ -69,20 +71,21 @@ struct Constant {
 struct DnnlOperand {
   int argument;             // DNNL_ARG_...
   int index;                // among the operation's buffers
-  dnnl_memory_desc_t desc;  // as it lies in the buffer
-  Constant constant;        // identity null: not a constant
+  dnnl_memory_desc_t desc;  // layout in the buffer
+  Constant constant;        // null identity: not a constant
   bool output = false;
-  // Of a residual, which may lie where the output does: the output's index.
+  // For a residual that may share memory with the output: the index of the
+  // output. Else -1.
   int output_index = -1;
 };
 
-// An operand of this argument is copied to the output, to which the primitive
-// adds (MakeAttr).
+// A DnnlOperand::argument: the operand is copied to the output, to which the
+// primitive adds its result (`sums` in MakeAttr).
 inline constexpr int kSummed = -1;
 
-// A primitive and its arguments. Operands whose layout is not what the
-// primitive wants are packed if they are constant, else reordered through
-// scratch at every run.
+// A primitive and its arguments. An operand in another layout than the
+// primitive wants is packed if constant; else it is reordered through scratch
+// at every run.
 class DnnlOp : public CpuOp {
  public:
   static absl::StatusOr<std::unique_ptr<DnnlOp>> Create(
@@ -98,21 +101,22 @@ class DnnlOp : public CpuOp {
   struct Argument {
     int index;
     bool output;
-    DnnlMemory memory;  // what the primitive sees
+    DnnlMemory memory;  // in the primitive's layout
     void* current = nullptr;
     std::shared_ptr<PackedWeight> packed;
-    // Set where the buffer's layout differs and is not packed.
+    // Set if the buffer has another layout and is not packed.
     DnnlMemory buffer;
     DnnlPrimitive reorder;
     int64_t staging_offset = 0;
-    int output_index = -1;  // staged only where it lies in this one
-    bool summed = false;    // goes into the output, unless it lies there
+    int output_index = -1;  // >= 0: staged only if in this buffer
+    bool summed = false;    // copied to the output unless it is there
   };
 
   explicit DnnlOp(DnnlContext& context) : context_(context) {}
   absl::Status AddArgument(const_dnnl_primitive_desc_t desc,
                            const DnnlOperand& operand);
-  // A primitive may write results before it reads what is added to them.
+  // Stages a residual that shares the output's memory: a primitive may write
+  // results before it reads the residual.
   absl::Status StageResidual(const DnnlOperand& operand, Argument& argument);
   absl::Status Sum(const_dnnl_primitive_desc_t desc,
                    const DnnlOperand& operand);

@@ -1,4 +1,4 @@
-// Anonymous mappings, so that memory can be given back page by page.
+// Uses anonymous mappings, so that memory can be returned page by page.
 #include "runtime/cpu/memory.h"
 
 #include <errno.h>

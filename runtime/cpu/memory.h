@@ -14,15 +14,15 @@ inline int64_t AlignUp(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Page aligned, on huge pages where the system has them; ResourceExhausted if
-// there is not enough.
+// Allocates page-aligned memory, on huge pages if the system has them.
+// ResourceExhausted if there is not enough.
 absl::StatusOr<void*> AllocatePages(int64_t bytes);
 void FreePages(void* memory, int64_t bytes);
-// Gives the whole pages inside back to the system; reading them again gives
-// zeros.
+// Returns the whole pages inside the range to the system. They read as zeros
+// afterwards.
 void ReleasePages(void* memory, int64_t bytes);
 
-// A block that grows, and is reused by whatever runs next.
+// A growable block of scratch memory that operations reuse one after another.
 class Scratch {
  public:
   Scratch() = default;
@@ -30,7 +30,7 @@ class Scratch {
   Scratch& operator=(const Scratch&) = delete;
   ~Scratch();
 
-  // After this data() has at least `bytes`; earlier pointers are void.
+  // Grows data() to at least `bytes`. Earlier pointers become invalid.
   absl::Status Reserve(int64_t bytes);
   char* data() const { return data_; }
   int64_t bytes() const { return bytes_; }

@@ -1,4 +1,4 @@
-// Loads code through a file that exists in memory only.
+// Loads code through an in-memory file.
 #include "runtime/cpu/module.h"
 
 #include <dlfcn.h>
@@ -47,8 +47,8 @@ absl::StatusOr<std::unique_ptr<CpuModule>> CpuModule::Load(
     return absl::InvalidArgumentError(absl::StrCat(
         "cannot load the kernels: ", reason ? reason : "unknown reason"));
   }
-  // The descriptor stays open: the loader knows libraries by name, and a reused
-  // number would name this one.
+  // The descriptor stays open: the loader identifies libraries by path, and a
+  // reused descriptor number would name this library.
   return std::unique_ptr<CpuModule>(new CpuModule(descriptor, handle));
 }
 

@@ -19,8 +19,8 @@ struct CpuKernel : public device::Kernel {
 
 class CpuModule : public device::Module {
  public:
-  // InvalidArgument with the loader's words if `code` is no shared library of
-  // this machine.
+  // InvalidArgument, with the loader's message, if `code` is not a shared
+  // library for this machine.
   static absl::StatusOr<std::unique_ptr<CpuModule>> Load(std::string_view code);
   ~CpuModule() override;
 

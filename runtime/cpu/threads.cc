@@ -1,5 +1,5 @@
-// Calls libgomp directly: clang comes without libgomp's headers, and its own
-// OpenMP runtime would be a second pool.
+// Calls libgomp directly: clang comes without libgomp's headers, and clang's
+// OpenMP runtime would add a second thread pool.
 #include "runtime/cpu/threads.h"
 
 #include <sched.h>
@@ -24,7 +24,7 @@ void __tsan_release(void* address);
 namespace partita::cpu {
 namespace {
 
-// ThreadSanitizer does not see how libgomp's threads begin and end a region.
+// Tells ThreadSanitizer where libgomp's threads begin and end a region.
 void Acquire([[maybe_unused]] void* region) {
 #ifdef PARTITA_TSAN
   __tsan_acquire(region);

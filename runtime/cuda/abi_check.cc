@@ -1,5 +1,5 @@
 // Compares our declarations of NVIDIA's libraries with their headers. Skipped
-// where the headers are not installed.
+// if the headers are not installed.
 #include "gtest/gtest.h"
 
 #if !__has_include(<cublasLt.h>) || !__has_include(<cuda.h>) || \
@@ -27,7 +27,7 @@ TEST(AbiCheck, NeedsHeaders) {
 namespace partita::cuda {
 namespace {
 
-// Whether both are passed in the same way.
+// True if both types are passed in the same way.
 template <typename Ours, typename Theirs>
 constexpr bool SamePassing() {
   if (std::is_pointer_v<Ours> != std::is_pointer_v<Theirs>) return false;
@@ -273,7 +273,7 @@ TEST(AbiCheck, NumbersOfCudnn) {
   ExpectSame(kDnnRoundsInputs, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
   ExpectSame(kDnnRoundsSums, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
   ExpectSame(kDnnNondeterministic, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
-  EXPECT_LE(CUDNN_NUMERICAL_NOTE_TYPE_COUNT, kDnnMostNotes);
+  EXPECT_LE(CUDNN_NUMERICAL_NOTE_TYPE_COUNT, kDnnMaxNotes);
 }
 
 TEST(AbiCheck, NumbersOfNccl) {

@@ -1,4 +1,4 @@
-// Opening of cuBLASLt.
+// Opens cuBLASLt.
 #include "runtime/cuda/blas.h"
 
 #include "absl/strings/str_cat.h"

@@ -11,8 +11,8 @@
 
 namespace partita::cuda {
 
-// The library's functions, and its handle for the context that was current when
-// it was opened.
+// The library's functions, and its handle for the context that was current at
+// Open.
 struct Blas {
 #define PARTITA_CUDA_MEMBER(member, symbol, parameters) \
   LtStatus(*member) parameters = nullptr;
@@ -24,11 +24,11 @@ struct Blas {
   Blas(const Blas&) = delete;
   ~Blas();
 
-  // libcublasLt.so, or the library at `path`. FailedPrecondition, with what to
-  // do, where there is none.
+  // Opens libcublasLt.so, or the library at `path`. FailedPrecondition, with
+  // advice, if it cannot be loaded.
   static absl::StatusOr<std::unique_ptr<Blas>> Open(const std::string& path);
 
-  // Unimplemented where the library has no algorithm, else Internal.
+  // Unimplemented if the library has no algorithm, else Internal.
   absl::Status Check(LtStatus status, const std::string& doing) const;
 };
 

@@ -1,6 +1,6 @@
-// The functions of cuBLASLt that we call, as its documentation describes them
-// (CUDA 11 to 13): names, parameters and numbers, under names of our own.
-// abi_check.cc compares them with the real headers where CUDA is installed.
+// The functions of cuBLASLt that we call, from its documentation (CUDA 11 to
+// 13): names, parameters and constants, under our own names. abi_check.cc
+// compares them with the real headers if CUDA is installed.
 #ifndef PARTITA_RUNTIME_CUDA_BLAS_API_H_
 #define PARTITA_RUNTIME_CUDA_BLAS_API_H_
 
@@ -10,9 +10,9 @@
 namespace partita::cuda {
 
 using LtHandle = void*;
-using LtMatmul = void*;      // what is multiplied how
-using LtLayout = void*;      // of a matrix
-using LtPreference = void*;  // of algorithms
+using LtMatmul = void*;      // descriptor of a product
+using LtLayout = void*;      // layout of a matrix
+using LtPreference = void*;  // limits on algorithms
 using LtStream = void*;
 
 enum LtStatus : int {
@@ -35,7 +35,7 @@ enum LtEpilogueKind : int {
   kLtEpilogueNone = 1,
   kLtEpilogueRelu = 2,
   kLtEpilogueBias = 4,
-  kLtEpilogueGelu = 32,  // the one with tanh
+  kLtEpilogueGelu = 32,  // tanh approximation
 };
 enum LtLayoutAttribute : int {
   kLtBatchCount = 5,   // int32

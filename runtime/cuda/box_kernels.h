@@ -1,5 +1,5 @@
-// Kernels for what GPUs exchange: parts of tensors (comm::Box) that are copied,
-// filled or reduced, an element or a unit of bytes by each thread.
+// Kernels that copy, fill and reduce parts of tensors (comm::Box), for exchange
+// among GPUs. Each thread handles one element or one unit of bytes.
 #ifndef PARTITA_RUNTIME_CUDA_BOX_KERNELS_H_
 #define PARTITA_RUNTIME_CUDA_BOX_KERNELS_H_
 
@@ -8,26 +8,28 @@
 
 namespace partita::cuda {
 
-// comm::Box in units of `unit` bytes, a power of two up to 16; thread i copies
-// one unit.
+// Arguments of a copy. The comm::Box is in units of `unit` bytes, a power of
+// two up to 16. Thread i copies one unit.
 struct CopyBoxArgs {
   const char* from;
   char* to;
-  Int count, units;                               // of all runs, of one
+  Int count, units;  // units of all runs, units of one run
   Int counts[3], from_strides[3], to_strides[3];  // strides in bytes
   int unit;
 };
 
-// Elements of all runs of a box's target; thread i writes one.
+// Arguments of a fill of the elements of all runs of a box. Thread i writes one
+// element.
 struct FillBoxArgs {
   char* to;
-  Int count, elements;
+  Int count, elements;  // elements of all runs, elements of one run
   Int counts[3], to_strides[3];
   unsigned long long value;  // the element's bytes, the first ones lowest
   int element_bytes;
 };
 
-// Unit i lies in run `at`, the returned one of it.
+// Returns the index within its run of unit i, and the indices of the run in
+// `at`.
 PARTITA_KERNEL_CODE Int SplitBox(const Int (&counts)[3], Int units, Int i,
                                  Int (&at)[3]) {
   const Int unit = i % units;
@@ -79,7 +81,7 @@ PARTITA_KERNEL_CODE void FillBoxElement(const FillBoxArgs& a, Int i) {
     to[b] = static_cast<char>(a.value >> (8 * b));
 }
 
-// base::DType.
+// The values of base::DType.
 enum class ElementType : int {
   kF32 = 0,
   kF64,
@@ -95,22 +97,24 @@ enum class ElementType : int {
   kU32,
   kU64
 };
-// Tensors that one launch combines; their addresses are parameters.
-constexpr int kMostMembers = 64;
+// Maximum number of tensors that one launch combines: their addresses are
+// kernel parameters.
+constexpr int kMaxMembers = 64;
 
-// Elements of all runs of a box; thread i combines element i of all inputs, in
-// their order, and writes it to all outputs.
+// Arguments of a reduction of the elements of all runs of a box. Thread i
+// combines element i of all inputs, in input order, and writes the result to
+// all outputs.
 struct ReduceBoxArgs {
-  const char* inputs[kMostMembers];
-  char* outputs[kMostMembers];
-  Int count, elements;                            // of all runs, of one
+  const char* inputs[kMaxMembers];
+  char* outputs[kMaxMembers];
+  Int count, elements;  // elements of all runs, elements of one run
   Int counts[3], from_strides[3], to_strides[3];  // strides in bytes
   int input_count, output_count, element_bytes;
   ElementType type;
   comm::Reduction reduction;
 };
 
-// Whole numbers as they are, sums and products without their upper bits.
+// Combines two numbers. Integer sums and products wrap around.
 template <typename T>
 PARTITA_KERNEL_CODE T CombineNumbers(comm::Reduction reduction, T a, T b) {
   switch (reduction) {
@@ -130,7 +134,8 @@ PARTITA_KERNEL_CODE T CombineNumbers(comm::Reduction reduction, T a, T b) {
   return static_cast<T>(a != T(0) && b != T(0));
 }
 
-// `Wide` holds every T, and what overflows in it is defined.
+// Reduces in type T. Sums and products are computed in `Wide`, which holds
+// every T and whose overflow is defined.
 template <typename T, typename Wide>
 PARTITA_KERNEL_CODE void ReduceNumbers(const ReduceBoxArgs& a, Int from,
                                        Int to) {
@@ -155,7 +160,7 @@ PARTITA_KERNEL_CODE void ReduceNumbers(const ReduceBoxArgs& a, Int from,
   }
 }
 
-// 16-bit floats in f32, rounded once.
+// Reduces floats in f32, rounding 16-bit results once.
 PARTITA_KERNEL_CODE void ReduceFloats(const ReduceBoxArgs& a, KernelType type,
                                       Int from, Int to) {
   float result = 0;

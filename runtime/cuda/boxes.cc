@@ -1,4 +1,4 @@
-// Arguments of the kernels that work on boxes.
+// Computes the arguments of the kernels that work on boxes.
 #include "runtime/cuda/boxes.h"
 
 #include <algorithm>
@@ -84,9 +84,9 @@ absl::Status Boxes::Reduce(CuStream stream, comm::Reduction reduction,
                            const std::vector<char*>& outputs) const {
   if (box.Bytes() == 0) return absl::OkStatus();
   const size_t most = std::max(inputs.size(), outputs.size());
-  if (most > static_cast<size_t>(kMostMembers))
+  if (most > static_cast<size_t>(kMaxMembers))
     return absl::InternalError(absl::StrCat(
-        "expected up to ", kMostMembers, " tensors to reduce, found ", most));
+        "expected up to ", kMaxMembers, " tensors to reduce, found ", most));
   ReduceBoxArgs args = {};
   for (size_t i = 0; i < inputs.size(); ++i)
     args.inputs[i] = inputs[i] + box.from;

@@ -1,5 +1,5 @@
-// Kernels of our own that copy, fill and reduce parts of tensors, as
-// collectives among GPUs need them.
+// Launches the runtime's own kernels that copy, fill and reduce parts of
+// tensors, for collectives among GPUs.
 #ifndef PARTITA_RUNTIME_CUDA_BOXES_H_
 #define PARTITA_RUNTIME_CUDA_BOXES_H_
 
@@ -17,23 +17,25 @@
 
 namespace partita::cuda {
 
-// All put work on streams of the context and wait for nothing. Boxes without
-// bytes are no work.
+// All functions put work on streams of the context and do not wait. Boxes
+// without bytes are skipped.
 class Boxes {
  public:
-  // Loads the kernels; the context is the calling thread's.
+  // Loads the kernels. The context must be current on the calling thread.
   static absl::StatusOr<std::unique_ptr<const Boxes>> Load(
       std::shared_ptr<Context> context);
 
-  // From and to whole tensors, in which the box says where.
+  // Copies a box. `from` and `to` point to whole tensors, in which the box
+  // gives the offsets.
   absl::Status Copy(CuStream stream, const comm::Box& box, const void* from,
                     void* to) const;
-  // `fill`: the bytes of one element.
+  // Fills a box. `fill` has the bytes of one element.
   absl::Status Fill(CuStream stream, const comm::Box& box,
                     const std::string& fill, void* to) const;
-  // The box of all inputs, combined in their order, to the box of all outputs;
-  // as comm::Reduce, 16-bit floats are rounded once. Up to kMostMembers of
-  // both. An output may be an input if the box lies in both alike.
+  // Combines the box of all inputs, in input order, and writes the result to
+  // the box of all outputs. 16-bit floats are rounded once, like in
+  // comm::Reduce. Takes up to kMaxMembers inputs and outputs. An output may be
+  // an input if the box has the same offsets in both.
   absl::Status Reduce(CuStream stream, comm::Reduction reduction,
                       base::DType dtype, const comm::Box& box,
                       const std::vector<const char*>& inputs,

@@ -1,4 +1,4 @@
-// Opening of a GPU.
+// Opens a GPU and its primary context.
 #include "runtime/cuda/context.h"
 
 #include "absl/strings/str_cat.h"

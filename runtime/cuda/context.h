@@ -15,8 +15,7 @@ namespace partita::cuda {
 
 class Context {
  public:
-  // FailedPrecondition, saying how many there are, if there is no GPU with this
-  // number.
+  // FailedPrecondition, with the number of GPUs, if there is no GPU `ordinal`.
   static absl::StatusOr<std::shared_ptr<Context>> Open(
       std::shared_ptr<const Driver> driver, int ordinal);
   Context(const Context&) = delete;
@@ -24,10 +23,11 @@ class Context {
 
   const Driver& driver() const { return *driver_; }
   const Machine& machine() const { return machine_; }
-  // Of memory that a block may use, in bytes.
+  // Maximum shared memory per block, in bytes.
   int max_shared_bytes() const { return max_shared_bytes_; }
 
-  // Makes the context that of the calling thread; before any other call.
+  // Makes the context current on the calling thread. Call it before any other
+  // driver call.
   absl::Status Enter() const {
     return Check(driver_->SetContext(context_), "entering the GPU's context");
   }
@@ -35,7 +35,7 @@ class Context {
     return result == kCuSuccess ? absl::OkStatus()
                                 : driver_->Check(result, doing);
   }
-  // The same without a text that has to be made first.
+  // The same, without building a string on success.
   absl::Status Check(CuResult result, const char* doing) const {
     return result == kCuSuccess ? absl::OkStatus()
                                 : driver_->Check(result, doing);

@@ -1,6 +1,6 @@
-// The library wants weights laid out as activations are: with channels last
-// they go through the scratch, unless one kernel position or one channel makes
-// both layouts the same.
+// cuDNN wants weights in the layout of the activations. With channels last the
+// weight is therefore rearranged through the scratch, unless a single kernel
+// position or a single channel makes both layouts the same.
 #include "runtime/cuda/conv.h"
 
 #include <algorithm>
@@ -24,11 +24,12 @@ using device::ConvDesc;
 using device::ConvDirection;
 
 constexpr size_t kCandidates = 8;
-constexpr int64_t kAlignment = 256;  // of parts of the scratch
-// Of tensors, as they nearly always lie; others are a kernel's of ours.
+constexpr int64_t kAlignment = 256;  // of parts of the scratch, in bytes
+// Alignment of tensors in bytes. Our own kernel convolves the rare tensors with
+// less.
 constexpr int64_t kTensorAlignment = 16;
 
-// The convolution's tensors, in the order of their unique ids, from 1.
+// The convolution's tensors. Their unique ids are these values plus 1.
 enum Role : size_t { kInput = 0, kWeight, kOutput };
 constexpr size_t kRoles = 3;
 
@@ -47,7 +48,7 @@ DnnDataType TypeOf(base::DType dtype) {
                                       : kDnnBF16;
 }
 
-// [n, c, spatial...] of a shape as stored.
+// Reorders a stored shape to [n, c, spatial...].
 std::vector<int64_t> ChannelsSecond(std::vector<int64_t> shape,
                                     bool channels_last) {
   if (channels_last)
@@ -55,7 +56,7 @@ std::vector<int64_t> ChannelsSecond(std::vector<int64_t> shape,
   return shape;
 }
 
-// Of dense memory, for dimensions [n, c, spatial...].
+// Strides of dense memory, for dimensions [n, c, spatial...].
 std::vector<int64_t> StridesOf(const std::vector<int64_t>& dims,
                                bool channels_last) {
   std::vector<int64_t> strides(dims.size(), 1);
@@ -69,7 +70,8 @@ std::vector<int64_t> StridesOf(const std::vector<int64_t>& dims,
   return strides;
 }
 
-// Which operand of the instruction a tensor is; the last one is the result.
+// The operand of the instruction for each tensor. The last operand is the
+// result.
 std::array<int, kRoles> OperandsOf(const ConvDesc& desc, int count) {
   switch (desc.direction) {
     case ConvDirection::kInputGrad:  // out's gradient, weight
@@ -82,7 +84,7 @@ std::array<int, kRoles> OperandsOf(const ConvDesc& desc, int count) {
   return {0, 1, count - 1};
 }
 
-// The library knows two spatial dimensions and more.
+// The library needs at least two spatial dimensions.
 ConvDesc AtLeastTwoSpatial(ConvDesc desc) {
   if (desc.strides.size() != 1) return desc;
   const auto insert = [](std::vector<int64_t>& values, size_t at, int64_t one) {
@@ -112,7 +114,7 @@ std::string Describe(const Dnn& dnn, const ConvDesc& desc) {
       " cuDNN ", dnn.Version());
 }
 
-// An engine that the library prepared for the operation.
+// An engine that the library has prepared for the operation.
 struct Plan {
   std::unique_ptr<DnnDescriptor> config, plan;
   std::string name;
@@ -142,8 +144,9 @@ class DnnConv : public CudaOp {
   absl::Status MakeTensors();
   absl::Status MakeOperation();
   absl::Status MakeGraph();
-  // Appends those that may be taken, up to kCandidates. An error if something
-  // went wrong, not only that some will not do; others may be there then.
+  // Appends acceptable plans, up to kCandidates in total. An error means a
+  // failure, not merely unsuitable engines; plans may have been appended even
+  // then.
   absl::Status Ask(int mode, std::vector<Plan>& plans) const;
   bool MayTake(const DnnDescriptor& engine) const;
   void PreparePacking();
@@ -153,7 +156,7 @@ class DnnConv : public CudaOp {
   absl::Status Execute(CuStream stream, const Plan& plan,
                        const std::array<void*, kRoles>& tensors,
                        void* workspace) const;
-  // Between the weight as stored and as the library wants it.
+  // Copies the weight from the stored layout to the library's, or back.
   absl::Status PackWeight(CuStream stream, const void* from, void* to,
                           bool back) const;
 
@@ -166,11 +169,12 @@ class DnnConv : public CudaOp {
   Plan plan_;
   bool packs_ = false;
   CopyBoxArgs pack_ = {};
-  int64_t packed_bytes_ = 0;  // at the beginning of the scratch
+  int64_t packed_bytes_ =
+      0;  // size of the weight copy at the start of the scratch
   CuFunction pack_function_ = nullptr;
   std::unique_ptr<CudaOp> own_;
   ConvArgs finish_ = {};
-  CuFunction finish_function_ = nullptr;  // null: there is nothing to finish
+  CuFunction finish_function_ = nullptr;  // null: nothing to finish
 };
 
 absl::Status DnnConv::MakeTensor(Role role, const std::vector<int64_t>& dims,
@@ -236,15 +240,16 @@ absl::Status DnnConv::MakeGraph() {
   return graph_->Finalize("preparing a convolution");
 }
 
-// All ranks get the same bits, each time.
+// All ranks must get the same bits at every run, so nondeterministic and
+// rounding engines are excluded.
 bool DnnConv::MayTake(const DnnDescriptor& engine) const {
-  std::array<DnnNote, kDnnMostNotes> notes = {};
+  std::array<DnnNote, kDnnMaxNotes> notes = {};
   const absl::StatusOr<int64_t> count =
-      engine.Get(kDnnEngineNotes, kDnnTypeNote, notes.data(), kDnnMostNotes);
-  // Of an engine without notes nothing is known.
+      engine.Get(kDnnEngineNotes, kDnnTypeNote, notes.data(), kDnnMaxNotes);
+  // An engine without notes may do anything.
   if (!count.ok()) return false;
   return std::none_of(
-      notes.begin(), notes.begin() + std::min<int64_t>(*count, kDnnMostNotes),
+      notes.begin(), notes.begin() + std::min<int64_t>(*count, kDnnMaxNotes),
       [&](DnnNote note) {
         return note == kDnnNondeterministic || note == kDnnRoundsInputs ||
                note == kDnnRoundsSums ||
@@ -264,7 +269,7 @@ absl::Status DnnConv::Ask(int mode, std::vector<Plan>& plans) const {
   if (fails(heuristics.Finalize("looking for an algorithm"))) return wrong;
   std::vector<std::unique_ptr<DnnDescriptor>> configs;
   std::vector<DnnObject> objects;
-  // Some will not do.
+  // Asks for more than kCandidates, because some are unsuitable.
   while (configs.size() < 4 * kCandidates) {
     configs.push_back(std::make_unique<DnnDescriptor>(dnn_, kDnnEngineConfig));
     objects.push_back(configs.back()->get());
@@ -306,7 +311,8 @@ absl::Status DnnConv::Ask(int mode, std::vector<Plan>& plans) const {
   return wrong;
 }
 
-// The weight is [o, c, k]; with channels last the library wants [o, k, c].
+// The weight is stored as [o, c, k]. With channels last the library wants [o,
+// k, c].
 void DnnConv::PreparePacking() {
   const int64_t o = desc_.weight_shape[0], c = desc_.weight_shape[1];
   const int64_t k = Product(desc_.weight_shape) / (o * c);
@@ -372,7 +378,7 @@ absl::Status DnnConv::Prepare(Tuner& tuner) {
   return absl::OkStatus();
 }
 
-// Null where there is not enough memory.
+// Returns null if there is not enough memory.
 Tuner::Run DnnConv::PrepareTrial(const std::vector<Plan>& plans,
                                  std::shared_ptr<Trial> memory) const {
   const int64_t size = base::SizeOf(desc_.dtype);
@@ -388,7 +394,7 @@ Tuner::Run DnnConv::PrepareTrial(const std::vector<Plan>& plans,
       workspace == nullptr)
     return nullptr;
   return [=, &plans](size_t index, CuStream stream) {
-    static_cast<void>(memory);  // is freed with this
+    static_cast<void>(memory);  // freed with this function
     return Execute(stream, plans[index], tensors, workspace);
   };
 }

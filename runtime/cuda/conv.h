@@ -13,11 +13,11 @@
 
 namespace partita::cuda {
 
-// Forward and both gradients; bias, activation and residual by a kernel of ours
-// behind it, on a result that was rounded to its type before. Engines that
-// round what they are given (TF32 for f32) or whose sums come out in another
-// order each time are not taken. `dnn` outlives the result. Unimplemented, with
-// the library's reason, where it has nothing that fits.
+// Prepares a forward convolution or one of its gradients. Our own kernel adds
+// bias, activation and residual afterwards, to a result already rounded to its
+// type. Engines that round inputs (TF32 for f32) or that sum in a
+// nondeterministic order are not used. `dnn` must outlive the result.
+// Unimplemented, with the library's reason, if no engine fits.
 absl::StatusOr<std::unique_ptr<CudaOp>> MakeDnnConv(
     const Dnn& dnn, std::shared_ptr<const OwnKernels> kernels, Tuner& tuner,
     const device::ConvDesc& desc);

@@ -1,5 +1,5 @@
-// Which of cuDNN's engines convolves, where a kernel of ours does it, and what
-// is an error, on a library that is recorded.
+// Tests the choice among cuDNN's engines, the fallback to our own kernel, and
+// errors, on a recorded library.
 #include <stdlib.h>
 
 #include <filesystem>
@@ -27,9 +27,9 @@ std::string Message(const absl::Status& status) {
   return std::string(status.message());
 }
 
-// Of the recorded library's engines 0 adds up in any order, 1 cannot be
-// prepared, 2 needs no workspace, 3 computes f32 in TF32 and 5 rounds its
-// inputs.
+// Engines of the recorded library: 0 sums in a nondeterministic order, 1 cannot
+// be prepared, 2 needs no workspace, 3 uses tensor cores (TF32 for f32), 5
+// rounds its inputs.
 class ConvTest : public ::testing::Test {
  protected:
   ConvTest() : recording_(kLibrary) {
@@ -55,7 +55,7 @@ class ConvTest : public ::testing::Test {
     desc.high = {1, 1};
     return desc;
   }
-  // Which engine a new device takes.
+  // Runs a convolution on a new device. The returned log names the engine.
   std::string Engine(base::DType dtype, const std::string& description) {
     const auto device = std::move(MakeCudaDevice(options_)).value();
     const auto stream = std::move(device->CreateStream()).value();
@@ -76,7 +76,7 @@ class ConvTest : public ::testing::Test {
   recording::Recording recording_;
   std::string folder_;
   CudaOptions options_;
-  int64_t offset_ = 0;  // of the input in its memory
+  int64_t offset_ = 0;  // of the input in its memory, in bytes
 };
 
 TEST_F(ConvTest, TheFastestEngineThatKeepsTheNumbersIsTaken) {
@@ -101,17 +101,18 @@ TEST_F(ConvTest, WhereTheLibraryCannotOurKernelDoesIt) {
   const absl::Status status =
       device->PrepareConv(desc, std::vector<const void*>(3)).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status));
-  EXPECT_THAT(Message(status), HasSubstr("cuDNN is not there: expected"));
+  EXPECT_THAT(Message(status), HasSubstr("cuDNN cannot be loaded: expected"));
 }
 
-// What the library does not do is ours to do; what goes wrong in it is not.
+// Operations that the library does not support fall back to our own kernel;
+// failures of the library do not.
 class ConvErrorTest : public ConvTest {
  protected:
   ConvErrorTest() { options_.measures = false; }
   ~ConvErrorTest() override {
     for (const char* call : kCalls) Fail(call, 0, 0);
   }
-  // The next calls of that name return the status.
+  // Makes the next `times` calls of this name return the status.
   void Fail(const char* call, int status, int times = 1 << 20) {
     recording_.FailNext(call, static_cast<CuResult>(status), times);
   }
@@ -149,7 +150,7 @@ TEST_F(ConvErrorTest, WhatTheLibraryDoesNotDoIsOursToDo) {
 TEST_F(ConvErrorTest, WhatGoesWrongIsNotHidden) {
   for (size_t i = 0; i < std::size(kCalls); ++i) {
     SCOPED_TRACE(kCalls[i]);
-    // Installed as it must not be: 3005, 3006, 3008 and 3009.
+    // 3005, 3006, 3008 and 3009 mean a broken installation.
     for (const int error : {1008, 3005, 3006, 3008, 3009, 4004, 5001}) {
       Fail(kCalls[i], error);
       ExpectError(error, kDoing[i]);
@@ -158,7 +159,7 @@ TEST_F(ConvErrorTest, WhatGoesWrongIsNotHidden) {
   }
 }
 
-// Engine 1 cannot be prepared anyway.
+// Engine 1 can never be prepared.
 TEST_F(ConvErrorTest, WhereAnotherEngineCanBePreparedItIsTaken) {
   for (const int error : {3000, 5001}) {
     Fail(recording::kFinalizePlan, error, 2);
@@ -166,7 +167,7 @@ TEST_F(ConvErrorTest, WhereAnotherEngineCanBePreparedItIsTaken) {
     Fail(recording::kGetPlanWorkspace, error, 1);
     EXPECT_THAT(Engine(base::DType::kF16, "cuDNN"), HasSubstr("engine 3\n"));
   }
-  // The fallback has the same.
+  // The fallback mode has the same engines.
   for (const char* call :
        {recording::kFinalizeHeuristics, recording::kGetHeuristicsResults}) {
     Fail(call, 5001, 1);
@@ -174,8 +175,8 @@ TEST_F(ConvErrorTest, WhereAnotherEngineCanBePreparedItIsTaken) {
   }
 }
 
-// Of the four engines that may be taken the first goes wrong, and the others
-// are refused.
+// The first of the four acceptable engines fails and the library refuses the
+// others.
 TEST_F(ConvErrorTest, AnErrorIsNotHiddenByRefusals) {
   Fail(recording::kGetPlanWorkspace, 3000);
   Fail(recording::kFinalizePlan, 5001, 1);

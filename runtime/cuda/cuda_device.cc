@@ -1,4 +1,4 @@
-// The device: bookkeeping around the driver's calls.
+// The device: thin wrappers of driver calls.
 #include "runtime/cuda/cuda_device.h"
 
 #include <algorithm>
@@ -81,10 +81,10 @@ class CudaDevice : public device::Device {
 
   absl::StatusOr<void*> Allocate(int64_t bytes) override;
   void Free(void* memory, int64_t bytes) override;
-  // Pinned memory has one address for the host and all GPUs.
+  // Pinned memory has the same address for the host and all GPUs.
   absl::StatusOr<void*> AllocateHost(int64_t bytes) override;
   void FreeHost(void* memory, int64_t bytes) override;
-  // The driver takes back whole allocations only.
+  // The driver frees whole allocations only.
   void Release(void* memory, int64_t bytes) override {}
   device::MemoryReport Memory() const override {
     return {allocated_, 0, workshop_.scratch().bytes()};
@@ -119,7 +119,7 @@ class CudaDevice : public device::Device {
                           const device::LaunchPieces& pieces,
                           void* const* buffers, int count) override {
     return absl::InvalidArgumentError(
-        "expected kernels for GPUs one by one, found a launch with several "
+        "expected one launch per piece on a GPU, found a launch with several "
         "pieces; compile the model again");
   }
 
@@ -144,7 +144,7 @@ class CudaDevice : public device::Device {
   void EndRange() override { ranges_.End(); }
 
  private:
-  // After something was put on a stream.
+  // Called after putting work on a stream: waits for it if `blocking_`.
   absl::Status Done(CuStream stream, absl::Status status) const {
     if (!blocking_ || !status.ok()) return status;
     return context_->Check(cuda_.SynchronizeStream(stream),
@@ -316,8 +316,8 @@ absl::Status CudaDevice::Replay(device::Stream& stream, device::Graph& graph) {
   return workshop_.Mark(Of(stream));
 }
 
-// Of an environment variable.
-bool Says(const char* name, const std::string& value) {
+// True if the environment variable has this value.
+bool EnvironmentIs(const char* name, const std::string& value) {
   const char* const found = std::getenv(name);
   return found != nullptr && found == value;
 }
@@ -330,10 +330,10 @@ absl::StatusOr<std::unique_ptr<device::Device>> MakeCudaDevice(
                            Driver::Open(options.driver));
   PARTITA_ASSIGN_OR_RETURN(std::shared_ptr<Context> context,
                            Context::Open(std::move(driver), options.ordinal));
-  const bool blocking = Says("CUDA_LAUNCH_BLOCKING", "1");
+  const bool blocking = EnvironmentIs("CUDA_LAUNCH_BLOCKING", "1");
   return std::unique_ptr<device::Device>(std::make_unique<CudaDevice>(
       std::move(context), options, blocking,
-      !blocking && !Says("PARTITA_CUDA_GRAPHS", "0")));
+      !blocking && !EnvironmentIs("PARTITA_CUDA_GRAPHS", "0")));
 }
 
 }  // namespace partita::cuda

@@ -1,5 +1,5 @@
-// NVIDIA GPUs as devices: the driver's streams, events and kernels, matrix
-// products by cuBLASLt. Nothing of CUDA is needed to build it.
+// NVIDIA GPUs as devices: the driver's streams, events and kernels, products by
+// cuBLASLt and convolutions by cuDNN. It builds without CUDA.
 #ifndef PARTITA_RUNTIME_CUDA_CUDA_DEVICE_H_
 #define PARTITA_RUNTIME_CUDA_CUDA_DEVICE_H_
 
@@ -13,28 +13,28 @@ namespace partita::cuda {
 
 struct CudaOptions {
   int ordinal = 0;  // among the GPUs that the driver shows
-  // Libraries to open; empty: those that are installed. Without cuBLASLt and
-  // cuDNN ("none") kernels of the runtime's own compute products and
-  // convolutions, slowly.
+  // Libraries to open. Empty: the installed ones. If `blas` or `dnn` is "none"
+  // or not installed, the runtime's own slow kernels compute products or
+  // convolutions.
   std::string driver;
   std::string blas;
   std::string dnn;
-  // NVTX, which shows profilers the operations' names; "none": not even where
-  // it is installed.
+  // NVTX, which shows operation names in profilers. "none" disables it.
   std::string nvtx;
-  // Where the fastest algorithms of products are kept (tuner.h); empty:
-  // nowhere. They are measured where the file does not say it. Not for ranks
-  // that compute the same: they must get the same bits.
+  // File of the fastest algorithms of products and convolutions (tuner.h).
+  // Empty: none.
   std::string tuned;
+  // Measure operations that the file does not list. Do not set it for ranks
+  // that must compute the same bits: they could choose different algorithms.
   bool measures = false;
 };
 
-// FailedPrecondition, with what to do, where there is no driver or no such GPU.
-// Devices of one GPU in one process share its context, so that each can read
-// the others' memory. With CUDA_LAUNCH_BLOCKING=1 in the environment every
-// operation is waited for, so that errors name theirs. Steps are captured as
-// graphs unless that or PARTITA_CUDA_GRAPHS=0 is set, as for a profiler that is
-// to see every operation's name.
+// FailedPrecondition, with advice, if there is no driver or no such GPU.
+// Devices of one GPU in one process share its context, so each can read the
+// others' memory. With CUDA_LAUNCH_BLOCKING=1 in the environment the host waits
+// for every operation, so errors name the failing operation. Steps are captured
+// as graphs unless CUDA_LAUNCH_BLOCKING=1 or PARTITA_CUDA_GRAPHS=0 is set. The
+// latter lets a profiler see every operation's name.
 absl::StatusOr<std::unique_ptr<device::Device>> MakeCudaDevice(
     const CudaOptions& options = {});
 

@@ -1,5 +1,5 @@
-// What the device asks of the driver, and what it makes of the driver's errors.
-// That it computes what it should is tests/conformance's matter.
+// Tests which driver calls the device makes, and how it reports driver errors.
+// tests/conformance tests its results.
 #include "runtime/cuda/cuda_device.h"
 
 #include <stdlib.h>
@@ -75,7 +75,7 @@ TEST(MakeCudaDeviceTest, WithoutADriverItSaysWhatToDo) {
   const auto device = MakeCudaDevice({0, "libno_such_driver.so", ""});
   EXPECT_TRUE(absl::IsFailedPrecondition(device.status()));
   EXPECT_THAT(Message(device.status()),
-              AllOf(HasSubstr("the driver of NVIDIA GPUs is not there"),
+              AllOf(HasSubstr("the driver of NVIDIA GPUs cannot be loaded"),
                     HasSubstr("libno_such_driver.so"),
                     HasSubstr("install NVIDIA's driver, or compile and run the "
                               "model for the CPU (--target cpu)")));
@@ -101,7 +101,7 @@ TEST_F(CudaDeviceTest, LaunchesHaveTheirGeometry) {
   EXPECT_EQ(recording_.TakeLog(),
             "cuModuleGetFunction nothing\n"
             "cuLaunchKernel nothing <2,3,4> <5,6,7> 8\n");
-  // More shared memory than any kernel may use is asked for once.
+  // Shared memory above the default limit is requested once.
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(LaunchNothing(Shape({1, 1, 1}, {32, 1, 1}, 100000)).ok());
     EXPECT_EQ(recording_.TakeLog(),
@@ -125,7 +125,7 @@ TEST_F(CudaDeviceTest, ImpossibleLaunchesAreRefused) {
   EXPECT_THAT(recording_.TakeLog(), Not(HasSubstr("cuLaunchKernel")));
 }
 
-// The last parameter is the launch's own scratch.
+// The last kernel parameter is the launch's scratch.
 TEST_F(CudaDeviceTest, LaunchesHaveScratch) {
   device::LaunchShape shape = Shape({1, 1, 1}, {1, 1, 1}, 0);
   shape.scratch_bytes = 5000;
@@ -185,7 +185,7 @@ TEST_F(CudaDeviceTest, LongCopiesAreStagedInPieces) {
       device_->CopyToDevice(*stream_, memory.data(), values.data(), bytes)
           .ok());
   const std::vector<char> kept = values;
-  // The host's memory has been read.
+  // CopyToDevice has read the host memory already.
   values.assign(values.size(), 0);
   ASSERT_TRUE(
       device_->CopyToHost(*stream_, back.data(), memory.data(), bytes).ok());
@@ -208,7 +208,7 @@ TEST_F(CudaDeviceTest, TheHostsMemoryIsPinnedAndNotTheGpus) {
                                           HasSubstr("cuMemFreeHost")));
 }
 
-// Two streams use the device's one scratch in turn.
+// Two streams use the device's only scratch in turn.
 TEST_F(CudaDeviceTest, ProductsOfTwoStreamsDoNotMeetInTheScratch) {
   device::GemmDesc desc;
   desc.m = desc.n = desc.k = 16;
@@ -231,7 +231,7 @@ TEST_F(CudaDeviceTest, ProductsOfTwoStreamsDoNotMeetInTheScratch) {
   EXPECT_FALSE(device_->Execute(*other, *op, buffers, 2).ok());
 }
 
-// The recorded driver tells who forgot to order two streams.
+// The recording driver reports accesses that nothing orders.
 TEST_F(CudaDeviceTest, WhatNothingOrdersIsFound) {
   recording_.Watch();
   const auto other = std::move(device_->CreateStream()).value();
@@ -250,16 +250,16 @@ TEST_F(CudaDeviceTest, WhatNothingOrdersIsFound) {
       "cuMemcpyDtoDAsync_v2 reads what cuMemcpyDtoDAsync_v2 writes\n";
   constexpr char kReadWrite[] =
       "cuMemcpyDtoDAsync_v2 writes what cuMemcpyDtoDAsync_v2 reads\n";
-  // Two that read may do so at once.
+  // Two concurrent reads are no race.
   copy(*stream_, 64, 0);
   copy(*other, 128, 0);
   EXPECT_EQ(recording_.TakeRaces(), "");
-  // In whatever order they happen to run.
+  // A write and a read race in any execution order.
   copy(*stream_, 0, 64);
   copy(*other, 128, 0);
   EXPECT_THAT(recording_.TakeRaces(),
               ::testing::AnyOf(HasSubstr(kWriteRead), HasSubstr(kReadWrite)));
-  // Nor does the last byte lie apart.
+  // Overlap in the last byte counts.
   ASSERT_TRUE(device_->Synchronize(*stream_).ok());
   ASSERT_TRUE(device_->Synchronize(*other).ok());
   copy(*stream_, 0, 64);
@@ -267,14 +267,14 @@ TEST_F(CudaDeviceTest, WhatNothingOrdersIsFound) {
   EXPECT_NE(recording_.TakeRaces(), "");
   ASSERT_TRUE(device_->Synchronize(*stream_).ok());
   ASSERT_TRUE(device_->Synchronize(*other).ok());
-  // An event orders, and so does the host.
+  // An event orders operations, and so does a wait of the host.
   copy(*stream_, 0, 64);
   join(*stream_, *other);
   copy(*other, 128, 0);
   ASSERT_TRUE(device_->Synchronize(*other).ok());
   copy(*stream_, 0, 64);
   EXPECT_EQ(recording_.TakeRaces(), "");
-  // One that was recorded too early does not.
+  // An event recorded too early does not.
   EXPECT_TRUE(device_->Record(*stream_, *event).ok());
   copy(*stream_, 0, 64);
   EXPECT_TRUE(device_->Wait(*other, *event).ok());
@@ -282,7 +282,7 @@ TEST_F(CudaDeviceTest, WhatNothingOrdersIsFound) {
   EXPECT_NE(recording_.TakeRaces(), "");
 }
 
-// Operands lie where the library has no algorithm for them.
+// The library has no algorithm for the alignment of the operands.
 TEST_F(CudaDeviceTest, ProductsOfBadlyAlignedOperandsAreMoved) {
   constexpr int64_t kBytes = 8 * 8 * 4;
   device::GemmDesc desc;
@@ -298,7 +298,7 @@ TEST_F(CudaDeviceTest, ProductsOfBadlyAlignedOperandsAreMoved) {
   for (size_t i = 0; i < values.size(); ++i)
     values[i] = static_cast<float>(i % 7) - 3;
   const int64_t bytes = static_cast<int64_t>(4 * values.size());
-  // What the memory holds after a product of parts from byte `first` on.
+  // Memory content after a product of operands from byte `first` on.
   const auto run = [&](device::LibraryOp& op, int64_t first) {
     const auto memory =
         std::move(device::Allocation::Make(*device_, bytes)).value();
@@ -322,7 +322,7 @@ TEST_F(CudaDeviceTest, ProductsOfBadlyAlignedOperandsAreMoved) {
   EXPECT_THAT(recording_.TakeLog(), Not(HasSubstr("partita_copy_box")));
 }
 
-// Of the recorded library's three algorithms the second is the fastest.
+// The second of the recorded library's three algorithms is the fastest.
 class TuningTest : public ::testing::Test {
  protected:
   TuningTest() : recording_(kLibrary) {
@@ -337,7 +337,7 @@ class TuningTest : public ::testing::Test {
     EXPECT_EQ(recording_.UsedBytes(), 0u);
   }
 
-  // What a new device prepares and runs a product of this size with.
+  // Runs a product of this size on a new device. Returns the log.
   std::string Log(int64_t size) {
     const auto device = std::move(MakeCudaDevice(options_)).value();
     const auto stream = std::move(device->CreateStream()).value();
@@ -370,7 +370,8 @@ TEST_F(TuningTest, TheFastestIsMeasuredOnceAndKept) {
                     HasSubstr("cuEventElapsedTime")));
   EXPECT_THAT(Log(16), HasSubstr("algorithm 1\n"));
   EXPECT_THAT(prepared_, Not(HasSubstr("cuEventElapsedTime")));
-  // The file serves those who may not measure; others get the first.
+  // Without measuring, the file still applies; other products get the first
+  // algorithm.
   options_.measures = false;
   EXPECT_THAT(Log(16), HasSubstr("algorithm 1\n"));
   EXPECT_THAT(Log(8), HasSubstr("algorithm 0\n"));

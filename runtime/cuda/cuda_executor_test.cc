@@ -1,5 +1,5 @@
-// Whole programs on GPUs that are recorded: weights, init, steps, ports,
-// collectives and transfers of devices with memory of their own.
+// Whole programs on recorded GPUs: weights, init, steps, ports, collectives and
+// transfers of devices with separate memory.
 #include <stdlib.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 namespace partita::cuda {
 namespace {
 
-// relu(x w + b) for 8 columns.
+// Computes relu(x w + b) for 8 columns.
 Floats Layer(const Floats& x, const Floats& w, const Floats& b) {
   Floats y(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
@@ -69,7 +69,7 @@ TEST_F(CudaExecutorTest, WeightsInitConstantsAndPorts) {
   }
   ExpectNear(Layer(Layer(x, w0, b), derived, b), y);
   EXPECT_EQ(k, (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7}));
-  // The middle of the first channel.
+  // Checks the middle of the first channel.
   const Floats c = Seeded(144, 3);
   float sum = 0;
   for (size_t channel = 0; channel < 4; ++channel)
@@ -79,7 +79,7 @@ TEST_F(CudaExecutorTest, WeightsInitConstantsAndPorts) {
   EXPECT_NEAR(z[4 * 8 + 4], sum, 1e-4);
 }
 
-// The sample program's y for x and an image of ones.
+// Output y of the sample program for x and an image of ones.
 Floats RunSample(executor::Executor& executor, const Floats& x) {
   const Floats image(256, 1);
   Floats y(32, -1), z(256);
@@ -99,7 +99,7 @@ Floats RunSample(executor::Executor& executor, const Floats& x) {
   return y;
 }
 
-// What the program gives without graphs, then with them.
+// Runs the program without graphs, then with them, and compares.
 TEST_F(CudaExecutorTest, StepsAreCapturedAndReplayed) {
   Write(program::SampleProgram());
   std::vector<Floats> expected;
@@ -173,7 +173,7 @@ TEST_F(CudaExecutorTest, ProfilersSeeTheNamesOfOperations) {
     ++pops;
   EXPECT_EQ(pushes, static_cast<size_t>((*executor)->step_count()));
   EXPECT_EQ(pops, pushes);
-  // A step's range holds what it puts on the stream.
+  // A step's range encloses the step's calls.
   EXPECT_THAT(
       log, ::testing::ContainsRegex("nvtxRangePushA [^\n]+\ncublasLtMatmul"));
 }
@@ -209,7 +209,7 @@ TEST_F(CudaExecutorTest, DividedProgramsExchangeThroughTheHost) {
       for (size_t i = 0; i < where.size(); ++i)
         EXPECT_EQ(where[i], static_cast<int64_t>(i));
     }
-    // The host takes part in each step.
+    // The host takes part in each step, so nothing is captured.
     EXPECT_THAT(recording_.TakeLog(),
                 ::testing::Not(::testing::HasSubstr("Capture")));
   }
@@ -236,7 +236,7 @@ TEST_F(CudaExecutorTest, TrainsInAPipeline) {
   PipeThreeSteps(*runner, w, u);
 }
 
-// A second program needs more scratch than the first was captured with.
+// A second operation needs more scratch than the first was captured with.
 TEST_F(CudaExecutorTest, GraphsKeepTheScratchTheyWereCapturedWith) {
   recording_.Watch();
   const auto device =
@@ -246,7 +246,7 @@ TEST_F(CudaExecutorTest, GraphsKeepTheScratchTheyWereCapturedWith) {
     device::GemmDesc desc;
     desc.m = desc.n = desc.k = size;
     desc.lhs_strides = desc.rhs_strides = desc.out_strides = {0, size, 1};
-    desc.activation = device::Activation::kSilu;  // by way of the scratch
+    desc.activation = device::Activation::kSilu;  // uses the scratch
     return std::move(device->PrepareGemm(desc, {nullptr, nullptr, nullptr}))
         .value();
   };
@@ -261,7 +261,8 @@ TEST_F(CudaExecutorTest, GraphsKeepTheScratchTheyWereCapturedWith) {
       *stream, [&] { return device->Execute(*stream, *small, buffers, 3); });
   ASSERT_TRUE(graph.ok() && *graph != nullptr) << graph.status();
 
-  // What is freed becomes somebody else's; more does not fit there.
+  // `other` would reuse scratch that was freed. The fence stops the larger
+  // scratch from being allocated in that place.
   const auto fence = std::move(device::Allocation::Make(*device, 256)).value();
   const int64_t freed = device->Memory().scratch;
   const auto big = prepare(64);

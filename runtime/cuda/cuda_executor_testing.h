@@ -1,4 +1,4 @@
-// Whole programs on GPUs that are recorded.
+// Test fixture that runs whole programs on recorded GPUs.
 #ifndef PARTITA_RUNTIME_CUDA_CUDA_EXECUTOR_TESTING_H_
 #define PARTITA_RUNTIME_CUDA_CUDA_EXECUTOR_TESTING_H_
 
@@ -63,8 +63,8 @@ class CudaExecutorTest : public ::testing::Test {
     const absl::Status status = program::WriteArtifact(path_, program.Parts());
     ASSERT_TRUE(status.ok()) << status;
   }
-  // All devices share one GPU, and exchange through the host's memory, or by
-  // way of what `shared` is.
+  // Loads a program. All devices share one GPU and exchange through host
+  // memory, or through `shared` if it is not null.
   template <typename Program>
   std::unique_ptr<MultiDeviceRunner> Load(
       Program program, std::shared_ptr<SharedGpu> shared = nullptr) {
@@ -90,7 +90,8 @@ class CudaExecutorTest : public ::testing::Test {
     return values;
   }
 
-  // Three steps of a TrainingProgram of five rows, whose weights are `w`.
+  // Runs three steps of a TrainingProgram of five rows with weights `w`, and
+  // checks them.
   static void TrainThreeSteps(MultiDeviceRunner& runner, Floats& w) {
     using program::TrainingProgram;
     constexpr int64_t kRows = 5, kWidth = TrainingProgram::kWidth,
@@ -113,8 +114,9 @@ class CudaExecutorTest : public ::testing::Test {
       ExpectNear(w, Read(runner, "w", kWidth, kOut));
     }
   }
-  // Three steps of a PipelineProgram of kPipelineRows, whose weights are `w`
-  // and `u`; `after` each of them before anything is read.
+  // Runs three steps of a PipelineProgram of kPipelineRows with weights `w` and
+  // `u`, and checks them. Calls `after` after each step, before reading
+  // anything.
   static constexpr int64_t kPipelineRows = 8;
   static void PipeThreeSteps(
       MultiDeviceRunner& runner, Floats& w, Floats& u,

@@ -1,4 +1,4 @@
-// Opening of cuDNN.
+// Opens cuDNN.
 #include "runtime/cuda/dnn.h"
 
 #include "absl/strings/str_cat.h"
@@ -8,8 +8,8 @@
 namespace partita::cuda {
 namespace {
 
-// Whether the library says that it does not do such a thing, installed as it
-// must be.
+// True if the status means that the library, correctly installed, does not
+// support the request.
 bool Refuses(DnnStatus status) {
   switch (status) {
     case kDnnIncompatibleDriver:

@@ -13,7 +13,7 @@
 
 namespace partita::cuda {
 
-// The library's functions and a handle for the calling thread's context.
+// The library's functions, and a handle for the calling thread's context.
 struct Dnn {
 #define PARTITA_CUDA_MEMBER(member, symbol, parameters) \
   DnnStatus(*member) parameters = nullptr;
@@ -23,24 +23,25 @@ struct Dnn {
   size_t (*Version)() = nullptr;
   DnnHandle handle = nullptr;
 
-  // libcudnn.so.9, or the library at `path`. FailedPrecondition, with what to
-  // do, where there is none.
+  // Opens libcudnn.so.9, or the library at `path`. FailedPrecondition, with
+  // advice, if it cannot be loaded.
   static absl::StatusOr<std::unique_ptr<Dnn>> Open(const std::string& path);
   Dnn() = default;
   Dnn(const Dnn&) = delete;
   ~Dnn();
 
-  // In the library's words: Unimplemented for what it does not do, as it says
-  // or as it refuses what describes it; Internal for what went wrong, and where
-  // the driver or a library that it needs is missing or of another version.
+  // Converts a status, with the library's message. Unimplemented if the library
+  // does not support the operation or rejects its description. Internal for any
+  // other failure, and if the driver or a library that cuDNN needs is missing
+  // or has the wrong version.
   absl::Status Check(DnnStatus status, const std::string& doing) const;
 };
 
-// One descriptor of the library's. Its setters remember the first error, which
-// Finalize returns.
+// A descriptor of the library. Setters remember the first error, which Finalize
+// returns.
 class DnnDescriptor {
  public:
-  // `dnn` outlives it.
+  // `dnn` must outlive the descriptor.
   DnnDescriptor(const Dnn& dnn, DnnKind kind);
   DnnDescriptor(const DnnDescriptor&) = delete;
   ~DnnDescriptor();
@@ -56,7 +57,8 @@ class DnnDescriptor {
     Set(attribute, kDnnTypeObject, &other.object_);
   }
   absl::Status Finalize(const std::string& doing);
-  // How many of at most `most` values there are. Errors as Dnn::Check's.
+  // Reads up to `most` values and returns their number. Errors are from
+  // Dnn::Check.
   absl::StatusOr<int64_t> Get(DnnAttribute attribute, DnnType type,
                               void* values, int64_t most = 1) const;
 

@@ -1,7 +1,6 @@
-// The functions of cuDNN that we call, as its documentation describes them (its
-// graph API in C, cuDNN 9): names, parameters and numbers, under names of our
-// own. abi_check.cc compares them with the real header where cuDNN is
-// installed.
+// The functions of cuDNN that we call, from its documentation (graph API in C,
+// cuDNN 9): names, parameters and constants, under our own names. abi_check.cc
+// compares them with the real header if cuDNN is installed.
 #ifndef PARTITA_RUNTIME_CUDA_DNN_API_H_
 #define PARTITA_RUNTIME_CUDA_DNN_API_H_
 
@@ -14,9 +13,8 @@ using DnnHandle = void*;
 using DnnObject = void*;  // a descriptor of any kind
 using DnnStream = void*;
 
-// What the functions return. Thousands tell what kind of failure another is; of
-// those of kDnnNotSupported some say that the installation is not as it must
-// be, not that the library lacks something.
+// Status codes. The thousands digit gives the kind of failure. Some codes of
+// kind kDnnNotSupported mean a broken installation instead.
 enum DnnStatus : int {
   kDnnSuccess = 0,
   kDnnBadParameter = 2000,
@@ -58,8 +56,9 @@ enum DnnType : int {
   kDnnTypeObject = 15,
 };
 
-// Attributes. Operations have theirs in one order: factors of the result and of
-// what was there, the convolution, and three tensors.
+// Attributes. The attributes of an operation follow one another: alpha (factor
+// of the result), beta (factor of the previous content), convolution, and three
+// tensors.
 enum DnnAttribute : int {
   kDnnComputeType = 100,
   kDnnMode = 101,
@@ -102,14 +101,14 @@ constexpr int kDnnCrossCorrelation = 1;  // a convolution mode
 constexpr int kDnnHeuristicsFallback = 2;
 constexpr int kDnnHeuristicsBest = 3;
 
-// What an engine does to numbers.
+// Numerical properties of an engine.
 enum DnnNote : int {
   kDnnTensorCores = 0,
   kDnnRoundsInputs = 1,
   kDnnRoundsSums = 2,
   kDnnNondeterministic = 4,
 };
-constexpr int kDnnMostNotes = 16;
+constexpr int kDnnMaxNotes = 16;
 
 // X(member, symbol in the library, parameters): all return DnnStatus.
 #define PARTITA_CUDA_DNN_FUNCTIONS(X)                                       \

@@ -1,4 +1,4 @@
-// Opening of the driver, and its errors as statuses.
+// Opens the driver, and converts its errors to statuses.
 #include "runtime/cuda/driver.h"
 
 #include "absl/strings/str_cat.h"
@@ -14,8 +14,8 @@ struct Advice {
 };
 
 constexpr char kLaterAdvice[] =
-    "an operation that ran before this call did it; run again with "
-    "CUDA_LAUNCH_BLOCKING=1, and the operation itself will be named";
+    "an operation before this call caused it; run again with "
+    "CUDA_LAUNCH_BLOCKING=1 to see which one";
 
 Advice AdviceFor(CuResult result) {
   switch (result) {

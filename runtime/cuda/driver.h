@@ -19,16 +19,15 @@ struct Driver {
   PARTITA_CUDA_DRIVER_OPTIONAL_FUNCTIONS(PARTITA_CUDA_MEMBER)
 #undef PARTITA_CUDA_MEMBER
 
-  int version = 0;  // 12040: up to CUDA 12.4
+  int version = 0;  // 12040 for CUDA 12.4
 
   // Opens and starts the driver: libcuda.so.1, or the library at `path`.
-  // FailedPrecondition, with what to do, where there is none or it does not
-  // start.
+  // FailedPrecondition, with advice, if it cannot be loaded or does not start.
   static absl::StatusOr<std::shared_ptr<const Driver>> Open(
       const std::string& path = "");
 
-  // What went wrong in `doing` ("allocating 4096 bytes"), the driver's name for
-  // it, and what to do.
+  // Converts a result. The message has `doing` ("allocating 4096 bytes"), the
+  // driver's name of the error, and advice.
   absl::Status Check(CuResult result, const std::string& doing) const;
 };
 

@@ -1,7 +1,6 @@
-// The functions of NVIDIA's driver library that we call, as its documentation
-// describes them (CUDA driver API, 11.4 to 13): names, parameters and numbers,
-// under names of our own. abi_check.cc compares them with the real headers
-// where CUDA is installed.
+// The functions of NVIDIA's driver library that we call, from its documentation
+// (CUDA driver API, 11.4 to 13): names, parameters and constants, under our own
+// names. abi_check.cc compares them with the real headers if CUDA is installed.
 #ifndef PARTITA_RUNTIME_CUDA_DRIVER_API_H_
 #define PARTITA_RUNTIME_CUDA_DRIVER_API_H_
 
@@ -20,7 +19,7 @@ using CuFunction = void*;
 using CuGraph = void*;
 using CuGraphExec = void*;
 
-// What the functions return.
+// Result codes.
 enum CuResult : int {
   kCuSuccess = 0,
   kCuInvalidValue = 1,
@@ -48,7 +47,7 @@ enum CuResult : int {
   kCuCaptureIsolation = 905,
 };
 
-// Of a device.
+// Attributes of a device.
 enum CuDeviceAttribute : int {
   kCuMultiprocessors = 16,
   kCuCapabilityMajor = 75,
@@ -56,16 +55,16 @@ enum CuDeviceAttribute : int {
   kCuMaxSharedBytesOptIn = 97,
 };
 
-// Of a function.
+// Attributes of a function.
 enum CuFunctionAttribute : int { kCuMaxDynamicSharedBytes = 8 };
 
-// A tensor map, as the driver writes it: aligned to 64 bytes for CUDA 12, to
-// 128 for CUDA 13.
+// A tensor map in the driver's format. CUDA 12 aligns it to 64 bytes, CUDA 13
+// to 128.
 struct alignas(128) CuTensorMap {
   uint64_t opaque[16];
 };
 
-// Of its elements.
+// Element types of a tensor map.
 enum CuTensorMapType : int {
   kCuMapU8 = 0,
   kCuMapU16 = 1,
@@ -81,20 +80,20 @@ enum CuTensorMapType : int {
 constexpr int kCuMapNoInterleave = 0;
 constexpr int kCuMapNoSwizzle = 0;
 constexpr int kCuMapSwizzle128 = 3;
-constexpr int kCuMapPromote128 = 2;  // what L2 asks memory for, in bytes
+constexpr int kCuMapPromote128 = 2;  // bytes that L2 fetches from memory
 constexpr int kCuMapFillZeros = 0;
 
-// Of the loading of modules; values are passed as pointers.
+// Options of loading a module. Values are passed as pointers.
 enum CuJitOption : int {
   kCuJitErrorLog = 5,       // char*
-  kCuJitErrorLogBytes = 6,  // the number itself
+  kCuJitErrorLogBytes = 6,  // a size, cast to a pointer
 };
 
 constexpr unsigned kCuStreamNonBlocking = 1;
 constexpr unsigned kCuEventNoTiming = 2;
-// While a stream is captured: each replay records the event for the host.
+// During capture: each replay records the event for the host.
 constexpr unsigned kCuEventRecordExternal = 1;
-// Capture of a stream: calls of other threads do not matter.
+// Capture mode that ignores calls of other threads.
 constexpr int kCuCaptureThreadLocal = 1;
 
 // X(member, symbol in the library, parameters): all return CuResult.
@@ -163,7 +162,7 @@ constexpr int kCuCaptureThreadLocal = 1;
   X(DestroyGraphExec, cuGraphExecDestroy, (CuGraphExec graph_exec))            \
   X(DestroyGraph, cuGraphDestroy, (CuGraph graph))
 
-// Newer than what we ask for: null where the driver lacks them.
+// Functions newer than the required driver. Null if the driver lacks them.
 #define PARTITA_CUDA_DRIVER_OPTIONAL_FUNCTIONS(X)                           \
   X(ParameterInfo, cuFuncGetParamInfo,                                      \
     (CuFunction function, size_t index, size_t* offset, size_t* bytes))     \

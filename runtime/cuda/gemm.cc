@@ -1,7 +1,7 @@
-// Two algorithms are asked for: one for operands that lie at multiples of 16
-// bytes, as they nearly always do, and one for any others. The first is chosen
-// among several. Where the library has no second one, operands that lie
-// elsewhere are copied to where they suit the first.
+// Each product has two algorithms: one for operands aligned to 16 bytes, which
+// is the usual case, and one for any alignment. The tuner chooses the first
+// among several. If the library has no second one, badly aligned operands are
+// copied to aligned scratch.
 #include "runtime/cuda/gemm.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ constexpr uint64_t kWorkspaceBytes = program::kProductWorkspaceBytes;
 constexpr uint32_t kAligned = 16;
 constexpr int kCandidates = 8;
 
-// An object of the library's.
+// Owner of a library object.
 class Owned {
  public:
   Owned() = default;
@@ -79,7 +79,7 @@ class BlasProduct : public CudaOp {
                           Owned& layout);
   absl::Status MakeMatmul();
   absl::Status SetBias(const void* bias);
-  // The library's choices, the one it thinks best first; not empty.
+  // The library's algorithms, its preferred one first. Not empty.
   absl::StatusOr<std::vector<LtHeuristic>> Ask(uint32_t alignment, int most);
   Tuner::Run PrepareTrial(const std::vector<LtHeuristic>& choices,
                           std::shared_ptr<Trial> memory);
@@ -87,12 +87,13 @@ class BlasProduct : public CudaOp {
                         const void* lhs, const void* rhs, const void* c,
                         void* d, void* workspace);
   static bool IsAligned(void* const* buffers, int count);
-  // Whether operand `index` must lie as the algorithm wants it: others are a
-  // kernel's of ours.
-  bool IsLibrarys(int index) const { return plan_.whole || index < 2; }
+  // True if the library itself accesses operand `index`. Our own kernel
+  // accesses the others, at any alignment.
+  bool IsLibraryOperand(int index) const { return plan_.whole || index < 2; }
   void PlanMoves();
-  // Operands, those that lie badly in the scratch; back: the result to where it
-  // belongs.
+  // Sets `moved` to the operands, with badly aligned ones copied to the
+  // scratch. With `back`, copies the result from the scratch to its place
+  // instead.
   absl::Status Move(CuStream stream, void* const* buffers, char* scratch,
                     std::vector<void*>& moved, bool back) const;
 
@@ -102,11 +103,12 @@ class BlasProduct : public CudaOp {
   const ProductPlan plan_;
   Owned matmul_, a_, b_, d_;
   LtHeuristic aligned_ = {}, any_ = {};
-  // Without an `any_`: where operands go, their sizes, and who copies them.
+  // Used if there is no `any_`: scratch offsets and sizes of moved operands,
+  // and the kernel that copies them.
   bool moves_ = false;
   std::vector<int64_t> moved_at_, moved_bytes_;
   CuFunction copy_ = nullptr;
-  int64_t sums_bytes_ = 0;  // of the f32 sums, at the beginning of the scratch
+  int64_t sums_bytes_ = 0;  // of the f32 sums, at the start of the scratch
   FinishArgs finish_ = {};
   CuFunction finish_function_ = nullptr;
 };
@@ -168,7 +170,7 @@ absl::StatusOr<std::vector<LtHeuristic>> BlasProduct::Ask(uint32_t alignment,
   for (const LtPreferenceAttribute attribute :
        {kLtAlignmentA, kLtAlignmentB, kLtAlignmentC, kLtAlignmentD})
     PARTITA_RETURN_IF_ERROR(set(attribute, alignment));
-  // Some versions look at the bias already now: at how its address is aligned.
+  // Some versions already check the alignment of the bias address here.
   const void* const bias = reinterpret_cast<const void*>(uintptr_t{alignment});
   if (plan_.whole && desc_.has_bias) PARTITA_RETURN_IF_ERROR(SetBias(bias));
   std::vector<LtHeuristic> choices(static_cast<size_t>(most));
@@ -189,7 +191,7 @@ absl::StatusOr<std::vector<LtHeuristic>> BlasProduct::Ask(uint32_t alignment,
   return choices;
 }
 
-// Elements from a matrix's first to behind its last.
+// Number of elements from the first to the last of all matrices, gaps included.
 int64_t ExtentOf(const MatrixPlan& matrix, int64_t batch) {
   return (batch - 1) * matrix.batch_stride +
          matrix.leading * (matrix.columns - 1) + matrix.rows;
@@ -262,7 +264,8 @@ void BlasProduct::PlanMoves() {
   for (int i = 0; i < operands(); ++i) {
     scratch_bytes_ = (scratch_bytes_ + 255) / 256 * 256;
     moved_at_.push_back(scratch_bytes_);
-    if (IsLibrarys(i)) scratch_bytes_ += moved_bytes_[static_cast<size_t>(i)];
+    if (IsLibraryOperand(i))
+      scratch_bytes_ += moved_bytes_[static_cast<size_t>(i)];
   }
 }
 
@@ -272,9 +275,10 @@ absl::Status BlasProduct::Move(CuStream stream, void* const* buffers,
   moved.assign(buffers, buffers + operands());
   for (int i = back ? operands() - 1 : 0; i < operands(); ++i) {
     const size_t at = static_cast<size_t>(i);
-    if (!IsLibrarys(i) || IsAligned(buffers + i, 1)) continue;
+    if (!IsLibraryOperand(i) || IsAligned(buffers + i, 1)) continue;
     moved[at] = scratch + moved_at_[at];
-    // The result too: between its rows other things may lie.
+    // The result is copied in too, because gaps between its rows may hold other
+    // data.
     PARTITA_RETURN_IF_ERROR(
         kernels_->Copy(stream, copy_, back ? moved[at] : buffers[i],
                        back ? buffers[i] : moved[at], moved_bytes_[at]));
@@ -282,7 +286,7 @@ absl::Status BlasProduct::Move(CuStream stream, void* const* buffers,
   return absl::OkStatus();
 }
 
-// Null where there is not enough memory.
+// Returns null if there is not enough memory.
 Tuner::Run BlasProduct::PrepareTrial(const std::vector<LtHeuristic>& choices,
                                      std::shared_ptr<Trial> memory) {
   const int64_t size = base::SizeOf(desc_.dtype);
@@ -300,7 +304,7 @@ Tuner::Run BlasProduct::PrepareTrial(const std::vector<LtHeuristic>& choices,
   if (!lhs || !rhs || !d || !bias || !workspace) return nullptr;
   if (plan_.whole && desc_.has_bias && !SetBias(bias).ok()) return nullptr;
   return [=, &choices](size_t index, CuStream stream) {
-    static_cast<void>(memory);  // is freed with this
+    static_cast<void>(memory);  // freed with this function
     return Multiply(stream, choices[index], lhs, rhs, d, d, workspace);
   };
 }
@@ -362,7 +366,7 @@ absl::StatusOr<std::unique_ptr<CudaOp>> MakeBlasProduct(
   const std::optional<ProductPlan> plan = PlanProduct(desc);
   if (!plan)
     return absl::UnimplementedError(
-        "a matrix has neither rows nor columns that lie together");
+        "expected a matrix with contiguous rows or columns, found neither");
   auto product =
       std::make_unique<BlasProduct>(blas, std::move(kernels), desc, *plan);
   PARTITA_RETURN_IF_ERROR(product->Prepare(tuner, tuner.context()));

@@ -13,8 +13,8 @@
 
 namespace partita::cuda {
 
-// Unimplemented where the library has no such product: then a kernel of our own
-// computes it. `blas` must outlive the result; `tuner` chooses the algorithm.
+// Unimplemented if the library has no such product; our own kernel computes it
+// then. `blas` must outlive the result. `tuner` chooses the algorithm.
 absl::StatusOr<std::unique_ptr<CudaOp>> MakeBlasProduct(
     const Blas& blas, std::shared_ptr<const OwnKernels> kernels, Tuner& tuner,
     const device::GemmDesc& desc);

@@ -1,4 +1,4 @@
-// A rank of tests of collectives, on a GPU that is recorded.
+// A rank for tests of collectives, on a recorded GPU.
 #ifndef PARTITA_RUNTIME_CUDA_GPU_RANK_TESTING_H_
 #define PARTITA_RUNTIME_CUDA_GPU_RANK_TESTING_H_
 
@@ -17,11 +17,12 @@ namespace partita::cuda {
 
 constexpr char kLibrary[] = "runtime/cuda/recording/librecording.so";
 
-// A rank with a GPU, for tests that give host memory: operations run on the GPU
-// where they can, all of them in one order, which `beside` chooses.
+// A rank with a GPU, for tests that pass host memory. Operations run on the GPU
+// if it supports them. `beside` chooses whether all of them run in place or
+// beside.
 class GpuRank : public comm::Communicator {
  public:
-  // `gpus` is the rank's end for them, whose base is `base`.
+  // `gpus` is the rank's device communicator, which uses `base`.
   GpuRank(std::unique_ptr<comm::Communicator> base,
           std::unique_ptr<comm::DeviceCommunicator> gpus, bool beside)
       : base_(std::move(base)),
@@ -45,7 +46,7 @@ class GpuRank : public comm::Communicator {
     }
     PARTITA_ASSIGN_OR_RETURN(
         collective, base_->Prepare(std::move(operation), std::move(ranks)));
-    // Where one lay that is gone.
+    // A new collective may have the address of a destroyed one.
     on_gpu_.erase(std::remove(on_gpu_.begin(), on_gpu_.end(), collective.get()),
                   on_gpu_.end());
     return collective;
@@ -62,7 +63,7 @@ class GpuRank : public comm::Communicator {
                              device::Allocation::Make(*device_, out_bytes));
     PARTITA_RETURN_IF_ERROR(
         device_->CopyToDevice(*stream_, in.data(), input, in_bytes));
-    // What is not written stays as it is.
+    // Keeps the bytes of the output that the operation does not write.
     PARTITA_RETURN_IF_ERROR(
         device_->CopyToDevice(*stream_, out.data(), output, out_bytes));
     void* const target = input == output ? in.data() : out.data();

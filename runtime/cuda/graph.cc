@@ -1,4 +1,4 @@
-// A capture is ended whatever happens in it.
+// Captures graphs. The capture ends even if the work fails.
 #include "runtime/cuda/graph.h"
 
 #include "runtime/base/status_macros.h"

@@ -1,4 +1,4 @@
-// Work of a stream as a graph of the driver.
+// Captured work of a stream, as a graph of the driver.
 #ifndef PARTITA_RUNTIME_CUDA_GRAPH_H_
 #define PARTITA_RUNTIME_CUDA_GRAPH_H_
 
@@ -15,8 +15,8 @@ namespace partita::cuda {
 
 class CudaGraph : public device::Graph {
  public:
-  // The context is the calling thread's. `scratch`, which the work may use,
-  // lives as long as the graph.
+  // Captures `work`. The context must be current on the calling thread. The
+  // graph keeps `scratch`, which the work may use, alive.
   static absl::StatusOr<std::unique_ptr<CudaGraph>> Capture(
       std::shared_ptr<Context> context, CuStream stream,
       std::shared_ptr<const void> scratch,

@@ -1,5 +1,5 @@
-// What kernels of the runtime's own are written in: code for GPUs and for the
-// processor alike, and elements of floats.
+// Basics of the runtime's own kernels: macros that make code compile for GPUs
+// and for the CPU, and access to float elements.
 #ifndef PARTITA_RUNTIME_CUDA_KERNEL_CODE_H_
 #define PARTITA_RUNTIME_CUDA_KERNEL_CODE_H_
 
@@ -9,7 +9,7 @@
 #include <cmath>
 #define PARTITA_KERNEL_CODE inline
 #endif
-// For tests that look at what kernels touch.
+// Hooks for tests that track which memory kernels access.
 #ifndef PARTITA_KERNEL_READS
 #define PARTITA_KERNEL_READS(memory, bytes) static_cast<void>(0)
 #define PARTITA_KERNEL_WRITES(memory, bytes) static_cast<void>(0)
@@ -19,7 +19,7 @@ namespace partita::cuda {
 
 using Int = long long;
 
-// Of elements; numbers as of base::DType are not known here.
+// Element types of kernels. This header cannot include base::DType.
 enum class KernelType : int { kF32 = 0, kF16, kBF16 };
 
 PARTITA_KERNEL_CODE Int BytesOf(KernelType type) {
@@ -55,7 +55,7 @@ PARTITA_KERNEL_CODE void Store(KernelType type, void* data, Int i, float x) {
       break;
   }
   unsigned bits = __builtin_bit_cast(unsigned, x);
-  // To nearest, ties to even; NaN stays NaN.
+  // Rounds to nearest, ties to even. NaN stays NaN.
   bits = x != x ? bits | 0x400000u : bits + 0x7fffu + (bits >> 16 & 1u);
   static_cast<unsigned short*>(data)[i] =
       static_cast<unsigned short>(bits >> 16);

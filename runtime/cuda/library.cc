@@ -1,4 +1,4 @@
-// Opening of libraries by name.
+// Opens libraries by name.
 #include "runtime/cuda/library.h"
 
 #include <dlfcn.h>
@@ -23,11 +23,12 @@ absl::StatusOr<Library> Library::Open(const std::vector<std::string>& names,
     if (reason.empty() && error != nullptr) reason = error;
   }
   return absl::FailedPreconditionError(
-      absl::StrCat(what, " is not there: expected ",
+      absl::StrCat(what, " cannot be loaded: expected ",
                    absl::StrJoin(names, " or "), " (", reason, "); ", advice));
 }
 
-// The loader names what it did not find: this library, or one that it needs.
+// The loader's error names the missing file: this library, or one that it
+// needs.
 bool Library::IsInstalled(const std::string& name) {
   if (dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) return true;
   const char* const error = dlerror();

@@ -1,5 +1,5 @@
-// Shared libraries that are opened at run time, so that one binary serves
-// machines with and without them.
+// Shared libraries opened at run time, so that one binary runs on machines with
+// and without them.
 #ifndef PARTITA_RUNTIME_CUDA_LIBRARY_H_
 #define PARTITA_RUNTIME_CUDA_LIBRARY_H_
 
@@ -11,24 +11,23 @@
 
 namespace partita::cuda {
 
-// An open library. It stays open as long as the process runs: drivers keep
-// threads of their own.
+// An open library. It stays open for the life of the process, because drivers
+// keep their own threads.
 class Library {
  public:
-  // The first of `names` that can be opened. FailedPrecondition if none can:
-  // `what` is missing, and `advice` says what to do.
+  // Opens the first of `names` that can be loaded. FailedPrecondition if none
+  // can; the message starts with `what` and ends with `advice`.
   static absl::StatusOr<Library> Open(const std::vector<std::string>& names,
                                       const std::string& what,
                                       const std::string& advice);
 
-  // Whether there is a library of that name, though perhaps one that cannot be
-  // opened.
+  // True if a library of that name exists, even if it cannot be loaded.
   static bool IsInstalled(const std::string& name);
 
-  // Null if the library has no such function.
+  // Returns the function, or null if the library has none.
   void* Find(const char* symbol) const;
-  // FailedPrecondition, naming the function, if the library lacks it: it is
-  // older than what we need.
+  // Finds a function. FailedPrecondition, naming it, if the library lacks it:
+  // the library is too old.
   template <typename Function>
   absl::Status Load(const char* symbol, Function** function) const {
     *function = reinterpret_cast<Function*>(Find(symbol));

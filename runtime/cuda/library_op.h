@@ -1,4 +1,4 @@
-// What products and convolutions of this device have in common.
+// Base class of products and convolutions of this device.
 #ifndef PARTITA_RUNTIME_CUDA_LIBRARY_OP_H_
 #define PARTITA_RUNTIME_CUDA_LIBRARY_OP_H_
 
@@ -13,11 +13,11 @@ namespace partita::cuda {
 class CudaOp : public device::LibraryOp {
  public:
   explicit CudaOp(int operands) : operands_(operands) {}
-  // GPUs take weights as they are.
+  // GPUs do not pack weights.
   bool Packed(int index) const final { return false; }
 
   int operands() const { return operands_; }
-  // Of device memory, while it runs.
+  // Device memory that Run needs, in bytes.
   int64_t scratch_bytes() const { return scratch_bytes_; }
   virtual absl::Status Run(CuStream stream, void* const* buffers,
                            void* scratch) = 0;

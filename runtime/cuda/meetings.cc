@@ -1,5 +1,5 @@
-// One lock for all groups: they are few and nobody holds it while something is
-// done.
+// One lock serves all groups: they are few, and nobody holds it while an
+// operation runs.
 #include "runtime/cuda/meetings.h"
 
 #include <algorithm>
@@ -12,18 +12,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a wait sleeps before it looks whether a rank has failed.
+// Interval at which a waiting rank checks for failed ranks.
 constexpr std::chrono::milliseconds kSlice{20};
 
 }  // namespace
 
-// Of its fields, all under the lock but the postings while it is being held.
+// All fields are guarded by the lock, except `postings` while `hold` runs.
 class Meetings::Meeting {
  public:
   explicit Meeting(std::vector<int> members)
       : ranks(std::move(members)), postings(ranks.size()) {}
 
-  // The operation to which a rank came; null if it did not.
+  // The operation with which a rank arrived; null if it did not.
   const std::string* Brought(int rank) const {
     for (size_t i = 0; i < ranks.size(); ++i)
       if (ranks[i] == rank) return postings[i].description.get();
@@ -36,7 +36,7 @@ class Meetings::Meeting {
   enum class Phase { kOpen, kBeingHeld, kHeld };
   Phase phase = Phase::kOpen;
   int holder = -1;                               // rank
-  absl::StatusOr<std::shared_ptr<void>> result;  // when it is held
+  absl::StatusOr<std::shared_ptr<void>> result;  // set in kHeld
 };
 
 void Meetings::Join(comm::Communicator& base) {
@@ -47,7 +47,7 @@ void Meetings::Join(comm::Communicator& base) {
 void Meetings::Leave(int rank) {
   Lock lock(mutex_);
   ranks_[static_cast<size_t>(rank)].base = nullptr;
-  std::vector<std::shared_ptr<Meeting>> open;  // to which it came
+  std::vector<std::shared_ptr<Meeting>> open;  // at which it arrived
   for (const auto& [key, group] : groups_)
     for (const auto& meeting : group.open)
       if (meeting->Brought(rank) != nullptr) open.push_back(meeting);
@@ -67,7 +67,7 @@ absl::Status Meetings::QuitLocked(Lock& lock, int rank,
   absl::Status status;
   if (meeting.phase == Meeting::Phase::kOpen)
     status = absl::AbortedError(
-        absl::StrCat("rank ", rank, " left when others were to meet it at ",
+        absl::StrCat("rank ", rank, " left before all ranks arrived at ",
                      *meeting.Brought(rank)));
   else
     status = AwaitHolder(lock, meeting, rank, timeout_);
@@ -109,7 +109,7 @@ void Meetings::Fail(const absl::Status& status) {
   FailLocked(status);
 }
 
-absl::StatusOr<std::shared_ptr<Meetings::Meeting>> Meetings::Come(
+absl::StatusOr<std::shared_ptr<Meetings::Meeting>> Meetings::Arrive(
     comm::Communicator& base, Lane lane, const std::vector<int>& ranks,
     Posting posting, const Hold& hold) {
   const int rank = base.rank();
@@ -138,7 +138,7 @@ absl::StatusOr<std::shared_ptr<Meetings::Meeting>> Meetings::Come(
   }
   meeting->postings[index] = std::move(posting);
   if (++meeting->came < ranks.size()) return meeting;
-  // Earlier ones are held: all have come to them before.
+  // All members have arrived at the earlier meetings, so those have been run.
   meeting->phase = Meeting::Phase::kBeingHeld;
   meeting->holder = rank;
   lock.unlock();
@@ -150,7 +150,7 @@ absl::StatusOr<std::shared_ptr<Meetings::Meeting>> Meetings::Come(
         result.status().code(),
         absl::StrCat("rank ", rank, ": ", result.status().message())));
   meeting->result = std::move(result);
-  // What they waited for is the holder's matter now.
+  // The result now orders the memory; the ready events are no longer needed.
   for (Posting& one : meeting->postings) one.ready.reset();
   Group& same = groups_.at({lane, ranks});
   same.open.pop_front();
@@ -201,14 +201,15 @@ absl::StatusOr<std::shared_ptr<void>> Meetings::Await(comm::Communicator& base,
   const int rank = base.rank();
   const std::chrono::milliseconds limit = timeout_ * timeout_factor;
   Lock lock(mutex_);
-  Rank& own = ranks_[static_cast<size_t>(rank)];
-  const Meeting* const outer = std::exchange(own.awaits, &meeting);
+  Rank& self = ranks_[static_cast<size_t>(rank)];
+  const Meeting* const outer = std::exchange(self.awaits, &meeting);
   Clock::time_point since = Clock::now();
   uint64_t seen = 0;
   absl::Status status;
   while (status.ok() && meeting.phase != Meeting::Phase::kHeld) {
     changed_.wait_for(lock, kSlice);
-    // Who holds it touches this rank's memory, whatever happens elsewhere.
+    // The holder uses this rank's memory, so wait for it even if another rank
+    // has failed.
     if (meeting.phase == Meeting::Phase::kBeingHeld) {
       status = AwaitHolder(lock, meeting, rank, limit);
       if (!status.ok()) FailLocked(status);
@@ -222,12 +223,13 @@ absl::StatusOr<std::shared_ptr<void>> Meetings::Await(comm::Communicator& base,
     const Missing missing = MissingOf(meeting);
     if (missing.progress != seen) since = Clock::now();
     seen = missing.progress;
-    // Who stalls is found by those who wait for it.
+    // If all missing ranks are waiting themselves, a rank that waits for the
+    // stalled rank directly should report it, so allow twice the time.
     if (status.ok() && Clock::now() - since > (missing.idle ? 1 : 2) * limit)
       status = TimeOut(meeting, missing, rank, limit);
     if (!status.ok()) FailLocked(status);
   }
-  own.awaits = outer;
+  self.awaits = outer;
   PARTITA_RETURN_IF_ERROR(status);
   if (!meeting.result.ok()) return FailureOf(rank);
   return *meeting.result;

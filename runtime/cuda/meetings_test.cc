@@ -1,4 +1,4 @@
-// Ranks that come and wait in threads, and what they learn of those who do not.
+// Ranks in threads arrive and wait, and learn of ranks that do not arrive.
 #include "runtime/cuda/meetings.h"
 
 #include <atomic>
@@ -44,7 +44,7 @@ class MeetingsTest : public ::testing::Test {
     meetings_ = std::make_unique<Meetings>(ranks, kTimeout);
     for (const auto& base : bases_) meetings_->Join(*base);
   }
-  // Each rank's end, on its thread.
+  // Runs `body` for each rank on its own thread.
   std::vector<absl::Status> OnEach(
       const std::function<absl::Status(int rank)>& body) {
     std::vector<absl::Status> statuses(bases_.size());
@@ -58,10 +58,10 @@ class MeetingsTest : public ::testing::Test {
   comm::Communicator& base(int rank) {
     return *bases_[static_cast<size_t>(rank)];
   }
-  // Comes and waits.
+  // Arrives and waits.
   absl::Status Meet(int rank, const std::vector<int>& ranks,
                     const std::string& operation, Lane lane = Lane::kInPlace) {
-    auto meeting = meetings_->Come(
+    auto meeting = meetings_->Arrive(
         base(rank), lane, ranks, At(operation),
         [](const std::vector<Posting>&) { return std::shared_ptr<void>(); });
     if (!meeting.ok()) return meeting.status();
@@ -73,7 +73,8 @@ class MeetingsTest : public ::testing::Test {
   std::unique_ptr<Meetings> meetings_;
 };
 
-// A sum and a product of what all bring, many times; who comes last changes.
+// A sum and a product of all members' values, many times. The last to arrive
+// varies.
 TEST_F(MeetingsTest, WhoComesLastDoesItForAll) {
   constexpr int kTimes = 500;
   std::vector<int> held(kTimes, 0);
@@ -89,8 +90,8 @@ TEST_F(MeetingsTest, WhoComesLastDoesItForAll) {
           *one.output = static_cast<char>(sum);
         return std::make_shared<int>(i);
       };
-      const auto meeting = meetings_->Come(base(rank), Lane::kInPlace,
-                                           {0, 1, 2}, At("sum", &memory), hold);
+      const auto meeting = meetings_->Arrive(
+          base(rank), Lane::kInPlace, {0, 1, 2}, At("sum", &memory), hold);
       if (!meeting.ok()) return meeting.status();
       const auto result = meetings_->Await(base(rank), **meeting);
       if (!result.ok()) return result.status();
@@ -104,17 +105,17 @@ TEST_F(MeetingsTest, WhoComesLastDoesItForAll) {
   EXPECT_EQ(held, std::vector<int>(kTimes, 1));
 }
 
-// One thread is enough: who comes does not wait. Lanes and groups have orders
-// of their own.
+// One thread is enough, because arriving does not wait. Lanes and groups are
+// ordered separately.
 TEST_F(MeetingsTest, ComingWaitsForNobody) {
   std::vector<std::string> order;
   const auto come = [&](int rank, Lane lane, std::vector<int> ranks,
                         const std::string& operation) {
-    return std::move(meetings_->Come(base(rank), lane, ranks, At(operation),
-                                     [&](const std::vector<Posting>&) {
-                                       order.push_back(operation);
-                                       return std::make_shared<int>(0);
-                                     }))
+    return std::move(meetings_->Arrive(base(rank), lane, ranks, At(operation),
+                                       [&](const std::vector<Posting>&) {
+                                         order.push_back(operation);
+                                         return std::make_shared<int>(0);
+                                       }))
         .value();
   };
   const auto a = come(0, Lane::kBeside, {0, 1}, "a");
@@ -144,8 +145,7 @@ TEST_F(MeetingsTest, AnotherOperationIsAnErrorOfAll) {
   EXPECT_EQ(internal, 1);
 }
 
-// Rank 0 waits for rank 1, that one for rank 2, which works on something else
-// for ever.
+// Rank 0 waits for rank 1, which waits for rank 2, which never arrives.
 TEST_F(MeetingsTest, WhoDoesNotComeIsNamed) {
   const auto statuses = OnEach([&](int rank) {
     if (rank == 2) return absl::OkStatus();
@@ -162,7 +162,7 @@ TEST_F(MeetingsTest, WhoDoesNotComeIsNamed) {
   EXPECT_FALSE(Meet(2, {1, 2}, "all_reduce 'b'").ok());
 }
 
-// It says that it is at work for longer than the timeout, then it comes.
+// Rank 0 reports progress for longer than the timeout, then arrives.
 TEST_F(MeetingsTest, WhoMakesProgressIsWaitedFor) {
   const auto statuses = OnEach([&](int rank) {
     for (int i = 0; rank == 0 && i < 20; ++i) {
@@ -175,7 +175,8 @@ TEST_F(MeetingsTest, WhoMakesProgressIsWaitedFor) {
     EXPECT_TRUE(status.ok()) << status;
 }
 
-// None of them is at work: each is asked what it waits for.
+// Ranks 0 and 1 wait for each other at different operations. The message says
+// where the other rank waits.
 TEST_F(MeetingsTest, WhoWaitInACircleAreNamed) {
   const auto statuses = OnEach([&](int rank) {
     if (rank == 2) return absl::OkStatus();
@@ -191,7 +192,7 @@ TEST_F(MeetingsTest, WhoWaitInACircleAreNamed) {
 
 TEST_F(MeetingsTest, WhatHoldingFailsAtIsAnErrorOfAll) {
   const auto statuses = OnEach([&](int rank) {
-    const auto meeting = meetings_->Come(
+    const auto meeting = meetings_->Arrive(
         base(rank), Lane::kInPlace, {0, 1, 2}, At("all_reduce 'a'"),
         [](const std::vector<Posting>&)
             -> absl::StatusOr<std::shared_ptr<void>> {
@@ -208,8 +209,8 @@ TEST_F(MeetingsTest, WhatHoldingFailsAtIsAnErrorOfAll) {
   EXPECT_EQ(own, 1);
 }
 
-// The driver keeps rank 2 for longer than the timeout: of those who wait for
-// it one stays, the others leave.
+// The driver keeps rank 2 for longer than the timeout. Of the ranks that wait
+// for it, one stays and the others leave.
 TEST_F(MeetingsTest, WhoHoldsAndDoesNotComeBackIsNamed) {
   const std::vector<int> all = {0, 1, 2};
   std::atomic<int> came{0}, ended{0};
@@ -220,14 +221,14 @@ TEST_F(MeetingsTest, WhoHoldsAndDoesNotComeBackIsNamed) {
   const auto statuses = OnEach([&](int rank) {
     if (rank == 2) until(came);
     const auto meeting =
-        meetings_->Come(base(rank), Lane::kInPlace, all, At("all_reduce 'a'"),
-                        [&](const std::vector<Posting>&) {
-                          EXPECT_TRUE(meetings_->Check(2).ok());
-                          until(ended);
-                          // What others brought may be gone.
-                          EXPECT_FALSE(meetings_->Check(2).ok());
-                          return std::make_shared<int>(0);
-                        });
+        meetings_->Arrive(base(rank), Lane::kInPlace, all, At("all_reduce 'a'"),
+                          [&](const std::vector<Posting>&) {
+                            EXPECT_TRUE(meetings_->Check(2).ok());
+                            until(ended);
+                            // The other members' buffers may be gone.
+                            EXPECT_FALSE(meetings_->Check(2).ok());
+                            return std::make_shared<int>(0);
+                          });
     if (rank == 2) return meeting.status();
     ++came;
     absl::Status status;
@@ -255,10 +256,11 @@ TEST_F(MeetingsTest, WhoHoldsAndDoesNotComeBackIsNamed) {
   }
 }
 
-// What is held is everybody's; what is not never will be.
+// Quitting a meeting that was run returns its result. A meeting that was not
+// run never will be.
 TEST_F(MeetingsTest, WhoQuitsAMeeting) {
   const auto come = [&](int rank, const std::vector<int>& ranks) {
-    return *meetings_->Come(
+    return *meetings_->Arrive(
         base(rank), Lane::kTransfers, ranks, At("transfer 'a'"),
         [](const std::vector<Posting>&) { return std::make_shared<int>(7); });
   };
@@ -268,9 +270,9 @@ TEST_F(MeetingsTest, WhoQuitsAMeeting) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(*static_cast<int*>(result->get()), 7);
   const auto open = come(2, {2, 1});
-  EXPECT_THAT(TextOf(meetings_->Quit(2, *open).status()),
-              HasSubstr("rank 2 left when others were to meet it at transfer "
-                        "'a'"));
+  EXPECT_THAT(
+      TextOf(meetings_->Quit(2, *open).status()),
+      HasSubstr("rank 2 left before all ranks arrived at transfer 'a'"));
   EXPECT_FALSE(Meet(1, {2, 1}, "transfer 'a'", Lane::kTransfers).ok());
 }
 
@@ -279,14 +281,14 @@ TEST_F(MeetingsTest, WhoLeavesEndsWhatOthersWaitFor) {
   const auto statuses = OnEach([&](int rank) {
     if (rank == 1) return Meet(1, {0, 1, 2}, "all_reduce 'a'");
     if (rank == 0) {
-      // It came, and does not wait.
+      // Rank 0 arrives and does not wait.
       EXPECT_TRUE(meetings_
-                      ->Come(base(0), Lane::kInPlace, {0, 1, 2},
-                             At("all_reduce 'a'"),
-                             [](const std::vector<Posting>&) {
-                               ADD_FAILURE() << "rank 2 never came";
-                               return std::shared_ptr<void>();
-                             })
+                      ->Arrive(base(0), Lane::kInPlace, {0, 1, 2},
+                               At("all_reduce 'a'"),
+                               [](const std::vector<Posting>&) {
+                                 ADD_FAILURE() << "rank 2 never came";
+                                 return std::shared_ptr<void>();
+                               })
                       .ok());
       meetings_->Leave(0);
     }

@@ -1,4 +1,4 @@
-// Loading of code and launching of kernels.
+// Loads code and launches kernels.
 #include "runtime/cuda/module.h"
 
 #include <algorithm>
@@ -12,12 +12,13 @@ namespace partita::cuda {
 namespace {
 
 constexpr size_t kLogBytes = 8192;
-constexpr size_t kToldBytes = 1500;
+constexpr size_t kMaxMessageBytes = 1500;
 
-std::string Told(std::string log) {
+std::string CompilerMessage(std::string log) {
   log.resize(std::min(log.size(), log.find('\0')));
   while (!log.empty() && log.back() == '\n') log.pop_back();
-  if (log.size() > kToldBytes) log = log.substr(0, kToldBytes) + " ...";
+  if (log.size() > kMaxMessageBytes)
+    log = log.substr(0, kMaxMessageBytes) + " ...";
   return log.empty() ? log : absl::StrCat("; the compiler says: ", log);
 }
 
@@ -79,15 +80,15 @@ absl::Status CudaKernel::Launch(CuStream stream,
         "asking for shared memory"));
     shared_bytes_ = shape.shared_bytes;
   }
-  constexpr int kMost = 64;
-  void* few[kMost];
+  constexpr int kInlineParameters = 64;
+  void* few[kInlineParameters];
   std::vector<void*> many;
   void** parameters = few;
-  if (all > kMost) {
+  if (all > kInlineParameters) {
     many.resize(static_cast<size_t>(all));
     parameters = many.data();
   }
-  // The driver takes where each parameter lies.
+  // The driver takes a pointer to each parameter.
   for (int i = 0; i < count; ++i)
     parameters[i] = const_cast<void**>(buffers + i);
   for (int i = 0; i < map_count; ++i)
@@ -111,7 +112,7 @@ absl::StatusOr<std::unique_ptr<CudaModule>> CudaModule::Load(
         "expected PTX or machine code of a GPU, found nothing; compile the "
         "model again");
   PARTITA_RETURN_IF_ERROR(context->Enter());
-  // The driver finds the end of PTX by a zero.
+  // The driver expects PTX to end with a zero byte.
   const std::string text(code);
   std::string log(kLogBytes, '\0');
   CuJitOption names[] = {kCuJitErrorLog, kCuJitErrorLogBytes};
@@ -121,8 +122,9 @@ absl::StatusOr<std::unique_ptr<CudaModule>> CudaModule::Load(
       context->driver().LoadModule(&module, text.c_str(), 2, names, values),
       "loading the model's kernels");
   if (!status.ok())
-    return absl::Status(status.code(),
-                        absl::StrCat(status.message(), Told(std::move(log))));
+    return absl::Status(
+        status.code(),
+        absl::StrCat(status.message(), CompilerMessage(std::move(log))));
   return std::unique_ptr<CudaModule>(
       new CudaModule(std::move(context), module));
 }

@@ -20,10 +20,10 @@ class CudaKernel : public device::Kernel {
   CudaKernel(std::shared_ptr<Context> context, std::string name,
              CuFunction function);
 
-  // One pointer parameter per buffer, then the shape's maps, which are
-  // CudaTensorMaps, then `scratch` unless it is null; a grid of no block is no
-  // work. InvalidArgument where the shape is none or the kernel takes another
-  // number of parameters.
+  // Launches the kernel. Its parameters are one pointer per buffer, then the
+  // maps of the shape (CudaTensorMaps), then `scratch` unless it is null. A
+  // grid with a zero dimension launches nothing. InvalidArgument if the shape
+  // is invalid or the kernel takes another number of parameters.
   absl::Status Launch(CuStream stream, const device::LaunchShape& shape,
                       void* const* buffers, int count, void* scratch) const;
 
@@ -33,14 +33,14 @@ class CudaKernel : public device::Kernel {
   const std::shared_ptr<Context> context_;
   const std::string name_;
   const CuFunction function_;
-  int parameters_ = -1;                  // not known
-  mutable int shared_bytes_ = 48 << 10;  // what a launch may ask for by now
+  int parameters_ = -1;                  // -1: unknown
+  mutable int shared_bytes_ = 48 << 10;  // current limit of a launch
 };
 
 class CudaModule : public device::Module {
  public:
-  // PTX as text, or a cubin or fatbin. InvalidArgument, with what the driver's
-  // compiler says, if it is none.
+  // Loads PTX text, a cubin or a fatbin. InvalidArgument, with the driver's
+  // compiler message, if the code is invalid.
   static absl::StatusOr<std::unique_ptr<CudaModule>> Load(
       std::shared_ptr<Context> context, std::string_view code);
   CudaModule(const CudaModule&) = delete;
@@ -48,7 +48,7 @@ class CudaModule : public device::Module {
 
   absl::StatusOr<const device::Kernel*> Find(
       const std::string& symbol) override;
-  // For kernels of the runtime's own, which take other parameters.
+  // Finds one of the runtime's own kernels, which take other parameters.
   absl::StatusOr<CuFunction> FindFunction(const std::string& symbol) const;
 
  private:

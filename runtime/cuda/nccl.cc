@@ -1,5 +1,6 @@
-// Collectives as work of streams. What is on them is remembered until it is
-// done, so that a wait that ends early can say for what it waited.
+// Collectives as work of streams. Operations on streams are remembered until
+// they are done, so that a wait that times out can name the operation in
+// progress.
 #include "runtime/cuda/nccl.h"
 
 #include <algorithm>
@@ -40,14 +41,15 @@ class NcclCollective : public comm::Collective {
   const NcclPlan& plan() const { return plan_; }
   NcclComm comm() const { return comm_; }
   bool beside() const { return beside_; }
-  // "all_reduce 'h.0.mlp' of f32[8] among ranks 0, 1", which may outlive it.
+  // For messages: "all_reduce 'h.0.mlp' of f32[8] among ranks 0, 1". It may
+  // outlive the collective.
   const std::shared_ptr<const std::string>& description() const {
     return description_;
   }
 
  private:
   const NcclPlan plan_;
-  const NcclComm comm_;  // null: the group is this rank alone
+  const NcclComm comm_;  // null: this rank alone
   const bool beside_;
   const std::shared_ptr<const std::string> description_;
 };
@@ -62,8 +64,8 @@ class NcclCommunicator : public comm::DeviceCommunicator {
         nccl_(std::move(nccl)),
         context_(std::move(context)),
         timeout_(timeout),
-        scratch_(context_, "what GPUs exchange"),
-        scratch_beside_(context_, "what GPUs exchange beside"),
+        scratch_(context_, "the scratch of collectives"),
+        scratch_beside_(context_, "the scratch of concurrent collectives"),
         groups_(base, nccl_, timeout) {}
   NcclCommunicator(const NcclCommunicator&) = delete;
   ~NcclCommunicator() override;
@@ -87,13 +89,14 @@ class NcclCommunicator : public comm::DeviceCommunicator {
   absl::StatusOr<CuEvent> TakeEvent();
   absl::Status Remember(const NcclCollective& collective, CuStream stream);
   void ForgetDone();
-  // Of all that is remembered.
-  CuResult AskUnderWay();
-  // "; it stands at all_reduce 'h.0.mlp' of f32[8] among ranks 0, 1", or empty.
+  // State of the oldest operation in flight.
+  CuResult QueryInFlight();
+  // Text for messages: "; it stands at all_reduce 'h.0.mlp' of f32[8] among
+  // ranks 0, 1", or empty.
   std::string WhereItStands() const;
-  // Polls `ask` while it says that the GPU is not ready, as Await does.
+  // Polls `ask` while it returns kCuNotReady. Fails like Await.
   absl::Status AwaitUntil(const std::function<CuResult()>& ask);
-  // The first exchange connects two members, for which the library needs both.
+  // Connects two members by a first exchange, for which NCCL needs both.
   absl::Status Connect(const NcclCollective& transfer);
 
   comm::Communicator& base_;
@@ -101,27 +104,28 @@ class NcclCommunicator : public comm::DeviceCommunicator {
   const std::shared_ptr<Context> context_;
   const std::chrono::milliseconds timeout_;
   std::unique_ptr<const Boxes> boxes_;
-  // On streams, in the order in which they were put there, with what is behind
-  // them; and in graphs, each of whose replays records the event anew.
-  struct UnderWay {
+  // Operations on streams (`in_flight_`), in the order in which they were put
+  // there, each with an event behind it. Operations in graphs (`captured_`):
+  // each replay records their events anew.
+  struct InFlight {
     std::shared_ptr<const std::string> description;
     CuEvent event;
   };
-  std::deque<UnderWay> under_way_;
-  std::vector<UnderWay> captured_;
-  bool replays_ = false;         // nothing was put on a stream since
-  std::vector<CuEvent> events_;  // that stand for nothing
+  std::deque<InFlight> in_flight_;
+  std::vector<InFlight> captured_;
+  bool replays_ = false;         // the last operation was captured
+  std::vector<CuEvent> events_;  // unused
   Scratch scratch_, scratch_beside_;
-  // What graphs were captured with.
+  // Scratch blocks that graphs were captured with.
   std::vector<std::shared_ptr<const void>> held_;
-  NcclGroups groups_;  // ends before the memory that it exchanges
+  NcclGroups groups_;  // destroyed before the scratch
   absl::Status failure_;
 };
 
 NcclCommunicator::~NcclCommunicator() {
   if (!context_->Enter().ok()) return;
-  for (const UnderWay& one : under_way_) events_.push_back(one.event);
-  for (const UnderWay& one : captured_) events_.push_back(one.event);
+  for (const InFlight& one : in_flight_) events_.push_back(one.event);
+  for (const InFlight& one : captured_) events_.push_back(one.event);
   for (const CuEvent event : events_) context_->driver().DestroyEvent(event);
 }
 
@@ -149,9 +153,9 @@ absl::StatusOr<std::unique_ptr<comm::Collective>> NcclCommunicator::Prepare(
                              : NcclGroups::Lane::kInPlace,
                    &joined);
   if (!comm.ok()) return failure_ = groups_.GiveUp(comm.status());
-  // What still needs the scratch may wait for other ranks.
+  // Operations that still use the scratch may wait for other ranks.
   if (plan->scratch_bytes > ScratchOf(beside).bytes())
-    PARTITA_RETURN_IF_ERROR(AwaitUntil([this] { return AskUnderWay(); }));
+    PARTITA_RETURN_IF_ERROR(AwaitUntil([this] { return QueryInFlight(); }));
   PARTITA_RETURN_IF_ERROR(ScratchOf(beside).Reserve(plan->scratch_bytes));
   auto collective = std::make_unique<NcclCollective>(
       operation, ranks, index, *std::move(plan), *comm, beside);
@@ -186,7 +190,7 @@ absl::Status NcclCommunicator::ExchangePieces(const NcclCollective& collective,
   char* const scratch = ScratchOf(collective.beside()).data();
   const bool meets = !plan.sends.empty() || !plan.receives.empty();
   const auto name = [&] { return comm::Describe(collective.operation()); };
-  // Within a group of calls nothing is waited for.
+  // Within a group of calls, kNcclInProgress is not waited for.
   const auto check = [&](NcclResult result) {
     return result == kNcclSuccess || result == kNcclInProgress
                ? absl::OkStatus()
@@ -209,7 +213,7 @@ absl::Status NcclCommunicator::ExchangePieces(const NcclCollective& collective,
   PARTITA_RETURN_IF_ERROR(status);
   for (const Box& box : plan.unpacked)
     PARTITA_RETURN_IF_ERROR(boxes_->Copy(stream, box, scratch, output));
-  PARTITA_RETURN_IF_ERROR(boxes_->Copy(stream, plan.own, input, output));
+  PARTITA_RETURN_IF_ERROR(boxes_->Copy(stream, plan.local, input, output));
   const std::string fill = comm::FillOf(collective.operation());
   for (const Box& box : plan.blanks)
     PARTITA_RETURN_IF_ERROR(boxes_->Fill(stream, box, fill, output));
@@ -237,7 +241,7 @@ absl::Status NcclCommunicator::Put(const NcclCollective& collective,
   const Driver& cuda = context_->driver();
   char* const scratch = ScratchOf(collective.beside()).data();
   if (collective.comm() == nullptr && plan.kind != NcclPlan::Kind::kPieces) {
-    // All there is of the group: these give their input.
+    // In a group of one rank, these operations copy the input.
     const size_t bytes = static_cast<size_t>(operation.OutputBytes());
     if (input == output || bytes == 0) return absl::OkStatus();
     return context_->Check(
@@ -308,7 +312,7 @@ absl::Status NcclCommunicator::Remember(const NcclCollective& collective,
   PARTITA_ASSIGN_OR_RETURN(const CuEvent event, TakeEvent());
   replays_ = capturing != 0;
   if (!replays_) {
-    under_way_.push_back({collective.description(), event});
+    in_flight_.push_back({collective.description(), event});
     return context_->Check(cuda.RecordEvent(event, stream), kMarking);
   }
   captured_.push_back({collective.description(), event});
@@ -322,30 +326,30 @@ absl::Status NcclCommunicator::Remember(const NcclCollective& collective,
 }
 
 void NcclCommunicator::ForgetDone() {
-  while (!under_way_.empty() &&
-         context_->driver().AskEvent(under_way_.front().event) == kCuSuccess) {
-    events_.push_back(under_way_.front().event);
-    under_way_.pop_front();
+  while (!in_flight_.empty() &&
+         context_->driver().AskEvent(in_flight_.front().event) == kCuSuccess) {
+    events_.push_back(in_flight_.front().event);
+    in_flight_.pop_front();
   }
 }
 
-// The event of an operation in a graph is not ready from when the graph is
-// started on until the operation has ended.
+// The event of an operation in a graph is not ready from the start of the
+// replay until the operation has ended.
 std::string NcclCommunicator::WhereItStands() const {
-  const auto under_way = [&](const UnderWay& one) {
+  const auto is_in_flight = [&](const InFlight& one) {
     return context_->driver().AskEvent(one.event) == kCuNotReady;
   };
-  for (const UnderWay& one : under_way_)
-    if (under_way(one))
+  for (const InFlight& one : in_flight_)
+    if (is_in_flight(one))
       return absl::StrCat("; it stands at ", *one.description);
   for (size_t i = 0; i < captured_.size(); ++i)
-    if (under_way(captured_[i]))
+    if (is_in_flight(captured_[i]))
       return absl::StrCat("; it stands at ", *captured_[i].description,
-                          ", the ", i + 1, ". of ", captured_.size(),
-                          " operations among GPUs in the step that it replays");
+                          ", operation ", i + 1, " of ", captured_.size(),
+                          " among GPUs in the replayed step");
   if (captured_.empty() || !replays_) return "";
-  return absl::StrCat("; it replays a step and stands behind the last of its ",
-                      captured_.size(), " operations among GPUs, ",
+  return absl::StrCat("; it has passed the last of the ", captured_.size(),
+                      " operations among GPUs in the replayed step, ",
                       *captured_.back().description);
 }
 
@@ -355,11 +359,11 @@ absl::Status NcclCommunicator::Await(void* stream) {
   return AwaitUntil([&] { return context_->driver().AskStream(stream); });
 }
 
-CuResult NcclCommunicator::AskUnderWay() {
+CuResult NcclCommunicator::QueryInFlight() {
   ForgetDone();
-  return under_way_.empty()
+  return in_flight_.empty()
              ? kCuSuccess
-             : context_->driver().AskEvent(under_way_.front().event);
+             : context_->driver().AskEvent(in_flight_.front().event);
 }
 
 absl::Status NcclCommunicator::AwaitUntil(
@@ -370,7 +374,7 @@ absl::Status NcclCommunicator::AwaitUntil(
     if (result == kCuSuccess) ForgetDone();
     if (result != kCuNotReady)
       return context_->Check(result, "waiting for the GPU");
-    // The first rounds are for short steps.
+    // Short steps end within the first rounds, which poll without sleeping.
     if (round < 1000) continue;
     absl::Status status = base_.Progress();
     if (status.ok()) status = groups_.Check();

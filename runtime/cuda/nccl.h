@@ -1,4 +1,4 @@
-// Ranks with a GPU each that exchange through NCCL.
+// Communication through NCCL among ranks with a GPU each.
 #ifndef PARTITA_RUNTIME_CUDA_NCCL_H_
 #define PARTITA_RUNTIME_CUDA_NCCL_H_
 
@@ -12,21 +12,21 @@
 namespace partita::cuda {
 
 struct NcclOptions {
-  int ordinal = 0;  // of this rank's GPU, among those that the driver shows
-  // Libraries to open; empty: those that are installed.
+  int ordinal = 0;  // this rank's GPU, as the driver numbers them
+  // Libraries to open. Empty: the installed ones.
   std::string driver;
   std::string nccl;
   comm::CommOptions comm;
 };
 
-// This rank's end. `base`, over which groups find each other and ranks learn of
-// failures, must outlive it. FailedPrecondition, with what to do, where NCCL is
-// not installed. All ranks must agree on having it.
+// Makes this rank's communicator. Groups find each other and ranks learn of
+// failures over `base`, which must outlive it. FailedPrecondition, with advice,
+// if NCCL cannot be loaded. All ranks must agree on using NCCL.
 absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>> MakeNcclCommunicator(
     comm::Communicator& base, const NcclOptions& options);
 
-// The same where all ranks call it. Null, on all of them, where NCCL is not
-// installed for some; any other error of a rank is everybody's.
+// The same, called by all ranks. Returns null on all ranks if NCCL is not
+// installed for some rank. Any other error of a rank is returned by all.
 absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>> AgreeOnNccl(
     comm::Communicator& base, const NcclOptions& options);
 

@@ -1,6 +1,6 @@
-// The functions of NCCL that we call, as its documentation describes them (NCCL
-// 2.14 and later): names, parameters and numbers, under names of our own.
-// abi_check.cc compares them with the real header where NCCL is installed.
+// The functions of NCCL that we call, from its documentation (NCCL 2.14 and
+// later): names, parameters and constants, under our own names. abi_check.cc
+// compares them with the real header if NCCL is installed.
 #ifndef PARTITA_RUNTIME_CUDA_NCCL_API_H_
 #define PARTITA_RUNTIME_CUDA_NCCL_API_H_
 
@@ -9,18 +9,18 @@
 
 namespace partita::cuda {
 
-using NcclComm = void*;  // a rank's end of a group
+using NcclComm = void*;  // a rank's communicator of a group
 using NcclStream = void*;
 
-// What the members of a group share to find each other.
+// The id by which the members of a group find each other.
 struct NcclId {
   char bytes[128];
 };
 
 enum NcclResult : int { kNcclSuccess = 0, kNcclInProgress = 7 };
 
-// How calls for a communicator behave, as NCCL 2.14 knew it; later ones take
-// what is missing as not said.
+// Configuration of a communicator in the layout of NCCL 2.14. Later versions
+// treat missing fields as unset.
 struct NcclConfig {
   size_t bytes = sizeof(NcclConfig);
   unsigned magic = 0xcafebeef;

@@ -1,5 +1,5 @@
-// Whole programs whose ranks exchange on GPUs that are recorded: collectives
-// and transfers, in steps that run and in steps that are replayed.
+// Whole programs whose ranks communicate on recorded GPUs: collectives and
+// transfers, in steps that run and in replayed steps.
 #include <stdlib.h>
 
 #include <algorithm>
@@ -25,11 +25,11 @@
 namespace partita::cuda {
 namespace {
 
-// A GPU for each of four ranks: what they exchange stays on the GPUs.
+// Four ranks with a GPU each. Data exchanged among them stays on the GPUs.
 class NcclExecutorTest : public CudaExecutorTest {
  protected:
-  // All ranks run the program; `ready` is called by rank 0 before each run,
-  // when the others wait.
+  // Runs the program on all ranks. Rank 0 calls `ready` before each run, while
+  // the others wait.
   template <typename Program>
   void RunOnGpus(const Program& program, size_t runs,
                  const std::vector<executor::ConstTensor>& inputs,
@@ -52,7 +52,8 @@ class NcclExecutorTest : public CudaExecutorTest {
     for (const absl::Status& status : statuses)
       ASSERT_TRUE(status.ok()) << status;
   }
-  // In threads of a runner, whose ranks' ends `wrap` may wrap.
+  // Loads the program in a runner with a thread per rank. `wrap` may wrap the
+  // ranks' communicators.
   template <typename Program, typename Wrap>
   std::unique_ptr<MultiDeviceRunner> LoadOnGpus(const Program& program,
                                                 const Wrap& wrap) {
@@ -64,14 +65,14 @@ class NcclExecutorTest : public CudaExecutorTest {
     options.make_communicator = [&](comm::Communicator& base)
         -> absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>> {
       PARTITA_ASSIGN_OR_RETURN(
-          auto own, MakeNcclCommunicator(base, {0, kLibrary, kLibrary, {}}));
-      return wrap(std::move(own));
+          auto gpus, MakeNcclCommunicator(base, {0, kLibrary, kLibrary, {}}));
+      return wrap(std::move(gpus));
     };
     auto runner = MultiDeviceRunner::Load(path_, options);
     EXPECT_TRUE(runner.ok()) << runner.status();
     return runner.ok() ? *std::move(runner) : nullptr;
   }
-  // What all ranks have after every run of the program for x, by run.
+  // Runs the program for x. All ranks' outputs are in y_, all_ and where_.
   void RunDivided(const program::DividedProgram& divided, size_t runs,
                   const std::function<void(size_t run)>& ready) {
     RunOnGpus(divided, runs, {{DType::kF32, {5, 8}, x_.data()}},
@@ -80,7 +81,7 @@ class NcclExecutorTest : public CudaExecutorTest {
                {DType::kI64, {4}, where_.data()}},
               ready);
   }
-  // That y of the last run is what one device makes of x.
+  // Checks that y of the last run equals a single device's result for x.
   void ExpectUndivided() {
     const auto runner = Load(program::DividedProgram(5, 1, 1));
     ASSERT_NE(runner, nullptr);
@@ -96,15 +97,15 @@ class NcclExecutorTest : public CudaExecutorTest {
     ExpectNear(y, all_);
     EXPECT_EQ(where_, (std::vector<int64_t>{0, 1, 2, 3}));
   }
-  // Collectives are started; when the sum is there, it is copied to where what
-  // was added up lay.
+  // Makes collectives start and await. After the sum is awaited, it is copied
+  // over its input.
   static void StartAndUse(program::DividedProgram& divided) {
     divided.StartCollectives();
     auto& body = divided.program.functions[0]->body;
     const auto& sum = body[2]->operands;
     body.insert(body.begin() + 5, program::MakeCopy(sum[1], sum[0]));
   }
-  // How often a call was made.
+  // Number of calls in the log.
   static size_t Count(const std::string& log, const std::string& call) {
     size_t count = 0;
     for (size_t at = 0; (at = log.find(call, at)) != std::string::npos; ++at)
@@ -142,7 +143,8 @@ class NcclExecutorTest : public CudaExecutorTest {
   }
 };
 
-// In place and started; with steps captured in the second run and without.
+// Collectives in place and started, with steps captured in the second run and
+// without capture.
 TEST_F(NcclExecutorTest, DividedProgramsExchangeOnTheGpus) {
   recording_.Watch();
   for (const bool starts : {false, true}) {
@@ -154,7 +156,7 @@ TEST_F(NcclExecutorTest, DividedProgramsExchangeOnTheGpus) {
       std::vector<std::string> logs;
       RunDivided(divided, 4, [&](size_t run) {
         logs.push_back(recording_.TakeLog());
-        // What comes is new.
+        // Sets new inputs and clears the outputs.
         std::fill(y_.begin(), y_.end(), -1);
         std::fill(all_.begin(), all_.end(), -1);
         for (float& value : x_) value += static_cast<float>(run);
@@ -192,7 +194,7 @@ TEST_F(NcclExecutorTest, StepsAreCapturedByAllRanksOrByNone) {
   ExpectUndivided();
 }
 
-// One GPU cannot begin: the others do not exchange without it.
+// One GPU cannot begin its capture, so no rank captures.
 TEST_F(NcclExecutorTest, AllCaptureWhatOthersExchangeOrNone) {
   const program::DividedProgram divided(5, 2, 2);
   std::vector<std::string> logs;
@@ -211,9 +213,8 @@ TEST_F(NcclExecutorTest, AllCaptureWhatOthersExchangeOrNone) {
   ExpectUndivided();
 }
 
-// What is sent and received stays on the GPUs. Memory is written before
-// something is received there, and again when it has been sent; four halves
-// take two slots.
+// Data sent and received stays on the GPUs. Memory is written before a receive
+// into it, and again after a send from it. Four halves use two slots.
 TEST_F(NcclExecutorTest, StagesTransferOnTheGpus) {
   using program::PipelineProgram;
   constexpr int64_t kBatch = 8, kWidth = PipelineProgram::kWidth,
@@ -270,7 +271,7 @@ TEST_F(NcclExecutorTest, StagesTransferOnTheGpus) {
     logs.push_back(recording_.TakeLog());
     ASSERT_EQ(logs.size(), 5u);
     const bool captures = *graphs == '1';
-    // Four halves from each of two ranks, two from each of the others.
+    // Two ranks send four halves each, the others two halves each.
     for (size_t run = 1; run < 5; ++run) {
       const bool replays = captures && run >= 2;
       EXPECT_EQ(Count(logs[run], "ncclSend"), replays && run > 2 ? 0u : 12u);
@@ -281,7 +282,7 @@ TEST_F(NcclExecutorTest, StagesTransferOnTheGpus) {
   }
 }
 
-// Two halves, and the whole, which takes the first one's slot.
+// Sends two halves, and the whole, which uses the slot of the first half.
 TEST_F(NcclExecutorTest, SlotsAreAsLargeAsWhatTheyAreFor) {
   using program::PipelineProgram;
   constexpr int64_t kRows = 32, kWidth = PipelineProgram::kWidth,
@@ -302,7 +303,7 @@ TEST_F(NcclExecutorTest, SlotsAreAsLargeAsWhatTheyAreFor) {
   functions[3]->body.insert(functions[3]->body.begin() + 2, std::move(receive));
   const auto runner = LoadOnGpus(
       pipeline,
-      [](std::unique_ptr<comm::DeviceCommunicator> own) { return own; });
+      [](std::unique_ptr<comm::DeviceCommunicator> gpus) { return gpus; });
   ASSERT_NE(runner, nullptr);
   const Floats x = Seeded(kRows * kWidth, 7), t = Seeded(kRows * kOut, 8);
   const float rate = 0.001f;
@@ -321,20 +322,20 @@ TEST_F(NcclExecutorTest, SlotsAreAsLargeAsWhatTheyAreFor) {
   ASSERT_TRUE(status.ok()) << status;
   Floats w = PipelineProgram::StartOfW(), u = PipelineProgram::StartOfU();
   ExpectNear(program::PipelineStep(x, t, rate, w, u).y, y);
-  // x, lr, step and at; slots of 640 and of 320 bytes.
+  // x, lr, step and at; slots for 640 and 320 bytes.
   EXPECT_EQ(runner->Uses()[0].memory.staging,
             kRows * kWidth * 4 + 4 + 8 + 8 + 768 + 512);
 }
 
-// Tells on which threads such ends are destroyed.
+// Records the threads on which communicators are destroyed.
 class Watched : public comm::DeviceCommunicator {
  public:
   struct Threads {
     std::mutex mutex;
     std::set<std::thread::id> ids;
   };
-  Watched(std::unique_ptr<comm::DeviceCommunicator> own, Threads& threads)
-      : own_(std::move(own)), threads_(threads) {}
+  Watched(std::unique_ptr<comm::DeviceCommunicator> gpus, Threads& threads)
+      : gpus_(std::move(gpus)), threads_(threads) {}
   ~Watched() override {
     const std::lock_guard<std::mutex> lock(threads_.mutex);
     threads_.ids.insert(std::this_thread::get_id());
@@ -342,26 +343,26 @@ class Watched : public comm::DeviceCommunicator {
   absl::StatusOr<std::unique_ptr<comm::Collective>> Prepare(
       const comm::Operation& operation, const std::vector<int>& ranks,
       bool beside) override {
-    return own_->Prepare(operation, ranks, beside);
+    return gpus_->Prepare(operation, ranks, beside);
   }
   absl::Status Enqueue(comm::Collective& collective, const void* input,
                        void* output, void* stream) override {
-    return own_->Enqueue(collective, input, output, stream);
+    return gpus_->Enqueue(collective, input, output, stream);
   }
-  absl::Status Await(void* stream) override { return own_->Await(stream); }
+  absl::Status Await(void* stream) override { return gpus_->Await(stream); }
 
  private:
-  const std::unique_ptr<comm::DeviceCommunicator> own_;
+  const std::unique_ptr<comm::DeviceCommunicator> gpus_;
   Threads& threads_;
 };
 
-// Threads of one process, as without a launcher.
+// Ranks as threads of one process, without a launcher.
 TEST_F(NcclExecutorTest, ThreadsExchangeOnTheGpusToo) {
   Watched::Threads left;
   auto runner =
       LoadOnGpus(program::DividedProgram(5, 2, 2),
-                 [&](std::unique_ptr<comm::DeviceCommunicator> own) {
-                   return std::make_unique<Watched>(std::move(own), left);
+                 [&](std::unique_ptr<comm::DeviceCommunicator> gpus) {
+                   return std::make_unique<Watched>(std::move(gpus), left);
                  });
   ASSERT_NE(runner, nullptr);
   const auto run = [&] {
@@ -378,7 +379,7 @@ TEST_F(NcclExecutorTest, ThreadsExchangeOnTheGpusToo) {
   EXPECT_EQ(Count(run(), "ncclAllReduce"), 4u);
   run();
   EXPECT_EQ(Count(run(), "cuGraphLaunch"), 4u);
-  // None replays while another is timed.
+  // No rank replays while another one is timed.
   runner->EnableProfile();
   EXPECT_EQ(runner->profiles().size(), 1u);
   EXPECT_EQ(Count(run(), "ncclAllReduce"), 4u);
@@ -386,7 +387,8 @@ TEST_F(NcclExecutorTest, ThreadsExchangeOnTheGpusToo) {
   const std::string log = recording_.TakeLog();
   EXPECT_EQ(Count(log, "ncclCommAbort"), 0u) << log;
   EXPECT_GE(Count(log, "ncclCommFinalize"), 4u) << log;
-  // Leaving may wait for the others.
+  // Leaving a group may wait for the others, so each rank leaves on its own
+  // thread.
   EXPECT_EQ(left.ids.size(), 4u);
   ExpectUndivided();
 }

@@ -1,5 +1,5 @@
-// Groups find each other by an id that their first member broadcasts over the
-// base communicator.
+// The first member of a group broadcasts the group's NCCL id over the base
+// communicator.
 #include "runtime/cuda/nccl_groups.h"
 
 #include <algorithm>
@@ -14,10 +14,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a rank that NCCL has lost may take to be known as failed.
+// Time for the base communicator to learn that a rank which NCCL has lost has
+// failed.
 constexpr std::chrono::milliseconds kGrace{1000};
 constexpr std::chrono::microseconds kPause{20};
-// Before the first pause: most calls are done at once.
+// Polls before the first pause: most calls end at once.
 constexpr int kRounds = 200;
 
 std::string NameOf(const std::vector<int>& ranks) {
@@ -29,7 +30,7 @@ std::string NameOf(const std::vector<int>& ranks) {
 
 NcclGroups::~NcclGroups() {
   for (const auto& [key, comm] : groups_) {
-    // Leaving waits for the others, and some may not come any more.
+    // Leaving waits for the other members, which may be gone. Aborts then.
     const auto name = [&ranks = key.second] {
       return absl::StrCat("leaving ", NameOf(ranks));
     };
@@ -109,7 +110,7 @@ absl::Status NcclGroups::GiveUp(const absl::Status& status) {
   for (const auto& [key, comm] : groups_) nccl_->Abort(comm);
   groups_.clear();
   if (absl::IsDeadlineExceeded(status)) {
-    // Whoever is not there any more is named.
+    // Agree names the ranks that are gone.
     const absl::Status agreed = base_.Agree(status, 1);
     const std::string own(status.message()), found(agreed.message());
     if (agreed.ok() || found.find(own) != std::string::npos) return status;

@@ -1,5 +1,5 @@
-// Groups of GPUs that one rank is a member of, and waiting for them, never
-// without an end.
+// NCCL groups that one rank is a member of, and waiting for them with a
+// timeout.
 #ifndef PARTITA_RUNTIME_CUDA_NCCL_GROUPS_H_
 #define PARTITA_RUNTIME_CUDA_NCCL_GROUPS_H_
 
@@ -18,37 +18,36 @@
 
 namespace partita::cuda {
 
-// The library's calls are all of the kind that does not wait for other ranks;
-// Settle does.
+// All NCCL calls are nonblocking; Settle waits for them.
 class NcclGroups {
  public:
-  // `base` outlives it; groups find each other over it.
+  // Groups find each other over `base`, which must outlive this object.
   NcclGroups(comm::Communicator& base, std::shared_ptr<const NcclLibrary> nccl,
              std::chrono::milliseconds timeout)
       : base_(base), nccl_(std::move(nccl)), timeout_(timeout) {}
   NcclGroups(const NcclGroups&) = delete;
   ~NcclGroups();
 
-  // What a group is for: operations of one stand in no order with those of
-  // another of the same ranks.
+  // The use of a group. Operations of one lane are unordered with respect to
+  // operations of another lane of the same ranks.
   enum class Lane { kInPlace, kBeside, kTransfers };
-  // The group of these ranks, of which this rank is member `index`; null for
-  // one rank alone. All members call it. `joined`, where it is not null:
-  // whether they were in it before.
+  // Returns the group of these ranks, of which this rank is member `index`.
+  // Null for a single rank. All members call it. If `joined` is not null, it is
+  // set to whether the group existed before.
   absl::StatusOr<NcclComm> Join(const std::vector<int>& ranks, int index,
                                 Lane lane, bool* joined = nullptr);
 
-  // Ends a call that returned `result`: what it puts on a stream is there when
-  // this returns. An error if a rank fails or the timeout ends; `doing` names
-  // the call then.
+  // Waits until a call that returned `result` has put its work on the stream.
+  // An error, naming the call by `doing`, if a rank fails or the timeout
+  // passes.
   absl::Status Settle(NcclComm comm, NcclResult result,
                       const std::function<std::string()>& doing);
 
-  // What the library found out since.
+  // Returns an error that NCCL has detected asynchronously.
   absl::Status Check();
 
-  // Ends all that is under way on the GPU, and the groups with it. Returns
-  // `status`, or what is known better: which rank has failed or does not come.
+  // Aborts all groups and their work on the GPU. Returns `status`, or a
+  // better-known cause: the rank that failed or did not arrive.
   absl::Status GiveUp(const absl::Status& status);
 
  private:

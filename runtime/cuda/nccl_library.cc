@@ -1,4 +1,4 @@
-// Opening of NCCL, and its errors as statuses.
+// Opens NCCL, and converts its errors to statuses.
 #include "runtime/cuda/nccl_library.h"
 
 #include "absl/strings/str_cat.h"

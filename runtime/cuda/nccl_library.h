@@ -19,10 +19,10 @@ struct NcclLibrary {
   const char* (*ErrorText)(NcclResult result) = nullptr;
   const char* (*LastError)(NcclComm comm) = nullptr;  // null before 2.13
 
-  // Whether there is one, fit or not.
+  // True if the library exists, even if it cannot be loaded.
   static bool IsInstalled(const std::string& path);
-  // libnccl.so.2, or the library at `path`. FailedPrecondition, with what to
-  // do, where there is none that will do.
+  // Opens libnccl.so.2, or the library at `path`. FailedPrecondition, with
+  // advice, if it cannot be loaded or is too old.
   static absl::StatusOr<std::shared_ptr<const NcclLibrary>> Open(
       const std::string& path);
 

@@ -1,4 +1,5 @@
-// The library's own collectives where the parts lie as it wants them.
+// Uses NCCL's collectives if the parts are contiguous as it requires, else
+// sends and receives.
 #include "runtime/cuda/nccl_plan.h"
 
 namespace partita::cuda {
@@ -52,7 +53,7 @@ NcclReduction ReductionOf(comm::Reduction reduction) {
   return kNcclMin;
 }
 
-// The runs of a box one after another, from byte `at` on.
+// Packs the runs of a box contiguously, from byte `at` on.
 Box Packed(Box box, int64_t at) {
   box.to = at;
   box.to_strides[2] = box.run;
@@ -100,7 +101,7 @@ bool IsPlainGather(const Operation& operation, int n, int index) {
 
 void PlanPieces(const Operation& operation, int n, int index, NcclPlan& plan) {
   const auto align = [](int64_t bytes) { return (bytes + 15) / 16 * 16; };
-  plan.own = comm::PieceOf(operation, n, index, index);
+  plan.local = comm::PieceOf(operation, n, index, index);
   plan.blanks = comm::BlanksOf(operation, n, index);
   for (int j = 0; j < n; ++j) {
     if (j == index) continue;

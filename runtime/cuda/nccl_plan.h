@@ -1,4 +1,4 @@
-// How an operation is done by NCCL's. Plain data.
+// Plans how NCCL runs an operation. Plain data.
 #ifndef PARTITA_RUNTIME_CUDA_NCCL_PLAN_H_
 #define PARTITA_RUNTIME_CUDA_NCCL_PLAN_H_
 
@@ -14,7 +14,7 @@ namespace partita::cuda {
 struct NcclPlan {
   enum class Kind {
     kAllReduce,
-    kReduceScatter,  // of the input, or of what is packed from it
+    kReduceScatter,  // of the input, or of its packed parts
     kAllGather,
     kBroadcast,
     kPieces,  // sends and receives among the members
@@ -23,11 +23,11 @@ struct NcclPlan {
   NcclType type = kNcclU8;
   NcclReduction reduction = kNcclSum;
 
-  // Before: parts of the input that are copied to the scratch.
+  // Before the exchange: parts of the input that are copied to the scratch.
   std::vector<comm::Box> packed;
-  bool clear = false;  // the scratch is zero first
-  // A part that goes to or comes from a member: in the input or the output
-  // where it lies together there, else in the scratch.
+  bool clear = false;  // zero the scratch first
+  // A part sent to or received from a member. It is in the input or output if
+  // it is contiguous there, else in the scratch.
   struct Message {
     int member = 0;
     int64_t bytes = 0;
@@ -35,16 +35,17 @@ struct NcclPlan {
     bool in_scratch = false;
   };
   std::vector<Message> sends, receives;
-  // After: parts of the scratch that are copied to the output, what the member
-  // has itself, and what nobody has.
+  // After the exchange: parts of the scratch that are copied to the output
+  // (`unpacked`), the part that the member itself has (`local`), and parts that
+  // no member has (`blanks`).
   std::vector<comm::Box> unpacked;
-  comm::Box own;
+  comm::Box local;
   std::vector<comm::Box> blanks;
   int64_t scratch_bytes = 0;
 };
 
-// For member `index` of a group of n. None where the library has no such
-// reduction.
+// Plans for member `index` of a group of n. None if NCCL does not support the
+// operation.
 std::optional<NcclPlan> PlanNccl(const comm::Operation& operation, int n,
                                  int index);
 

@@ -1,4 +1,4 @@
-// Every kind of collective on GPUs that are recorded, against its definition.
+// Tests every kind of collective on recorded GPUs against its definition.
 #include "runtime/cuda/nccl.h"
 
 #include <chrono>
@@ -76,7 +76,7 @@ TEST(NcclPlanTest, PartsThatLieTogetherAreNotCopied) {
 TEST(NcclPlanTest, OthersGoThroughTheHost) {
   Operation sum;
   sum.input_shape = sum.output_shape = {4};
-  sum.dtype = base::DType::kI16;  // the library has no such sums
+  sum.dtype = base::DType::kI16;  // NCCL has no sums of this type
   EXPECT_FALSE(PlanNccl(sum, 2, 0).has_value());
   sum.dtype = base::DType::kI8;
   EXPECT_TRUE(PlanNccl(sum, 2, 0).has_value());
@@ -91,7 +91,7 @@ TEST(NcclPlanTest, TransfersGoAsTheyLie) {
     const NcclPlan plan = *PlanNccl(transfer, 2, index);
     EXPECT_EQ(plan.kind, NcclPlan::Kind::kPieces);
     EXPECT_EQ(plan.scratch_bytes, 0);
-    EXPECT_EQ(plan.own.Bytes(), 0);
+    EXPECT_EQ(plan.local.Bytes(), 0);
     EXPECT_EQ(plan.sends.size(), index == 0 ? 1u : 0u);
     EXPECT_EQ(plan.receives.size(), index == 1 ? 1u : 0u);
     EXPECT_EQ((index == 0 ? plan.sends : plan.receives).front().bytes, 24);
@@ -104,11 +104,12 @@ TEST(NcclTest, WithoutNcclItSaysWhatToDo) {
       MakeNcclCommunicator(*ranks[0], {0, kLibrary, "libno_nccl.so", {}});
   EXPECT_TRUE(absl::IsFailedPrecondition(gpus.status()));
   EXPECT_THAT(std::string(gpus.status().message()),
-              AllOf(HasSubstr("NCCL is not there: expected libno_nccl.so"),
+              AllOf(HasSubstr("NCCL cannot be loaded: expected libno_nccl.so"),
                     HasSubstr("set LD_LIBRARY_PATH to where it lies")));
 }
 
-// Whether two ranks, in threads, get a communicator with these options.
+// Runs AgreeOnNccl on two ranks in threads. Returns whether each got a
+// communicator.
 std::vector<absl::StatusOr<bool>> Agree(
     const std::vector<NcclOptions>& options) {
   const auto bases = comm::MakeLocalCommunicators(2);
@@ -130,7 +131,7 @@ TEST(AgreeOnNcclTest, AllHaveItOrNone) {
     EXPECT_TRUE(have.ok() && !*have) << have.status();
 }
 
-// Nobody goes on through the host's memory, unasked and far slower.
+// No rank falls back to host memory silently, which would be far slower.
 TEST(AgreeOnNcclTest, WhatIsInstalledMustWork) {
   const std::string broken = ::testing::TempDir() + "/libbroken_nccl.so";
   std::ofstream(broken) << "no library";
@@ -139,26 +140,27 @@ TEST(AgreeOnNcclTest, WhatIsInstalledMustWork) {
       EXPECT_THAT(std::string(have.status().message()),
                   AllOf(HasSubstr("rank 1: "), HasSubstr(text)));
   };
-  expect({0, kLibrary, broken, {}}, "NCCL is not there: expected " + broken);
+  expect({0, kLibrary, broken, {}},
+         "NCCL cannot be loaded: expected " + broken);
   expect({0, kLibrary, "libm.so.6", {}}, "libm.so.6 has no function nccl");
   expect({0, "libno_cuda.so", kLibrary, {}},
-         "the driver of NVIDIA GPUs is not there");
+         "the driver of NVIDIA GPUs cannot be loaded");
   expect({99, kLibrary, kLibrary, {}}, "expected a GPU number 99");
 }
 
-// Each sends before it receives: neither call waits for the other rank's.
+// Each rank sends before it receives. Neither call waits for the other rank's.
 TEST(NcclTransferTest, BothDirectionsAtOnce) {
   comm::CommOptions options;
   options.timeout = std::chrono::seconds(5);
   auto bases = comm::MakeLocalCommunicators(2, options);
   const auto exchange = [&](Communicator& base) -> absl::Status {
-    const int own = base.rank();
+    const int rank = base.rank();
     PARTITA_ASSIGN_OR_RETURN(const auto device,
                              MakeCudaDevice({0, kLibrary, "none"}));
     PARTITA_ASSIGN_OR_RETURN(
         const auto gpus,
         MakeNcclCommunicator(base, {0, kLibrary, kLibrary, options}));
-    // By sender.
+    // Transfers and their streams, by sender.
     std::vector<std::unique_ptr<Collective>> transfers;
     std::vector<std::unique_ptr<device::Stream>> streams;
     PARTITA_ASSIGN_OR_RETURN(const auto memory,
@@ -174,24 +176,25 @@ TEST(NcclTransferTest, BothDirectionsAtOnce) {
       PARTITA_ASSIGN_OR_RETURN(auto stream, device->CreateStream());
       streams.push_back(std::move(stream));
     }
-    const std::vector<float> sent = {static_cast<float>(own), 7};
+    const std::vector<float> sent = {static_cast<float>(rank), 7};
     std::vector<float> received(2, -1);
     for (int round = 0; round < 2; ++round) {
-      device::Stream& out = *streams[static_cast<size_t>(own)];
-      device::Stream& in = *streams[static_cast<size_t>(1 - own)];
+      device::Stream& out = *streams[static_cast<size_t>(rank)];
+      device::Stream& in = *streams[static_cast<size_t>(1 - rank)];
       PARTITA_RETURN_IF_ERROR(
           device->CopyToDevice(out, memory.data(), sent.data(), 8));
       PARTITA_RETURN_IF_ERROR(
-          gpus->Enqueue(*transfers[static_cast<size_t>(own)], memory.data(),
+          gpus->Enqueue(*transfers[static_cast<size_t>(rank)], memory.data(),
                         memory.data(), out.native_handle()));
       PARTITA_RETURN_IF_ERROR(gpus->Enqueue(
-          *transfers[static_cast<size_t>(1 - own)], memory.data() + 8,
+          *transfers[static_cast<size_t>(1 - rank)], memory.data() + 8,
           memory.data() + 8, in.native_handle()));
       PARTITA_RETURN_IF_ERROR(gpus->Await(in.native_handle()));
       PARTITA_RETURN_IF_ERROR(gpus->Await(out.native_handle()));
       PARTITA_RETURN_IF_ERROR(
           device->CopyToHost(in, received.data(), memory.data() + 8, 8));
-      EXPECT_EQ(received, (std::vector<float>{static_cast<float>(1 - own), 7}));
+      EXPECT_EQ(received,
+                (std::vector<float>{static_cast<float>(1 - rank), 7}));
     }
     return base.Agree(absl::OkStatus());
   };

@@ -1,5 +1,5 @@
-// What happens when a group of GPUs stands still, on GPUs that are recorded:
-// who does not come is named, and at which operation.
+// Timeouts of a group of recorded GPUs: the message names the missing rank and
+// the operation.
 #include <chrono>
 #include <functional>
 #include <future>
@@ -30,7 +30,7 @@ using ::testing::HasSubstr;
 
 constexpr char kLibrary[] = "runtime/cuda/recording/librecording.so";
 
-// Two ranks in threads, with little timeout.
+// Two ranks in threads, with a short timeout.
 class NcclWaitTest : public ::testing::Test {
  protected:
   struct Rank {
@@ -66,7 +66,8 @@ class NcclWaitTest : public ::testing::Test {
     options_.timeout = std::chrono::milliseconds(2000);
     bases_ = comm::MakeLocalCommunicators(2, options_);
   }
-  // What rank 0 gets, in time; `other` is what rank 1 does meanwhile.
+  // Returns the status of rank 0, which runs `first`, and checks that it ends
+  // in time. Rank 1 runs `other` meanwhile.
   absl::Status Run(const std::function<absl::Status(Rank&)>& first,
                    const std::function<void(Rank&)>& other) {
     std::promise<void> made;
@@ -81,13 +82,13 @@ class NcclWaitTest : public ::testing::Test {
     absl::Status status = first(rank);
     EXPECT_LT(std::chrono::steady_clock::now() - begin,
               std::chrono::seconds(30));
-    // From now on nothing works.
+    // All later calls fail.
     EXPECT_EQ(rank.Await(), status);
     EXPECT_FALSE(rank.Prepare().ok());
     thread.join();
     return status;
   }
-  // Both, up to what they start.
+  // Prepares and starts a sum, and waits for it.
   static absl::Status SumAndWait(Rank& rank) {
     PARTITA_ASSIGN_OR_RETURN(const auto sum, rank.Prepare());
     PARTITA_RETURN_IF_ERROR(rank.Start(*sum));
@@ -99,7 +100,7 @@ class NcclWaitTest : public ::testing::Test {
   std::vector<std::unique_ptr<Communicator>> bases_;
 };
 
-// Both GPUs' work never ends, and rank 1 is gone.
+// The GPU's work never ends, and rank 1 is gone.
 TEST_F(NcclWaitTest, WhoStandsStillIsNamed) {
   recording_.FailNext("cuStreamQuery", kCuNotReady, 1 << 30);
   const absl::Status status =
@@ -109,7 +110,7 @@ TEST_F(NcclWaitTest, WhoStandsStillIsNamed) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1"));
 }
 
-// Rank 1 is there but for the sum.
+// Rank 1 joins the group but does not run the sum.
 TEST_F(NcclWaitTest, ACollectiveThatNeverEndsIsNamed) {
   const absl::Status status =
       Run(SumAndWait, [](Rank& rank) { EXPECT_TRUE(rank.Prepare().ok()); });
@@ -123,7 +124,7 @@ TEST_F(NcclWaitTest, ACollectiveThatNeverEndsIsNamed) {
   EXPECT_THAT(recording_.TakeLog(), HasSubstr("ncclCommAbort"));
 }
 
-// Rank 1 makes the group's id known and goes no further.
+// Rank 1 shares the group's id and then stops.
 TEST_F(NcclWaitTest, AGroupThatNeverMeetsIsNamed) {
   const absl::Status status =
       Run([](Rank& rank) { return rank.Prepare().status(); },
@@ -145,7 +146,7 @@ TEST_F(NcclWaitTest, AGroupThatNeverMeetsIsNamed) {
                               "not end within 2000 ms")));
 }
 
-// Both call; the library never says that it has put the sum on the stream.
+// Both ranks call, but NCCL never reports that the sum is on the stream.
 TEST_F(NcclWaitTest, ACallThatNeverEndsIsNamed) {
   const auto sum = [&](Rank& rank) -> absl::Status {
     PARTITA_ASSIGN_OR_RETURN(const auto sum, rank.Prepare());
@@ -165,7 +166,7 @@ TEST_F(NcclWaitTest, ACallThatNeverEndsIsNamed) {
                 "ms"));
 }
 
-// The library loses the other member, of which the ranks know nothing.
+// NCCL loses the other member, without the ranks noticing.
 TEST_F(NcclWaitTest, WhatTheLibraryFindsOutEndsTheWait) {
   options_.timeout = std::chrono::seconds(60);
   constexpr CuResult kRemoteError = static_cast<CuResult>(6);
@@ -189,10 +190,11 @@ TEST_F(NcclWaitTest, WhatTheLibraryFindsOutEndsTheWait) {
                     HasSubstr("it stands at all_reduce 'h.0.mlp'")));
 }
 
-// What both capture of a step, and one of them does not come to.
+// Both ranks capture operations of a step, and one rank does not run all of
+// them.
 class NcclReplayTest : public NcclWaitTest {
  protected:
-  // Rank 0 replays sums of these names, of which rank 1 does the first `done`.
+  // Rank 0 replays sums of these names. Rank 1 runs the first `done` of them.
   std::string Replay(const std::vector<std::string>& names, size_t done) {
     options_.timeout = std::chrono::seconds(1);
     std::vector<std::unique_ptr<Collective>> sums;
@@ -230,17 +232,17 @@ TEST_F(NcclReplayTest, TheOperationThatNeverEndsIsNamed) {
               AllOf(HasSubstr("rank 1"),
                     HasSubstr("the GPU of rank 0 did not end its work"),
                     HasSubstr("; it stands at all_reduce 'h.0.mlp' of f32[4] "
-                              "among ranks 0, 1, the 2. of 3 operations among "
-                              "GPUs in the step that it replays")));
+                              "among ranks 0, 1, operation 2 of 3 among GPUs "
+                              "in the replayed step")));
 }
 
 TEST_F(NcclReplayTest, TheFirstIsNamedWhereNoneEnds) {
   EXPECT_THAT(Replay({"h.0.attn", "h.0.mlp"}, 0),
               HasSubstr("; it stands at all_reduce 'h.0.attn' of f32[4] among "
-                        "ranks 0, 1, the 1. of 2 operations among GPUs"));
+                        "ranks 0, 1, operation 1 of 2 among GPUs"));
 }
 
-// The second replay of the same graph: what the first left does not count.
+// Replays a graph twice: events of the first replay do not count in the second.
 TEST_F(NcclReplayTest, EachReplayIsOfItsOwn) {
   options_.timeout = std::chrono::seconds(1);
   std::unique_ptr<Collective> sum;
@@ -270,7 +272,7 @@ TEST_F(NcclReplayTest, EachReplayIsOfItsOwn) {
                         "ranks 0, 1, the 1. of 1 operations"));
 }
 
-// All sums end, and a kernel behind them does not.
+// All sums end, but a kernel after them does not.
 TEST_F(NcclReplayTest, WhatStandsBehindThemAllIsSaid) {
   options_.timeout = std::chrono::seconds(1);
   std::unique_ptr<Collective> sum;
@@ -295,11 +297,11 @@ TEST_F(NcclReplayTest, WhatStandsBehindThemAllIsSaid) {
   recording_.FailNext("cuStreamQuery", kCuSuccess, 0);
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("; it replays a step and stands behind the last of its "
-                        "1 operations among GPUs, all_reduce 'h.0.mlp'"));
+              HasSubstr("; it has passed the last of the 1 operations among "
+                        "GPUs in the replayed step, all_reduce 'h.0.mlp'"));
 }
 
-// More scratch is needed while a sum that uses some never ends.
+// An operation needs more scratch while a sum that uses the scratch never ends.
 TEST_F(NcclWaitTest, PreparingDoesNotWaitForEver) {
   options_.timeout = std::chrono::seconds(1);
   const auto gather = [](Rank& rank, int64_t size) {

@@ -1,5 +1,5 @@
-// The runtime's own kernels as GPUs run them; clang makes PTX of this file,
-// without CUDA.
+// Entry points of the runtime's own kernels for GPUs. clang compiles this file
+// to PTX, without CUDA.
 #include "runtime/cuda/own_kernels.h"
 
 #define PARTITA_DEFINE(symbol, Args, Body)                            \

@@ -1,7 +1,7 @@
-// Kernels of the runtime's own: what the libraries lack or what stands in for
-// them where they are not installed. Simple before fast: one thread per element
-// of the result. The same text is compiled for GPUs (own_kernels.cu) and, for
-// tests without one, for the processor.
+// The runtime's own kernels, for operations that the libraries lack and for
+// machines without the libraries. They favour simplicity over speed: one thread
+// per element of the result. The same code is compiled for GPUs
+// (own_kernels.cu) and, for tests without a GPU, for the CPU.
 #ifndef PARTITA_RUNTIME_CUDA_OWN_KERNELS_H_
 #define PARTITA_RUNTIME_CUDA_OWN_KERNELS_H_
 
@@ -10,7 +10,7 @@
 
 namespace partita::cuda {
 
-// device::Activation, which is not known here.
+// The values of device::Activation, which this header cannot include.
 enum class KernelActivation : int {
   kNone = 0,
   kRelu,
@@ -21,7 +21,8 @@ enum class KernelActivation : int {
   kSigmoid
 };
 
-// device::GemmDesc; thread i makes element i of the dense [batch, m, n].
+// Arguments of a product, like device::GemmDesc. Thread i computes element i of
+// the dense result [batch, m, n].
 struct ProductArgs {
   const void* lhs;
   const void* rhs;
@@ -34,15 +35,16 @@ struct ProductArgs {
   KernelActivation activation;
 };
 
-// What remains of a product whose sums lie in f32 at `sums`, dense [batch, m,
-// n].
+// Arguments of bias, activation and residual of a product whose f32 sums are at
+// `sums`, dense [batch, m, n].
 struct FinishArgs {
   const float* sums;
   ProductArgs product;
 };
 
-// device::ConvDesc with three spatial dimensions, the first of size 1 where
-// there are fewer; thread i makes element i of the result.
+// Arguments of a convolution, like device::ConvDesc with three spatial
+// dimensions; leading ones have size 1 if there are fewer. Thread i computes
+// element i of the result.
 struct ConvArgs {
   const void* first;
   const void* second;
@@ -67,7 +69,7 @@ PARTITA_KERNEL_CODE float Exp(float x) {
 
 PARTITA_KERNEL_CODE float Tanh(float x) { return 1 - 2 / (Exp(2 * x) + 1); }
 
-// Abramowitz and Stegun, 7.1.26: to 1.5e-7.
+// Abramowitz and Stegun, 7.1.26. Error at most 1.5e-7.
 PARTITA_KERNEL_CODE float Erf(float x) {
   const float z = x < 0 ? -x : x;
   const float t = 1 / (1 + 0.3275911f * z);
@@ -100,7 +102,8 @@ PARTITA_KERNEL_CODE float Activate(KernelActivation activation, float x) {
   return x;
 }
 
-// Bias, activation and residual of element (b, r, c), whose sum is known.
+// Adds bias, activation and residual to the sum of element (b, r, c), and
+// stores it.
 PARTITA_KERNEL_CODE void FinishElement(const ProductArgs& a, Int b, Int r,
                                        Int c, float sum) {
   const Int out =
@@ -130,7 +133,7 @@ PARTITA_KERNEL_CODE void FinishProductElement(const FinishArgs& a, Int i) {
                 Load(KernelType::kF32, a.sums, i));
 }
 
-// Where element (n, c, at) of an activation with these sizes lies.
+// Index of element (n, c, at) of an activation of these sizes.
 PARTITA_KERNEL_CODE Int ActivationIndex(bool channels_last, Int channels,
                                         const Int (&sizes)[3], Int n, Int c,
                                         const Int (&at)[3]) {
@@ -140,7 +143,7 @@ PARTITA_KERNEL_CODE Int ActivationIndex(bool channels_last, Int channels,
                        : (n * channels + c) * size + space;
 }
 
-// Splits i into (n, c, at) of an activation, in the order of memory.
+// Splits index i in memory order into (n, c, at) of an activation.
 PARTITA_KERNEL_CODE void SplitActivation(bool channels_last, Int channels,
                                          const Int (&sizes)[3], Int i, Int& n,
                                          Int& c, Int (&at)[3]) {
@@ -158,7 +161,8 @@ PARTITA_KERNEL_CODE Int WeightIndex(const ConvArgs& a, Int o, Int c,
          k[2];
 }
 
-// Bias, activation and residual of element i, of feature o, whose sum is known.
+// Adds bias, activation and residual to the sum of element i, which belongs to
+// feature o, and stores it.
 PARTITA_KERNEL_CODE void FinishConv(const ConvArgs& a, Int i, Int o,
                                     float sum) {
   if (a.bias) sum += Load(a.type, a.bias, o);
@@ -191,7 +195,7 @@ PARTITA_KERNEL_CODE void ConvForwardElement(const ConvArgs& a, Int i) {
   FinishConv(a, i, o, sum);
 }
 
-// Of a convolution whose sums lie in its result already.
+// Finishes a convolution whose sums are already in its result.
 PARTITA_KERNEL_CODE void FinishConvElement(const ConvArgs& a, Int i) {
   if (i >= a.count) return;
   Int n, o, at[3];

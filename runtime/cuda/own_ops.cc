@@ -1,4 +1,4 @@
-// Arguments of our kernels.
+// Computes the arguments of the runtime's own kernels, and launches them.
 #include "runtime/cuda/own_ops.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace partita::cuda {
 
-// PTX of own_kernels.cu, made when this library is built.
+// PTX of own_kernels.cu, generated when this library is built.
 extern const char kOwnKernelsPtx[];
 
 namespace {

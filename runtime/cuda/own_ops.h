@@ -24,10 +24,11 @@ class OwnKernels {
   absl::StatusOr<CuFunction> Find(const std::string& symbol) const {
     return module_->FindFunction(symbol);
   }
-  // One thread for each of `count` elements; `args` is the kernel's parameter.
+  // Launches one thread per element, `count` in total. `args` points to the
+  // kernel's only parameter.
   absl::Status Launch(CuStream stream, CuFunction function, const void* args,
                       int64_t count) const;
-  // Bytes, wherever they lie; `copy_box` is the kernel of that name.
+  // Copies bytes at any alignment. `copy_box` is the kernel partita_copy_box.
   absl::Status Copy(CuStream stream, CuFunction copy_box, const void* from,
                     void* to, int64_t bytes) const;
 
@@ -36,20 +37,20 @@ class OwnKernels {
   std::unique_ptr<CudaModule> module_;
 };
 
-// The part of the arguments that does not change from call to call.
+// The arguments that do not change from call to call.
 absl::StatusOr<ProductArgs> ToProductArgs(const device::GemmDesc& desc);
-// Operands of a product, in the order of GemmDesc.
+// Sets the operands of a product, in the order of GemmDesc.
 void SetOperands(const device::GemmDesc& desc, void* const* buffers,
                  ProductArgs& args);
 
-// The same of convolutions; Unimplemented beyond three spatial dimensions.
+// The same for convolutions. Unimplemented beyond three spatial dimensions.
 absl::StatusOr<ConvArgs> ToConvArgs(const device::ConvDesc& desc);
 void SetOperands(const device::ConvDesc& desc, void* const* buffers,
                  ConvArgs& args);
 
 absl::StatusOr<std::unique_ptr<CudaOp>> MakeOwnProduct(
     std::shared_ptr<const OwnKernels> kernels, const device::GemmDesc& desc);
-// Up to three spatial dimensions; Unimplemented beyond.
+// Unimplemented beyond three spatial dimensions.
 absl::StatusOr<std::unique_ptr<CudaOp>> MakeOwnConv(
     std::shared_ptr<const OwnKernels> kernels, const device::ConvDesc& desc);
 

@@ -1,5 +1,5 @@
-// Training on a GPU that is recorded, whose next batch is uploaded while a step
-// runs: by one device, and by several that hold blocks of it.
+// Training on a recorded GPU that uploads the next batch while a step runs, on
+// one device and on several devices that hold blocks of the batch.
 #include <stdlib.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ class PrefetchTest : public CudaExecutorTest {
   static std::vector<ConstTensor> Ahead(const Batch& batch) {
     return Inputs(batch, nullptr, nullptr);
   }
-  // Where `line` stands in the log, for the last time.
+  // Position of the last `line` in the log.
   static size_t LastOf(const std::string& log, const std::string& line) {
     return log.rfind(line + "\n");
   }
@@ -62,7 +62,7 @@ class PrefetchTest : public CudaExecutorTest {
   }
 };
 
-// Nothing but the events orders the two streams: the host waits for neither.
+// Only events order the two streams; the host waits for neither.
 TEST_F(PrefetchTest, WhatIsTakenIsNotWrittenBefore) {
   const auto device = std::move(MakeCudaDevice({0, kLibrary, "none"})).value();
   const auto stream = std::move(device->CreateStream()).value();
@@ -80,7 +80,7 @@ TEST_F(PrefetchTest, WhatIsTakenIsNotWrittenBefore) {
     EXPECT_FALSE(*uploads->Take(*stream, 0, hosts[(i + 1) % 4].data(), target));
     EXPECT_TRUE(*uploads->Take(*stream, 0, hosts[i].data(), target));
     ASSERT_TRUE(uploads->End(*stream).ok());
-    // What a run did not take is gone, and so is what it took.
+    // After a run, taken and untaken uploads are gone.
     EXPECT_FALSE(*uploads->Take(*stream, 0, hosts[i].data(), target));
   }
   for (size_t i = 0; i < 4; ++i) {
@@ -92,7 +92,7 @@ TEST_F(PrefetchTest, WhatIsTakenIsNotWrittenBefore) {
   }
 }
 
-// What is uploaded is of the step after, as far as it was told before.
+// A step uploads the next step's batch if Prefetch announced it.
 TEST_F(PrefetchTest, TheNextBatchIsUploadedWhileAStepRuns) {
   constexpr char kUpload[] = "cuMemcpyHtoDAsync_v2 120",
                  kTake[] = "cuMemcpyDtoDAsync_v2 120";
@@ -113,7 +113,8 @@ TEST_F(PrefetchTest, TheNextBatchIsUploadedWhileAStepRuns) {
       batches.push_back(std::make_unique<Batch>(i));
     for (int64_t step = 1; step <= 6; ++step) {
       SCOPED_TRACE(step);
-      // The third step gets what nobody told, the fourth was not told.
+      // The third step gets a batch that was not announced; for the fourth step
+      // none was announced.
       Batch& batch = *batches[static_cast<size_t>(step == 3 ? 0 : step)];
       const bool told = step != 1 && step != 3 && step != 4;
       const bool tells = step < 6 && step != 3;
@@ -134,15 +135,15 @@ TEST_F(PrefetchTest, TheNextBatchIsUploadedWhileAStepRuns) {
       EXPECT_EQ(at, step);
       EXPECT_EQ(Count(log, kTake), told ? 1u : 0u) << log;
       EXPECT_EQ(Count(log, kUpload), (told ? 0u : 1u) + (tells ? 1u : 0u));
-      // On its stream before the host waits for the step's outputs, and, where
-      // that is captured, behind it.
+      // The upload is on its stream before the host waits for the step's
+      // outputs. In a captured step it comes after the replay.
       if (tells) {
         const size_t upload = LastOf(log, kUpload);
         EXPECT_LT(upload, log.find("cuMemcpyDtoHAsync")) << log;
         if (*graphs == '1' && step > 2)
           EXPECT_LT(LastOf(log, "cuGraphLaunch"), upload);
       }
-      // Whoever gave it may write to it now.
+      // The caller may overwrite its batch now.
       batch.x.assign(batch.x.size(), -1000);
       batch.t.assign(batch.t.size(), -1000);
       if (step == 3) *batches[0] = Batch(8);
@@ -151,8 +152,8 @@ TEST_F(PrefetchTest, TheNextBatchIsUploadedWhileAStepRuns) {
   }
 }
 
-// Rows of x, columns of t: the latter are gathered on the host first. Through
-// the host's memory and in the GPU's.
+// Devices upload rows of x and columns of t, which the host gathers first.
+// Exchange goes through host memory and through GPU memory.
 TEST_F(PrefetchTest, DevicesUploadTheirBlocks) {
   for (const bool shares : {false, true}) {
     SCOPED_TRACE(shares);
@@ -173,7 +174,8 @@ TEST_F(PrefetchTest, DevicesUploadTheirBlocks) {
           runner->Run(Inputs(now, &kRate, &step),
                       {{DType::kF32, {}, &loss}, {DType::kI64, {}, &at}});
       ASSERT_TRUE(status.ok()) << status;
-      // Each of the four takes its block of both from what was uploaded.
+      // Each of the four devices takes its blocks of both tensors from the
+      // upload.
       const std::string log = recording_.TakeLog();
       size_t taken = 0;
       for (size_t i = 0; (i = log.find("cuMemcpyDtoD", i)) != std::string::npos;
@@ -185,7 +187,7 @@ TEST_F(PrefetchTest, DevicesUploadTheirBlocks) {
       const float expected = program::TrainingStep(now.x, now.t, kRate, w);
       EXPECT_NEAR(loss, expected, 1e-4 * expected);
       ExpectNear(w, Read(*runner, "w", kWidth, kOut));
-      // Memory of this batch becomes that of the next but one.
+      // This batch's memory is reused for the batch after the next.
       std::swap(now, next);
       const Batch fresh(static_cast<uint64_t>(step) + 2);
       std::copy(fresh.x.begin(), fresh.x.end(), next.x.begin());
@@ -194,14 +196,14 @@ TEST_F(PrefetchTest, DevicesUploadTheirBlocks) {
   }
 }
 
-// Memory runs out when it is taken for the next batch, or in the middle of an
-// upload: every step gets its own batch all the same.
+// Memory runs out when it is allocated for the next batch, or an upload fails
+// halfway. Every step still gets its own batch.
 TEST_F(PrefetchTest, StepsGoOnWhereThereIsNoMemoryForTheNextBatch) {
   struct Case {
     const char* call;
-    int after;  // by so many calls
+    int after;  // number of calls that succeed first
   };
-  // A run brings four inputs before it uploads the next two.
+  // A run uploads its four inputs before the next two.
   for (const Case& fails :
        {Case{"cuMemAlloc_v2", 0}, Case{"cuMemAlloc_v2", 1},
         Case{"cuMemcpyHtoDAsync_v2", 4}, Case{"cuMemcpyHtoDAsync_v2", 5}}) {
@@ -234,7 +236,7 @@ TEST_F(PrefetchTest, StepsGoOnWhereThereIsNoMemoryForTheNextBatch) {
   }
 }
 
-// Of four devices one has no memory for its blocks.
+// One of four devices has no memory for its blocks.
 TEST_F(PrefetchTest, OneDeviceWithoutMemoryIsNamed) {
   const auto runner = Load(TrainingProgram(5, 2, 2));
   ASSERT_NE(runner, nullptr);
@@ -259,7 +261,7 @@ TEST_F(PrefetchTest, OneDeviceWithoutMemoryIsNamed) {
   }
 }
 
-// An error in what is told is the run's.
+// An error in providing the next batch is an error of the run.
 TEST_F(PrefetchTest, ErrorsOfTheNextBatchEndTheRun) {
   Write(TrainingProgram(5, 1, 1));
   const auto device =

@@ -1,4 +1,5 @@
-// A row-major matrix is a transposed column-major one, and (L R)^T = R^T L^T.
+// Uses that a row-major matrix is a transposed column-major one, and that (L
+// R)^T = R^T L^T.
 #include "runtime/cuda/product_plan.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@ namespace {
 using device::Activation;
 using device::GemmDesc;
 
-// op(M) is rows x columns with these strides.
+// Plans M such that op(M) is rows x columns with these strides.
 std::optional<MatrixPlan> PlanMatrix(int64_t rows, int64_t columns,
                                      int64_t row_stride, int64_t column_stride,
                                      int64_t batch_stride) {
@@ -31,8 +32,8 @@ std::optional<MatrixPlan> PlanMatrix(int64_t rows, int64_t columns,
   return std::nullopt;
 }
 
-// A batch that shares its right-hand side and whose rows follow one another is
-// one matrix of more rows.
+// If the batch shares its right-hand side and its rows follow one another, the
+// product is one matrix with more rows.
 GemmDesc Flattened(GemmDesc desc) {
   if (desc.batch > 1 && desc.rhs_strides[0] == 0 &&
       desc.lhs_strides[0] == desc.m * desc.lhs_strides[1] &&
@@ -43,8 +44,9 @@ GemmDesc Flattened(GemmDesc desc) {
   return desc;
 }
 
-// The library's GELU is the one with tanh; its residual is added before the
-// activation, ours after it.
+// True if the library can compute activation and residual. Its GELU uses the
+// tanh approximation. It adds the residual before the activation, while we add
+// it after.
 bool LibraryFinishes(const GemmDesc& desc) {
   switch (desc.activation) {
     case Activation::kNone:
@@ -74,7 +76,8 @@ std::optional<ProductPlan> PlanProduct(const GemmDesc& whole) {
   const auto out = PlanMatrix(desc.n, desc.m, o[2], o[1], o[0]);
   plan.whole = LibraryFinishes(desc) && out.has_value();
   if (plan.whole && out->transposed) {
-    // Its columns lie together; a bias is one value per row of the result only.
+    // The columns of out are contiguous. The library only supports a bias with
+    // one value per row of its result D, so it cannot add the bias here.
     plan.whole = !desc.has_bias;
     plan.rhs_first = !plan.whole;
   }

@@ -1,4 +1,4 @@
-// Opening of NVTX, whose library changed its name.
+// Opens NVTX, whose library has changed its name.
 #include "runtime/cuda/ranges.h"
 
 #include <vector>

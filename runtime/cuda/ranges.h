@@ -1,4 +1,4 @@
-// Named ranges for NVIDIA's profilers (NVTX), opened at run time.
+// Named ranges for NVIDIA's profilers (NVTX), which is opened at run time.
 #ifndef PARTITA_RUNTIME_CUDA_RANGES_H_
 #define PARTITA_RUNTIME_CUDA_RANGES_H_
 
@@ -6,10 +6,10 @@
 
 namespace partita::cuda {
 
-// Without the library, and where it is "none", ranges are nothing.
+// Ranges do nothing if the library is missing or `path` is "none".
 class Ranges {
  public:
-  // `path` is the library to open; empty: the one that is installed.
+  // `path` is the library to open. Empty: the installed one.
   explicit Ranges(const std::string& path);
 
   void Begin(const char* name) const {
@@ -20,7 +20,7 @@ class Ranges {
   }
 
  private:
-  int (*push_)(const char* name) = nullptr;  // both or none
+  int (*push_)(const char* name) = nullptr;  // both set or both null
   int (*pop_)() = nullptr;
 };
 

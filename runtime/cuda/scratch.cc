@@ -1,4 +1,4 @@
-// Memory that frees itself when neither the scratch nor a graph needs it.
+// A block is freed when neither the scratch nor a graph holds it.
 #include "runtime/cuda/scratch.h"
 
 #include "absl/strings/str_cat.h"

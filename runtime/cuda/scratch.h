@@ -1,4 +1,4 @@
-// Memory of a GPU that operations share, one after another.
+// GPU memory that operations share, one after another.
 #ifndef PARTITA_RUNTIME_CUDA_SCRATCH_H_
 #define PARTITA_RUNTIME_CUDA_SCRATCH_H_
 
@@ -12,20 +12,21 @@
 
 namespace partita::cuda {
 
-// Grows when more is asked for; what a graph was captured with must stay where
-// it was and is therefore held.
+// A growable block. A captured graph refers to fixed addresses, so it holds its
+// block (Hold) even after the scratch has grown.
 class Scratch {
  public:
-  // `what` it is for, in messages: "what GPUs exchange".
+  // `what` names its use in messages: "the scratch of collectives".
   Scratch(std::shared_ptr<Context> context, std::string what)
       : context_(std::move(context)), what_(std::move(what)) {}
   Scratch(const Scratch&) = delete;
 
-  // Makes it at least this big. Waits for the GPU where it gives memory back.
+  // Grows the block to at least `bytes`. Waits for the GPU if the old block is
+  // freed.
   absl::Status Reserve(int64_t bytes);
   int64_t bytes() const { return bytes_; }
-  char* data() const;  // null: nothing was reserved
-  // While this lives, so does the memory that data() is now.
+  char* data() const;  // null if nothing was reserved
+  // Keeps the memory at the current data() alive.
   std::shared_ptr<const void> Hold() const { return memory_; }
 
  private:

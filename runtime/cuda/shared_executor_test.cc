@@ -1,6 +1,5 @@
-// Whole programs whose ranks share a GPU that is recorded: what they exchange
-// stays in its memory, and what they compute is what they compute when it goes
-// through the host's, to the bit.
+// Whole programs whose ranks share a recorded GPU. Exchanged data stays in its
+// memory, and results are bit-identical to an exchange through host memory.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -37,7 +36,7 @@ class SharedExecutorTest : public CudaExecutorTest {
   }
 };
 
-// In place and started.
+// Collectives in place and started.
 TEST_F(SharedExecutorTest, DividedProgramsExchangeOnTheGpu) {
   for (const auto& [data, tensor, starts] :
        {std::tuple(2, 1, false), std::tuple(1, 3, false),
@@ -75,7 +74,7 @@ TEST_F(SharedExecutorTest, DividedProgramsExchangeOnTheGpu) {
         EXPECT_EQ(y, results[2 * run]);
         EXPECT_EQ(all, results[2 * run + 1]);
         const std::string log = recording_.TakeLog();
-        // The outputs of each rank, and its input.
+        // Each rank downloads its three outputs and uploads its input.
         EXPECT_EQ(Count(log, "cuMemcpyDtoHAsync"),
                   static_cast<size_t>(3 * ranks));
         EXPECT_EQ(Count(log, "cuMemcpyHtoDAsync"), static_cast<size_t>(ranks));
@@ -93,7 +92,8 @@ TEST_F(SharedExecutorTest, TrainsDividedOnTheGpu) {
   TrainThreeSteps(*runner, w);
 }
 
-// Two stages of two ranks each: transfers run beside, timed and not.
+// Two stages of two ranks each. Transfers run beside, with and without a
+// profile.
 TEST_F(SharedExecutorTest, StagesTransferOnTheGpu) {
   using program::PipelineProgram;
   const auto runner = Load(PipelineProgram(kPipelineRows, 2), Share(4));
@@ -103,7 +103,7 @@ TEST_F(SharedExecutorTest, StagesTransferOnTheGpu) {
     if (profiled) runner->EnableProfile();
     recording_.TakeLog();
     PipeThreeSteps(*runner, w, u, [&] {
-      // Each half is copied to a slot and from there to where it is received.
+      // Each half is copied to a slot, and from there to its receiver.
       const std::string log = recording_.TakeLog();
       EXPECT_GE(Count(log, "cuMemcpyDtoDAsync"), 8u);
       EXPECT_GE(Count(log, "partita_copy_box"), 8u);
@@ -112,8 +112,8 @@ TEST_F(SharedExecutorTest, StagesTransferOnTheGpu) {
   }
 }
 
-// One rank's launch fails in the middle of a step: the others learn of it, and
-// no rank's memory goes while another's stream still reads it.
+// A launch of one rank fails in the middle of a step. The other ranks learn of
+// it, and no rank's memory is freed while another's stream reads it.
 TEST_F(SharedExecutorTest, ARankThatFailsInAStepIsNamed) {
   for (const bool starts : {false, true})
     for (const int after : {0, 2, 5, 9}) {

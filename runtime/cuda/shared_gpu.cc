@@ -1,7 +1,8 @@
-// Who comes last to a meeting puts the work on its own stream: that waits for
-// events of all, which say that their memory is ready, and all others' streams
-// wait for the event behind it. No stream ever waits for what is not on one
-// yet, so hosts alone can wait for each other, and they do not for ever.
+// The last rank to arrive at a meeting puts the work on its own stream. That
+// stream first waits for the events of all members, which mark that their
+// memory is ready. The other members' streams then wait for the event behind
+// the work. A stream only waits for work that is already on a stream, so only
+// hosts can wait for each other, and their waits have timeouts.
 #include "runtime/cuda/shared_gpu.h"
 
 #include <algorithm>
@@ -28,10 +29,10 @@ using comm::Box;
 using comm::Kind;
 using Clock = std::chrono::steady_clock;
 
-// From one look at the GPU to the next.
+// Polling interval of the GPU.
 constexpr std::chrono::microseconds kPause{20};
 
-// Events of all ranks, to be used again.
+// A pool of events that all ranks share.
 class EventPool : public std::enable_shared_from_this<EventPool> {
  public:
   explicit EventPool(std::shared_ptr<Context> context)
@@ -42,8 +43,8 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
     for (const CuEvent event : unused_) context_->driver().DestroyEvent(event);
   }
 
-  // A CuEvent that stands for what is on the stream now. The context is the
-  // calling thread's.
+  // Returns a CuEvent that marks the work on the stream so far. The context
+  // must be current on the calling thread.
   absl::StatusOr<std::shared_ptr<void>> Record(CuStream stream) {
     CuEvent event = nullptr;
     {
@@ -90,15 +91,14 @@ class SharedCollective : public comm::Collective {
 
   const Meetings::Lane lane;
   const End end;
-  const bool alone;  // it concerns nobody else
+  const bool alone;  // no other rank takes part
   const std::shared_ptr<const std::string> description;
-  // Enqueued and not joined: what is waited for, once it is there.
-  struct UnderWay {
-    std::shared_ptr<Meetings::Meeting>
-        meeting;  // null: it concerns nobody else
+  // Enqueued but not joined operations. `done` is the event to wait for.
+  struct InFlight {
+    std::shared_ptr<Meetings::Meeting> meeting;  // null: `alone`
     std::shared_ptr<void> done;
   };
-  std::deque<UnderWay> under_way;
+  std::deque<InFlight> in_flight;
 };
 
 }  // namespace
@@ -110,7 +110,7 @@ class SharedGpu {
 
   const SharedGpuOptions& options() const { return options_; }
   Meetings& meetings() { return meetings_; }
-  // The first rank's context serves all: they are one.
+  // All ranks have the same context, so the pool uses the first rank's.
   std::shared_ptr<EventPool> Events(const std::shared_ptr<Context>& context) {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::shared_ptr<EventPool> events = events_.lock();
@@ -125,7 +125,7 @@ class SharedGpu {
   const SharedGpuOptions options_;
   Meetings meetings_;
   std::mutex mutex_;
-  std::weak_ptr<EventPool> events_;  // until the last rank ends
+  std::weak_ptr<EventPool> events_;  // lives as long as a rank uses it
 };
 
 namespace {
@@ -157,17 +157,18 @@ class SharedCommunicator : public comm::DeviceCommunicator {
  private:
   using Postings = std::vector<Meetings::Posting>;
 
-  // Nobody touches what it was given any more.
+  // Waits until no other rank uses the collective's buffers.
   void End(SharedCollective& collective);
-  bool Pass(const std::shared_ptr<void>& event, Clock::time_point limit);
+  bool WaitUntilReached(const std::shared_ptr<void>& event,
+                        Clock::time_point limit);
 
-  // Everything, for all members.
+  // Runs the operation for all members.
   absl::StatusOr<std::shared_ptr<void>> Hold(const SharedCollective& collective,
                                              const Postings& postings,
                                              CuStream stream) const;
   absl::Status Put(const SharedCollective& collective, const Postings& postings,
                    CuStream stream) const;
-  // What one member receives.
+  // Copies or reduces the parts that one member receives.
   absl::Status PutPieces(const SharedCollective& collective,
                          const Postings& postings, int receiver,
                          CuStream stream) const;
@@ -176,27 +177,27 @@ class SharedCommunicator : public comm::DeviceCommunicator {
     return context_->Check(context_->driver().WaitEvent(stream, event.get(), 0),
                            "waiting for an event");
   }
-  // Forgets what the GPU has come past; whether there was any.
-  bool Passes();
+  // Drops the reached events at the front of `ahead_`. True if there were any.
+  bool DropReached();
 
   const std::shared_ptr<SharedGpu> gpu_;
   comm::Communicator& base_;
   const std::shared_ptr<Context> context_;
   const std::unique_ptr<const Boxes> boxes_;
   const std::shared_ptr<EventPool> events_;
-  // What this rank's streams wait for, in the order in which they came to it.
+  // Events that this rank's streams wait for, in enqueue order.
   struct Mark {
     std::shared_ptr<const std::string> description;
     std::shared_ptr<void> done;
   };
   std::deque<Mark> ahead_;
-  bool gave_up_ = false;  // waiting for the GPU
+  bool gave_up_ = false;  // a wait for the GPU timed out
 };
 
 absl::StatusOr<std::unique_ptr<comm::Collective>> SharedCommunicator::Prepare(
     const comm::Operation& operation, const std::vector<int>& ranks,
     bool beside) {
-  if (ranks.size() > static_cast<size_t>(kMostMembers))
+  if (ranks.size() > static_cast<size_t>(kMaxMembers))
     return std::unique_ptr<comm::Collective>();
   const int index = static_cast<int>(
       std::find(ranks.begin(), ranks.end(), base_.rank()) - ranks.begin());
@@ -278,8 +279,8 @@ absl::StatusOr<std::shared_ptr<void>> SharedCommunicator::Hold(
     if (done.ok()) return done;
     status = done.status();
   }
-  // There is no event that the others could wait for: what has come to the
-  // stream ends before they learn of it.
+  // There is no event for the others to wait for, so wait until the work
+  // already on the stream ends before they learn of the failure.
   const Clock::time_point limit =
       Clock::now() + gpu_->options().comm.timeout / 2;
   while (context_->driver().AskStream(stream) == kCuNotReady &&
@@ -293,29 +294,30 @@ absl::Status SharedCommunicator::Enqueue(comm::Collective& base,
                                          void* stream) {
   PARTITA_RETURN_IF_ERROR(context_->Enter());
   SharedCollective& collective = static_cast<SharedCollective&>(base);
-  Meetings::Posting own;
-  own.input = static_cast<const char*>(input);
-  own.output = static_cast<char*>(output);
-  own.fingerprint = collective.fingerprint();
-  own.description = collective.description;
-  PARTITA_ASSIGN_OR_RETURN(own.ready, events_->Record(stream));
+  Meetings::Posting posting;
+  posting.input = static_cast<const char*>(input);
+  posting.output = static_cast<char*>(output);
+  posting.fingerprint = collective.fingerprint();
+  posting.description = collective.description;
+  PARTITA_ASSIGN_OR_RETURN(posting.ready, events_->Record(stream));
   if (collective.alone) {
     Postings postings(static_cast<size_t>(collective.group_size()));
-    postings[static_cast<size_t>(collective.index())] = std::move(own);
+    postings[static_cast<size_t>(collective.index())] = std::move(posting);
     PARTITA_RETURN_IF_ERROR(Put(collective, postings, stream));
     if (collective.lane == Meetings::Lane::kInPlace) return absl::OkStatus();
     PARTITA_ASSIGN_OR_RETURN(std::shared_ptr<void> done,
                              events_->Record(stream));
-    collective.under_way.push_back({nullptr, std::move(done)});
+    collective.in_flight.push_back({nullptr, std::move(done)});
     return absl::OkStatus();
   }
   PARTITA_ASSIGN_OR_RETURN(
       std::shared_ptr<Meetings::Meeting> meeting,
-      gpu_->meetings().Come(base_, collective.lane, collective.ranks(),
-                            std::move(own), [&](const Postings& postings) {
-                              return Hold(collective, postings, stream);
-                            }));
-  collective.under_way.push_back({std::move(meeting), nullptr});
+      gpu_->meetings().Arrive(base_, collective.lane, collective.ranks(),
+                              std::move(posting),
+                              [&](const Postings& postings) {
+                                return Hold(collective, postings, stream);
+                              }));
+  collective.in_flight.push_back({std::move(meeting), nullptr});
   return collective.lane == Meetings::Lane::kInPlace ? Join(base, stream)
                                                      : absl::OkStatus();
 }
@@ -323,23 +325,24 @@ absl::Status SharedCommunicator::Enqueue(comm::Collective& base,
 absl::Status SharedCommunicator::Join(comm::Collective& base, void* stream) {
   PARTITA_RETURN_IF_ERROR(context_->Enter());
   SharedCollective& collective = static_cast<SharedCollective&>(base);
-  if (collective.under_way.empty())
-    return absl::InternalError(absl::StrCat(
-        *collective.description, ": nothing that was enqueued is not joined"));
-  // It stays where it is with an error, for the end.
-  const SharedCollective::UnderWay& first = collective.under_way.front();
+  if (collective.in_flight.empty())
+    return absl::InternalError(
+        absl::StrCat(*collective.description,
+                     ": expected an enqueued operation to join, found none"));
+  // On an error the entry stays in the queue, for End.
+  const SharedCollective::InFlight& first = collective.in_flight.front();
   std::shared_ptr<void> done = first.done;
   if (first.meeting != nullptr) {
     PARTITA_ASSIGN_OR_RETURN(
         done, gpu_->meetings().Await(base_, *first.meeting,
                                      collective.operation().timeout_factor));
   }
-  collective.under_way.pop_front();
+  collective.in_flight.pop_front();
   ahead_.push_back({collective.description, done});
   return WaitFor(done, stream);
 }
 
-bool SharedCommunicator::Passes() {
+bool SharedCommunicator::DropReached() {
   bool passed = false;
   while (!ahead_.empty() &&
          context_->driver().AskEvent(ahead_.front().done.get()) == kCuSuccess) {
@@ -349,9 +352,9 @@ bool SharedCommunicator::Passes() {
   return passed;
 }
 
-// All that the stream waits for is on streams of this GPU, so it ends unless a
-// kernel does not. A long step is waited for as long as it comes from one
-// collective to the next.
+// All work that the stream waits for is on streams of this GPU, so it ends
+// unless a kernel hangs. The timeout restarts whenever the GPU passes a
+// collective, so a long step may take longer.
 absl::Status SharedCommunicator::Await(void* stream) {
   PARTITA_RETURN_IF_ERROR(context_->Enter());
   const std::chrono::milliseconds timeout = gpu_->options().comm.timeout;
@@ -362,19 +365,19 @@ absl::Status SharedCommunicator::Await(void* stream) {
       ahead_.clear();
       return context_->Check(result, "waiting for the GPU");
     }
-    // The first rounds are for short steps.
+    // Short steps end within the first rounds, which poll without sleeping.
     if (round < 1000) continue;
     PARTITA_RETURN_IF_ERROR(base_.Progress());
-    if (Passes()) begin = Clock::now();
+    if (DropReached()) begin = Clock::now();
     if (Clock::now() - begin > timeout) {
       const absl::Status status = absl::DeadlineExceededError(absl::StrCat(
           "the GPU that rank ", base_.rank(),
           " shares with others made no progress within ", timeout.count(),
-          " ms; it stands ",
+          " ms; it has ",
           ahead_.empty()
-              ? "behind the last of its collectives"
-              : absl::StrCat("before the end of ", *ahead_.front().description),
-          ": if its steps are long, give it more time with --timeout"));
+              ? "passed all of the rank's collectives"
+              : absl::StrCat("not finished ", *ahead_.front().description),
+          "; if its steps are long, give it more time with --timeout"));
       gpu_->meetings().Fail(status);
       gave_up_ = true;
       return status;
@@ -383,27 +386,29 @@ absl::Status SharedCommunicator::Await(void* stream) {
   }
 }
 
-// What was not joined is waited for by none of this rank's streams.
+// None of this rank's streams waits for operations that were not joined, so the
+// host does.
 void SharedCommunicator::End(SharedCollective& collective) {
-  if (collective.under_way.empty() && ahead_.empty()) return;
+  if (collective.in_flight.empty() && ahead_.empty()) return;
   if (!context_->Enter().ok()) return;
   const Clock::time_point limit = Clock::now() + gpu_->options().comm.timeout;
-  for (SharedCollective::UnderWay& one : collective.under_way) {
+  for (SharedCollective::InFlight& one : collective.in_flight) {
     if (one.meeting != nullptr) {
       auto held = gpu_->meetings().Quit(base_.rank(), *one.meeting);
       if (!held.ok()) continue;
       one.done = *std::move(held);
     }
-    Pass(one.done, limit);
+    WaitUntilReached(one.done, limit);
   }
-  collective.under_way.clear();
-  while (!ahead_.empty() && Pass(ahead_.front().done, limit))
+  collective.in_flight.clear();
+  while (!ahead_.empty() && WaitUntilReached(ahead_.front().done, limit))
     ahead_.pop_front();
 }
 
-// Whether the GPU comes past the event, or has failed altogether.
-bool SharedCommunicator::Pass(const std::shared_ptr<void>& event,
-                              Clock::time_point limit) {
+// Waits on the host for the event. True if the GPU reaches it or fails; false
+// after `limit`.
+bool SharedCommunicator::WaitUntilReached(const std::shared_ptr<void>& event,
+                                          Clock::time_point limit) {
   while (context_->driver().AskEvent(event.get()) == kCuNotReady) {
     gave_up_ |= Clock::now() > limit;
     if (gave_up_) return false;

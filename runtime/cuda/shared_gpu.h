@@ -1,5 +1,5 @@
-// Ranks that are threads of one process and stand on one GPU: they exchange by
-// copies and sums in its memory.
+// Communication among ranks that are threads of one process and share one GPU,
+// by copies and reductions in its memory.
 #ifndef PARTITA_RUNTIME_CUDA_SHARED_GPU_H_
 #define PARTITA_RUNTIME_CUDA_SHARED_GPU_H_
 
@@ -13,20 +13,20 @@
 namespace partita::cuda {
 
 struct SharedGpuOptions {
-  int ordinal = 0;     // of the GPU, among those that the driver shows
-  std::string driver;  // the library; empty: the one that is installed
+  int ordinal = 0;     // the GPU, as the driver numbers them
+  std::string driver;  // library to open; empty: the installed one
   comm::CommOptions comm;
 };
 
-// What the ranks share; any thread may hold it.
+// State that the ranks share. Any thread may hold it.
 class SharedGpu;
 std::shared_ptr<SharedGpu> MakeSharedGpu(int ranks,
                                          const SharedGpuOptions& options);
 
-// This rank's end, on its own thread. Hosts meet where ranks do (see
-// DeviceCommunicator::MeetsOnHosts), so what they exchange is not captured.
-// Sums are those of the host's communicators to the bit. `base`, which says
-// whether a rank has failed, must outlive it.
+// Makes this rank's communicator, on the rank's thread. Hosts meet in
+// collectives (see DeviceCommunicator::MeetsOnHosts), so a step with
+// collectives is not captured. Sums are bit-identical to the host
+// communicators' sums. `base` reports failed ranks and must outlive it.
 absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>>
 MakeSharedCommunicator(std::shared_ptr<SharedGpu> gpu,
                        comm::Communicator& base);

@@ -1,6 +1,5 @@
-// Every kind of collective among ranks that share a GPU which is recorded,
-// against its definition and the host's; and what happens when one stands
-// still.
+// Tests every kind of collective among ranks that share a recorded GPU, against
+// its definition and the host communicators, and timeouts.
 #include "runtime/cuda/shared_gpu.h"
 
 #include <chrono>
@@ -54,12 +53,12 @@ TEST(SharedGpuTest, EqualsTheDefinition) {
   recording.TakeLog();
   comm::CheckAgainstReference(
       [](int size) { return MakeRanks(size, size % 2 == 0); });
-  // Nothing goes through the host but what the test gives and looks at.
+  // Only the test's own inputs and outputs go through the host.
   EXPECT_THAT(recording.TakeLog(), HasSubstr("partita_reduce_box"));
   EXPECT_EQ(recording.TakeRaces(), "");
 }
 
-// Numbers that a sum rounds: the order and the places of rounding are the same.
+// Sums of numbers that are rounded: order and places of rounding must match.
 TEST(SharedGpuTest, SumsAreTheHostsToTheBit) {
   for (const auto dtype : {base::DType::kF32, base::DType::kF64,
                            base::DType::kF16, base::DType::kBF16}) {
@@ -95,12 +94,12 @@ TEST(SharedGpuTest, GroupsOfVeryManyGoThroughTheHost) {
   EXPECT_TRUE(most.ok() && *most != nullptr) << most.status();
 }
 
-// Two ranks in threads, with little timeout, a stream and memory for both.
+// Two ranks in threads with a short timeout, each with a stream and memory.
 class SharedWaitTest : public ::testing::Test {
  protected:
   struct Rank {
     Rank(std::shared_ptr<SharedGpu> gpu, Communicator& base)
-        : own(base.rank()),
+        : self(base.rank()),
           base(base),
           device(std::move(MakeCudaDevice({0, kLibrary, "none"})).value()),
           stream(std::move(device->CreateStream()).value()),
@@ -125,7 +124,7 @@ class SharedWaitTest : public ::testing::Test {
       return gpus->Join(collective, stream->native_handle());
     }
     absl::Status Await() { return gpus->Await(stream->native_handle()); }
-    // All of its sixteen numbers.
+    // Writes all sixteen numbers of its memory.
     absl::Status Write(float value) {
       const std::vector<float> values(16, value);
       return device->CopyToDevice(*stream, memory.data(), values.data(), 64);
@@ -137,7 +136,7 @@ class SharedWaitTest : public ::testing::Test {
       return values;
     }
 
-    const int own;
+    const int self;
     Communicator& base;
     const std::unique_ptr<device::Device> device;
     const std::unique_ptr<device::Stream> stream;
@@ -146,7 +145,8 @@ class SharedWaitTest : public ::testing::Test {
   };
 
   SharedWaitTest() : recording_(kLibrary) {}
-  // What both get of `body`, by rank; nobody leaves before both are done.
+  // Returns the status of `body` by rank. Neither rank leaves before both are
+  // done.
   std::vector<absl::Status> Run(
       const std::function<absl::Status(Rank&)>& body,
       std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
@@ -171,16 +171,17 @@ class SharedWaitTest : public ::testing::Test {
   const recording::Recording recording_;
 };
 
-// Both send twice before they receive, and join what they sent in the end.
+// Both ranks send twice before they receive, and join their sends at the end.
 TEST_F(SharedWaitTest, TransfersWaitForNobodyUntilTheyAreJoined) {
   recording_.Watch();
   ExpectOk(Run([](Rank& rank) -> absl::Status {
     const comm::Kind kind = comm::Kind::kTransfer;
-    PARTITA_ASSIGN_OR_RETURN(const auto out, rank.Prepare("h", kind, rank.own));
+    PARTITA_ASSIGN_OR_RETURN(const auto out,
+                             rank.Prepare("h", kind, rank.self));
     PARTITA_ASSIGN_OR_RETURN(const auto in,
-                             rank.Prepare("h", kind, 1 - rank.own));
+                             rank.Prepare("h", kind, 1 - rank.self));
     for (int round = 0; round < 3; ++round) {
-      const float value = static_cast<float>(10 * round + rank.own);
+      const float value = static_cast<float>(10 * round + rank.self);
       PARTITA_RETURN_IF_ERROR(rank.Write(value));
       PARTITA_RETURN_IF_ERROR(rank.Start(*out, 0));
       PARTITA_RETURN_IF_ERROR(rank.Start(*out, 16));
@@ -192,7 +193,7 @@ TEST_F(SharedWaitTest, TransfersWaitForNobodyUntilTheyAreJoined) {
       PARTITA_RETURN_IF_ERROR(rank.Join(*out));
       PARTITA_RETURN_IF_ERROR(rank.Await());
       std::vector<float> expected(8, value);
-      expected.resize(16, static_cast<float>(10 * round + 1 - rank.own));
+      expected.resize(16, static_cast<float>(10 * round + 1 - rank.self));
       EXPECT_EQ(rank.Read(), expected);
     }
     return absl::OkStatus();
@@ -200,14 +201,14 @@ TEST_F(SharedWaitTest, TransfersWaitForNobodyUntilTheyAreJoined) {
   EXPECT_EQ(recording_.TakeRaces(), "");
 }
 
-// What a rank does next to memory that another read waits for that.
+// A rank's next write to memory waits until the other rank has read it.
 TEST_F(SharedWaitTest, MemoryIsReadBeforeItIsWrittenAgain) {
   recording_.Watch();
   ExpectOk(Run([](Rank& rank) -> absl::Status {
     PARTITA_ASSIGN_OR_RETURN(const auto sum, rank.Prepare("x"));
-    float expected = static_cast<float>(rank.own + 1);
+    float expected = static_cast<float>(rank.self + 1);
     for (int i = 0; i < 20; ++i) {
-      PARTITA_RETURN_IF_ERROR(rank.Write(static_cast<float>(rank.own + i)));
+      PARTITA_RETURN_IF_ERROR(rank.Write(static_cast<float>(rank.self + i)));
       PARTITA_RETURN_IF_ERROR(rank.Start(*sum));
       expected = static_cast<float>(1 + 2 * i);
     }
@@ -222,9 +223,9 @@ TEST_F(SharedWaitTest, WhoDoesNotComeIsNamed) {
   const auto statuses = Run(
       [](Rank& rank) -> absl::Status {
         PARTITA_ASSIGN_OR_RETURN(const auto sum, rank.Prepare("h.0.mlp"));
-        if (rank.own == 1) return absl::OkStatus();
+        if (rank.self == 1) return absl::OkStatus();
         const absl::Status status = rank.Start(*sum);
-        // From now on nothing works.
+        // All later calls fail.
         EXPECT_FALSE(rank.Start(*sum).ok());
         return status;
       },
@@ -241,7 +242,7 @@ TEST_F(SharedWaitTest, ATransferThatNobodySendsIsNamed) {
         PARTITA_ASSIGN_OR_RETURN(
             const auto transfer,
             rank.Prepare("dh", comm::Kind::kTransfer, /*sender=*/1));
-        if (rank.own == 1) return absl::OkStatus();
+        if (rank.self == 1) return absl::OkStatus();
         PARTITA_RETURN_IF_ERROR(rank.Start(*transfer));
         return rank.Join(*transfer);
       },
@@ -252,8 +253,8 @@ TEST_F(SharedWaitTest, ATransferThatNobodySendsIsNamed) {
                     HasSubstr("among ranks 1, 0")));
 }
 
-// Rank 1 has sent and gives its memory back: before rank 0 has come to receive,
-// or when the copy stands on rank 0's stream.
+// Rank 1 has sent and frees its memory: before rank 0 arrives to receive, or
+// when the copy is on rank 0's stream.
 TEST_F(SharedWaitTest, WhatEndsIsReadByNobody) {
   recording_.Watch();
   for (const bool held : {false, true}) {
@@ -262,7 +263,7 @@ TEST_F(SharedWaitTest, WhatEndsIsReadByNobody) {
       PARTITA_ASSIGN_OR_RETURN(
           auto transfer,
           rank.Prepare("dh", comm::Kind::kTransfer, /*sender=*/1));
-      if (rank.own == 1) {
+      if (rank.self == 1) {
         PARTITA_ASSIGN_OR_RETURN(device::Allocation sent,
                                  device::Allocation::Make(*rank.device, 64));
         PARTITA_RETURN_IF_ERROR(rank.gpus->Enqueue(
@@ -284,15 +285,15 @@ TEST_F(SharedWaitTest, WhatEndsIsReadByNobody) {
     EXPECT_EQ(statuses[0].ok(), held) << statuses[0];
     if (!held) {
       EXPECT_THAT(std::string(statuses[0].message()),
-                  HasSubstr("rank 1 left when others were to meet it at "
+                  HasSubstr("rank 1 left before all ranks arrived at "
                             "transfer 'dh'"));
     }
     EXPECT_EQ(recording_.TakeRaces(), "");
   }
 }
 
-// The last of several launches of a collective fails: those before it have
-// ended when the other rank learns of it and gives its memory back.
+// The last of several launches of a collective fails. The earlier ones have
+// ended when the other rank learns of it and frees its memory.
 TEST_F(SharedWaitTest, WhatFailsHalfwayIsReadByNobody) {
   recording_.Watch();
   const auto statuses = Run([&](Rank& rank) -> absl::Status {
@@ -304,22 +305,22 @@ TEST_F(SharedWaitTest, WhatFailsHalfwayIsReadByNobody) {
     gather.size = 8;
     PARTITA_ASSIGN_OR_RETURN(auto all,
                              rank.gpus->Prepare(gather, {0, 1}, true));
-    PARTITA_ASSIGN_OR_RETURN(device::Allocation own,
+    PARTITA_ASSIGN_OR_RETURN(device::Allocation buffer,
                              device::Allocation::Make(*rank.device, 64));
     const auto start = [&] {
-      return rank.gpus->Enqueue(*all, own.data(), own.data() + 32,
+      return rank.gpus->Enqueue(*all, buffer.data(), buffer.data() + 32,
                                 rank.stream->native_handle());
     };
-    if (rank.own == 1) PARTITA_RETURN_IF_ERROR(start());
+    if (rank.self == 1) PARTITA_RETURN_IF_ERROR(start());
     PARTITA_RETURN_IF_ERROR(rank.base.Agree(absl::OkStatus()));
     absl::Status status;
-    if (rank.own == 0) {
-      // The mark behind what was copied, not the one before it.
+    if (rank.self == 0) {
+      // Fails the event behind the copies, not the one before them.
       recording_.FailNext("cuEventRecord", kCuIllegalAddress, 1, /*after=*/1);
       status = start();
     }
     PARTITA_RETURN_IF_ERROR(rank.base.Agree(absl::OkStatus()));
-    if (rank.own == 1) status = rank.Join(*all);
+    if (rank.self == 1) status = rank.Join(*all);
     all.reset();
     return status;
   });
@@ -342,7 +343,7 @@ TEST_F(SharedWaitTest, AGpuThatNeverEndsIsAnError) {
   for (const absl::Status& status : statuses)
     EXPECT_THAT(std::string(status.message()),
                 AllOf(HasSubstr("shares with others made no progress within "
-                                "1500 ms; it stands before the end of "
+                                "1500 ms; it has not finished "
                                 "all_reduce 'x' of f32[4] among ranks 0, 1"),
                       HasSubstr("--timeout")));
 }
@@ -351,7 +352,7 @@ TEST_F(SharedWaitTest, WhatTheDriverRefusesIsAnErrorOfBoth) {
   const auto statuses = Run([&](Rank& rank) -> absl::Status {
     PARTITA_ASSIGN_OR_RETURN(const auto sum, rank.Prepare("x"));
     PARTITA_RETURN_IF_ERROR(rank.base.Agree(absl::OkStatus()));
-    if (rank.own == 0)
+    if (rank.self == 0)
       recording_.FailNext("cuStreamWaitEvent", kCuIllegalAddress);
     PARTITA_RETURN_IF_ERROR(rank.base.Agree(absl::OkStatus()));
     return rank.Start(*sum);

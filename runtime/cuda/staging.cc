@@ -1,4 +1,4 @@
-// Two slots of pinned memory, used in turn.
+// Uses two slots of pinned memory in turn.
 #include "runtime/cuda/staging.h"
 
 #include <algorithm>
@@ -68,7 +68,7 @@ absl::Status Staging::ToHost(CuStream stream, void* host, const void* source,
   const auto size_at = [&](int64_t at) {
     return static_cast<size_t>(std::min(kPieceBytes, bytes - at));
   };
-  // While the host empties one slot, the GPU fills the other.
+  // The GPU fills one slot while the host empties the other.
   for (int64_t at = 0; at < bytes + kPieceBytes; at += kPieceBytes) {
     if (at < bytes) {
       Slot& slot = slots_[next_];

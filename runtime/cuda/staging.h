@@ -1,5 +1,5 @@
-// Copies between pageable host memory and the GPU, through pinned memory, in
-// pieces that overlap with the host's own copying.
+// Copies between pageable host memory and the GPU through pinned memory. Copies
+// are split into pieces, so that the host's copying and the GPU's overlap.
 #ifndef PARTITA_RUNTIME_CUDA_STAGING_H_
 #define PARTITA_RUNTIME_CUDA_STAGING_H_
 
@@ -19,11 +19,11 @@ class Staging {
   Staging(const Staging&) = delete;
   ~Staging();
 
-  // Returns when the host's memory has been read; the copy itself is work of
+  // Returns when the host memory has been read. The copy to the GPU is work of
   // the stream.
   absl::Status ToDevice(CuStream stream, void* target, const void* host,
                         int64_t bytes);
-  // Returns when the bytes are there: waits for the stream.
+  // Returns when the copy is done: waits for the stream.
   absl::Status ToHost(CuStream stream, void* host, const void* source,
                       int64_t bytes);
 
@@ -35,7 +35,7 @@ class Staging {
     bool used = false;
   };
 
-  // A slot that nothing uses any more.
+  // Makes the slot ready for use: waits until its last copy is done.
   absl::Status Acquire(Slot& slot);
   absl::Status Mark(CuStream stream, Slot& slot);
 

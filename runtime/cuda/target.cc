@@ -1,4 +1,4 @@
-// Targets and versions of PTX.
+// Parses targets and PTX versions.
 #include "runtime/cuda/target.h"
 
 #include <cstdlib>
@@ -36,8 +36,8 @@ std::optional<Architecture> Parse(const std::string& target) {
   return architecture;
 }
 
-// The CUDA version, as the driver counts, whose driver first takes this PTX: as
-// listed in the release notes of the PTX documentation.
+// The first CUDA version whose driver accepts this PTX version, in the driver's
+// numbering. From the release notes of the PTX documentation.
 int DriverForPtx(int ptx) {
   if (ptx >= 90) return 13000 + (ptx - 90) * 10;
   if (ptx >= 86) return 12070 + (ptx - 86) * 10;

@@ -1,4 +1,5 @@
-// What code for "cuda:sm_90" needs of a GPU and of its driver.
+// Checks whether code for a target such as "cuda:sm_90" runs on a GPU and
+// driver.
 #ifndef PARTITA_RUNTIME_CUDA_TARGET_H_
 #define PARTITA_RUNTIME_CUDA_TARGET_H_
 
@@ -8,7 +9,7 @@
 
 namespace partita::cuda {
 
-// What a machine has.
+// A GPU and its driver.
 struct Machine {
   std::string gpu;           // its name
   int major = 0, minor = 0;  // compute capability
@@ -16,9 +17,9 @@ struct Machine {
 };
 
 // FailedPrecondition, naming what is missing, if code for `target`
-// ("cuda:sm_80", "cuda:sm_90a") with these features (LLVM's spelling: "+ptx80"
-// is the version of the PTX) cannot run there. Code for sm_XY runs on all GPUs
-// from that one on; the letter a means on that one alone, f on its family.
+// ("cuda:sm_80", "cuda:sm_90a") cannot run on the machine. `features` is in
+// LLVM's spelling; "+ptx80" is the PTX version. Code for sm_XY runs on all
+// later GPUs; suffix "a" restricts it to that GPU, "f" to its family.
 absl::Status CheckTarget(const Machine& machine, const std::string& target,
                          const std::string& features);
 

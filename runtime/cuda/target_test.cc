@@ -1,4 +1,4 @@
-// Which code runs where.
+// Tests which code runs on which GPU and driver.
 #include "runtime/cuda/target.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// Tensor maps in the driver's terms: dimensions innermost first.
+// Encodes tensor maps for the driver, which takes dimensions innermost first.
 #include "runtime/cuda/tensor_maps.h"
 
 #include <array>
@@ -12,7 +12,7 @@ namespace {
 
 using base::DType;
 
-// Copies look at sizes only.
+// Copies depend on the element size only, so signedness does not matter.
 CuTensorMapType TypeOf(DType dtype) {
   switch (dtype) {
     case DType::kF32:
@@ -65,11 +65,11 @@ absl::Status CudaTensorMaps::Update(void* const* buffers) {
 }
 
 absl::Status CudaTensorMaps::Encode(size_t i, void* operand) {
-  constexpr size_t kMostDimensions = 5;
+  constexpr size_t kMaxDimensions = 5;
   const device::TensorMapDesc& desc = descs_[i];
   const size_t rank = desc.shape.size();
-  std::array<uint64_t, kMostDimensions> sizes = {}, strides = {};
-  std::array<uint32_t, kMostDimensions> box = {}, steps = {};
+  std::array<uint64_t, kMaxDimensions> sizes = {}, strides = {};
+  std::array<uint32_t, kMaxDimensions> box = {}, steps = {};
   for (size_t d = 0; d < rank; ++d) {
     sizes[d] = static_cast<uint64_t>(desc.shape[rank - 1 - d]);
     box[d] = static_cast<uint32_t>(desc.box[rank - 1 - d]);

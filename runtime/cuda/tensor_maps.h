@@ -1,4 +1,4 @@
-// Tensor maps: what GPUs from sm_90 on copy boxes of tensors by.
+// Tensor maps, by which GPUs from sm_90 on copy boxes of tensors.
 #ifndef PARTITA_RUNTIME_CUDA_TENSOR_MAPS_H_
 #define PARTITA_RUNTIME_CUDA_TENSOR_MAPS_H_
 
@@ -13,17 +13,18 @@
 
 namespace partita::cuda {
 
-// Those of one launch, which are parameters of its kernel.
+// The tensor maps of one launch, which are parameters of its kernel.
 class CudaTensorMaps : public device::TensorMaps {
  public:
-  // `buffers`, as many as the maps name, may be null where it is not known yet
-  // where an operand lies. FailedPrecondition where the driver has no tensor
-  // maps.
+  // Encodes the maps. `buffers` has an entry for every operand that a map
+  // names, null if its address is not known yet. FailedPrecondition if the
+  // driver has no tensor maps.
   static absl::StatusOr<std::unique_ptr<CudaTensorMaps>> Make(
       std::shared_ptr<Context> context, std::vector<device::TensorMapDesc> maps,
       void* const* buffers);
 
-  // Encodes anew what lies elsewhere than it did; to be called in the context.
+  // Encodes the maps again whose operands have moved. The context must be
+  // current.
   absl::Status Update(void* const* buffers);
 
   int count() const { return static_cast<int>(descs_.size()); }
@@ -41,7 +42,7 @@ class CudaTensorMaps : public device::TensorMaps {
   const std::shared_ptr<Context> context_;
   const std::vector<device::TensorMapDesc> descs_;
   std::vector<CuTensorMap> maps_;
-  std::vector<const void*> encoded_;  // the operand each map is for
+  std::vector<const void*> encoded_;  // address for which each map is encoded
 };
 
 }  // namespace partita::cuda

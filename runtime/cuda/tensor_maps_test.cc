@@ -1,4 +1,5 @@
-// Tensor maps reach kernels, for where operands lie, in every way of running.
+// Tensor maps reach kernels with the operands' current addresses, whether run,
+// captured or replayed.
 #include "runtime/cuda/tensor_maps.h"
 
 #include <algorithm>
@@ -30,7 +31,8 @@ constexpr char kPtx[] =
 constexpr char kEncode[] = "cuTensorMapEncodeTiled 2\n";
 constexpr int64_t kColumns = 8, kRows = 6, kFirst = 3;
 
-// The rows of the map's box from kFirst on, to the second operand.
+// A kernel that copies the map's box, from row kFirst on, to the second
+// operand.
 void TakeBox(void** parameters, const recording::Place&) {
   float* const to = *static_cast<float**>(parameters[1]);
   RecordedTensorMap map;
@@ -48,7 +50,7 @@ void TakeBox(void** parameters, const recording::Place&) {
     }
 }
 
-// Of f32[kRows, kColumns], 16 bytes behind the operand's beginning.
+// A map of f32[kRows, kColumns], 16 bytes into the operand.
 device::TensorMapDesc BoxOfRows() {
   device::TensorMapDesc desc;
   desc.offset = 16;
@@ -116,7 +118,7 @@ TEST_F(TensorMapsTest, AreEncodedOnceAndWhereOperandsMove) {
   }
 }
 
-// Keys of attention: no two sizes, strides or sides of the box are the same.
+// A map of attention keys. All sizes, strides and box sides differ.
 TEST_F(TensorMapsTest, ReachTheDriverInItsOrder) {
   device::TensorMapDesc keys;
   keys.operand = 1;
@@ -151,7 +153,7 @@ TEST_F(TensorMapsTest, ReachTheDriverInItsOrder) {
   EXPECT_EQ(map.fill, kCuMapFillZeros);
   keys.swizzled = false;
   EXPECT_EQ(recorded().swizzle, kCuMapNoSwizzle);
-  // Every type by the driver's name for it, and its size.
+  // Every type has its driver name and size.
   using base::DType;
   for (const auto& [dtype, type] : {std::pair(DType::kF16, kCuMapF16),
                                     {DType::kF32, kCuMapF32},
@@ -181,12 +183,12 @@ TEST_F(TensorMapsTest, WhatTheDriverDoesNotTakeIsAnError) {
               AllOf(HasSubstr("encoding a tensor map of f32[6,8] with strides "
                               "of [40] bytes, at "),
                     HasSubstr(" + 16: CUDA_ERROR_INVALID_VALUE")));
-  // What is not known yet is encoded by the launch.
+  // Launch encodes maps whose operands were unknown before.
   void* const unknown[] = {nullptr, nullptr};
   const auto maps = device_->PrepareMaps({desc}, unknown);
   ASSERT_TRUE(maps.ok()) << maps.status();
   EXPECT_FALSE(Launch(memory.data(), memory.data(), maps->get()).ok());
-  // A kernel without its maps.
+  // A launch without the kernel's maps fails.
   EXPECT_THAT(
       std::string(Launch(memory.data(), memory.data(), nullptr).message()),
       HasSubstr("it takes 3 parameters, found 2"));
@@ -206,7 +208,8 @@ TEST_F(TensorMapsTest, DriversWithoutThemAreRefused) {
             "or newer");
 }
 
-// A program that takes a box of its input: bound, run, captured and replayed.
+// A program that copies a box of its input is bound, run, captured and
+// replayed.
 TEST_F(TensorMapsTest, ProgramsSayThem) {
   constexpr int64_t kIn = 4 * (4 + kRows * kColumns), kOut = 4 * 4 * kColumns;
   program::ProgramT program;

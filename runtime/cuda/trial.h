@@ -1,4 +1,5 @@
-// Memory to try algorithms on; how fast they are does not depend on numbers.
+// Temporary device memory on which algorithms are timed. Its content is
+// undefined.
 #ifndef PARTITA_RUNTIME_CUDA_TRIAL_H_
 #define PARTITA_RUNTIME_CUDA_TRIAL_H_
 
@@ -17,7 +18,7 @@ class Trial {
   ~Trial() {
     for (const CuPointer memory : memory_) context_.driver().Free(memory);
   }
-  // Null where there is none.
+  // Allocates device memory. Null if there is not enough.
   void* Make(int64_t bytes) {
     CuPointer memory = 0;
     const size_t size = static_cast<size_t>(std::max<int64_t>(bytes, 1));

@@ -1,4 +1,4 @@
-// Measuring takes the shortest of a few runs, each between two events.
+// A time is the minimum of a few runs, each between two events.
 #include "runtime/cuda/tuner.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ size_t Tuner::Choose(const std::string& operation,
   const auto known = known_.find(key);
   if (known != known_.end()) {
     const auto found = std::find(names.begin(), names.end(), known->second);
-    // Another version of the library may have others.
+    // Another version of the library may have other algorithms.
     if (found != names.end()) return static_cast<size_t>(found - names.begin());
   }
   if (!measures_ || names.size() < 2 || left_.count() <= 0) return 0;
@@ -77,7 +77,7 @@ double Tuner::Measure(size_t index, const Run& run, CuStream stream) const {
   bool works = cuda.CreateEvent(&begin, 0) == kCuSuccess &&
                cuda.CreateEvent(&end, 0) == kCuSuccess;
   double least = kNever;
-  // The first run is for what the library loads.
+  // The first run is not timed: the library may load code in it.
   for (int i = 0; works && i <= kRuns; ++i) {
     float milliseconds = 0;
     works = cuda.RecordEvent(begin, stream) == kCuSuccess &&

@@ -24,7 +24,7 @@ class TunerTest : public ::testing::Test {
     std::remove(file_.c_str());
   }
 
-  // Of three algorithms, of which those work that `works` has.
+  // Chooses among algorithms a, b and c, of which only the ones in `works` run.
   size_t Choose(Tuner& tuner, const std::string& works) {
     return tuner.Choose("product", {"a", "b", "c"}, [&] {
       ++asked_;
@@ -51,7 +51,7 @@ TEST_F(TunerTest, WhatDoesNotRunIsNotKept) {
   Tuner tuner(context_, file_, true);
   EXPECT_EQ(Choose(tuner, ""), 0u);
   EXPECT_EQ(Kept(), "");
-  // So the next one measures again.
+  // Nothing was kept, so the next choice measures again.
   EXPECT_EQ(Choose(tuner, "c"), 2u);
   EXPECT_EQ(asked_, 2);
   EXPECT_EQ(Kept(), "c " + context_->machine().gpu + " product\n");

@@ -1,4 +1,4 @@
-// Libraries first, kernels of our own where they have nothing.
+// Tries the libraries first, then the runtime's own kernels.
 #include "runtime/cuda/workshop.h"
 
 #include "absl/strings/str_cat.h"
@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareGemm(
       absl::UnimplementedError("no library");
   if (blas != nullptr) op = MakeBlasProduct(*blas, kernels_, tuner_, desc);
   if (absl::IsUnimplemented(op.status())) op = MakeOwnProduct(kernels_, desc);
-  return Keep(std::move(op));
+  return ReserveScratch(std::move(op));
 }
 
 absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareConv(
@@ -52,10 +52,10 @@ absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareConv(
       absl::UnimplementedError("no library");
   if (dnn != nullptr) op = MakeDnnConv(*dnn, kernels_, tuner_, desc);
   if (absl::IsUnimplemented(op.status())) op = MakeOwnConv(kernels_, desc);
-  return Keep(std::move(op));
+  return ReserveScratch(std::move(op));
 }
 
-absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::Keep(
+absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::ReserveScratch(
     absl::StatusOr<std::unique_ptr<CudaOp>> op) {
   PARTITA_RETURN_IF_ERROR(op.status());
   PARTITA_RETURN_IF_ERROR(scratch_.Reserve((*op)->scratch_bytes()));
@@ -69,7 +69,7 @@ absl::Status Workshop::BeginCapture(CuStream stream) {
 }
 
 absl::Status Workshop::Mark(CuStream stream) {
-  // An event of a graph is nothing that other streams could wait for.
+  // Other streams cannot wait for an event recorded during capture.
   if (capturing_ || handed_over_ == nullptr) return absl::OkStatus();
   return context_->Check(context_->driver().RecordEvent(handed_over_, stream),
                          "marking the end of an operation");
@@ -79,7 +79,7 @@ absl::Status Workshop::HandOver(CuStream stream) {
   if (user_ == stream) return absl::OkStatus();
   if (capturing_)
     return absl::FailedPreconditionError(
-        "a graph was to use the scratch on two streams");
+        "expected a graph to use the scratch on one stream, found two");
   const Driver& cuda = context_->driver();
   if (handed_over_ == nullptr) {
     PARTITA_RETURN_IF_ERROR(context_->Check(

@@ -1,5 +1,5 @@
-// Where library operations of one device are prepared and run: what is loaded
-// for them, and the scratch that they share.
+// Prepares and runs the library operations of one device. Holds the loaded
+// libraries and the scratch that operations and launches share.
 #ifndef PARTITA_RUNTIME_CUDA_WORKSHOP_H_
 #define PARTITA_RUNTIME_CUDA_WORKSHOP_H_
 
@@ -24,14 +24,14 @@ namespace partita::cuda {
 
 class Workshop {
  public:
-  // `blas` and `dnn` are the libraries to open; empty: those that are
-  // installed, if any; "none": none. `tuned` and `measures` are a Tuner's.
+  // `blas` and `dnn` are the libraries to open. Empty: the installed ones, if
+  // any. "none": no library. `tuned` and `measures` are passed to the Tuner.
   Workshop(std::shared_ptr<Context> context, std::string blas, std::string dnn,
            std::string tuned, bool measures)
       : context_(std::move(context)),
         blas_path_(std::move(blas)),
         dnn_path_(std::move(dnn)),
-        scratch_(context_, "what operations need while they run"),
+        scratch_(context_, "the scratch of operations"),
         tuner_(context_, std::move(tuned), measures) {}
   Workshop(const Workshop&) = delete;
   ~Workshop();
@@ -42,30 +42,31 @@ class Workshop {
       const device::ConvDesc& desc);
   absl::Status Execute(CudaOp& op, CuStream stream, void* const* buffers,
                        int count);
-  // Of all operations and launches.
+  // The scratch of all operations and launches.
   Scratch& scratch() { return scratch_; }
   const Scratch& scratch() const { return scratch_; }
-  // Before and after what a graph holds is captured: the stream has the scratch
-  // to itself. Around its replay: HandOver, Mark.
+  // Call these around a capture: the stream owns the scratch meanwhile. Around
+  // a replay, call HandOver and Mark.
   absl::Status BeginCapture(CuStream stream);
   void EndCapture() { capturing_ = false; }
-  // The scratch is one stream's at a time.
+  // Gives the scratch to `stream`, which waits for the scratch's previous user.
+  // One stream owns the scratch at a time.
   absl::Status HandOver(CuStream stream);
-  // What is on the stream by now may use the scratch.
+  // Records that work on the stream so far may use the scratch.
   absl::Status Mark(CuStream stream);
 
-  // Puts work on the stream that uses so much of the scratch.
+  // Puts work on the stream that uses `bytes` of the scratch.
   absl::Status WithScratch(CuStream stream, int64_t bytes,
                            const std::function<absl::Status(void*)>& work);
 
  private:
   absl::Status LoadKernels();
-  // Makes room for what it needs while it runs.
-  absl::StatusOr<std::unique_ptr<device::LibraryOp>> Keep(
+  // Reserves the scratch that the operation needs.
+  absl::StatusOr<std::unique_ptr<device::LibraryOp>> ReserveScratch(
       absl::StatusOr<std::unique_ptr<CudaOp>> op);
 
   const std::shared_ptr<Context> context_;
-  // The library at `path`, opened once; null where there is none.
+  // Returns the library at `path`, opened once. Null if it is not installed.
   template <typename L>
   absl::StatusOr<const L*> Find(const std::string& path,
                                 std::optional<std::unique_ptr<L>>& library);
@@ -73,11 +74,11 @@ class Workshop {
   const std::string blas_path_, dnn_path_;
   Scratch scratch_;
   Tuner tuner_;
-  // None: not looked for yet; null: not installed.
+  // None: not opened yet. Null: not installed.
   std::optional<std::unique_ptr<Blas>> blas_;
   std::optional<std::unique_ptr<Dnn>> dnn_;
   std::shared_ptr<const OwnKernels> kernels_;
-  CuStream user_ = nullptr;  // of the scratch
+  CuStream user_ = nullptr;  // stream that owns the scratch
   CuEvent handed_over_ = nullptr;
   bool capturing_ = false;
 };

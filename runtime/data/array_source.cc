@@ -1,4 +1,4 @@
-// Rows of mapped arrays, converted and framed.
+// Converts and frames rows of mapped arrays.
 #include "runtime/data/array_source.h"
 
 #include <cstring>
@@ -16,13 +16,13 @@ namespace {
 
 using base::DType;
 
-// A file and what it becomes.
+// A file, and the shape that it is converted to.
 struct Array {
   base::MappedFile file;
   DType dtype = DType::kU8;
-  std::vector<int64_t> shape;  // Of all samples.
+  std::vector<int64_t> shape;  // of all samples
   const char* data = nullptr;
-  // Of one sample, dimensions of size 1 left out: as stored and as wanted.
+  // Shape of one sample without dimensions of size 1: as stored and as wanted.
   std::vector<int64_t> stored, wanted;
   int64_t stored_count = 1, wanted_count = 1;
 };
@@ -81,7 +81,7 @@ absl::StatusOr<Array> OpenArray(const std::string& path,
   return array;
 }
 
-// Classes are few and labels small: all of them are read once, at the start.
+// Labels are small, so all of them are checked once when the file is opened.
 absl::Status CheckClasses(const Array& array, const std::string& name,
                           int64_t classes) {
   if (classes <= 0 || base::IsFloat(array.dtype)) return absl::OkStatus();
@@ -133,7 +133,7 @@ class ArraySource : public SampleSource {
                               options_.deviation);
   }
 
-  // values_ := the bytes as f32.
+  // values_ := the scaled bytes as f32.
   void Scale(const char* source, int64_t count) {
     values_.resize(static_cast<size_t>(count) * sizeof(float));
     for (int64_t i = 0; i < count; ++i) {
@@ -156,7 +156,7 @@ class ArraySource : public SampleSource {
                     target + i * base::SizeOf(dtype), 1);
     const int64_t run = array.stored.back();
     for (int64_t i = 0; i < array.stored_count; i += run) {
-      // The place of the run: its index, moved by half of what is missing.
+      // Target of the run: its index, shifted by half of the padding.
       int64_t rest = i, place = 0, stride = 1;
       for (size_t d = array.stored.size(); d-- > 0;) {
         const int64_t margin = (array.wanted[d] - array.stored[d]) / 2;
@@ -171,7 +171,7 @@ class ArraySource : public SampleSource {
 
   const std::vector<Array> arrays_;
   const ArrayOptions options_;
-  std::vector<char> values_;  // One sample, before conversion.
+  std::vector<char> values_;  // one sample, before conversion
 };
 
 absl::Status CheckNames(const std::map<std::string, std::string>& files,

@@ -163,7 +163,7 @@ TEST(IdxTest, SaysWhatOtherFilesAre) {
       HasSubstr("found type 13 at byte 2; convert the array to .npy"));
 }
 
-// Random headers are refused or describe exactly the bytes that are there.
+// Random headers are refused, or describe exactly the bytes in the file.
 TEST(IdxTest, SurvivesRandomHeaders) {
   for (uint64_t seed = 0; seed < 20000; ++seed) {
     std::string bytes = Idx({2, 3}, "abcdef");

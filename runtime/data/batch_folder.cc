@@ -1,4 +1,4 @@
-// Named batches out of safetensors files.
+// Reads batches of named tensors from safetensors files.
 #include "runtime/data/batch_folder.h"
 
 #include <algorithm>
@@ -59,7 +59,7 @@ class BatchFolder : public BatchSource {
                        wanted, ", found ",
                        entry.dtype ? base::TypeName(*entry.dtype, entry.shape)
                                    : entry.stored));
-    // Rows along B lie together, whatever the other dimensions are.
+    // Rows along B are contiguous for any other dimensions.
     const int64_t total = base::ElementCount(spec.shape).value_or(0);
     const int64_t batch = spec.shape.empty() ? 0 : spec.shape[0];
     const bool whole = batch == 0 || rows_.count == batch;
@@ -106,7 +106,7 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatchFolder(
     const std::string& path, const std::vector<base::TensorSpec>& specs,
     const FolderOptions& options) {
   PARTITA_ASSIGN_OR_RETURN(std::vector<std::string> files, ListBatches(path));
-  // The rows of a batch are those of its first tensor that has dimensions.
+  // The batch size is that of the first tensor with dimensions.
   int64_t batch = 0;
   for (const base::TensorSpec& spec : specs)
     if (batch == 0 && !spec.shape.empty()) batch = spec.shape[0];

@@ -1,4 +1,4 @@
-// Batches that somebody else made: one safetensors file each.
+// Prepared batches: one safetensors file each.
 #ifndef PARTITA_RUNTIME_DATA_BATCH_FOLDER_H_
 #define PARTITA_RUNTIME_DATA_BATCH_FOLDER_H_
 
@@ -17,11 +17,11 @@ struct FolderOptions {
   RowRange rows;
 };
 
-// `path` is a folder whose *.safetensors, sorted by name, are one batch each,
-// or one such file. A file holds a tensor for each of `specs`, under its name
-// and in its shape; elements are converted to its type, but floats are not made
-// integers. Other tensors are not looked at. A batch is opened when its turn
-// comes.
+// `path` is a folder whose *.safetensors files, sorted by name, are one batch
+// each, or a single such file. A file contains a tensor for each of `specs`,
+// with its name and shape. Elements are converted to its type, but floats are
+// not converted to integers. Other tensors are ignored. A file is opened when
+// its batch is due.
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatchFolder(
     const std::string& path, const std::vector<base::TensorSpec>& specs,
     const FolderOptions& options);

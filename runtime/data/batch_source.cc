@@ -1,4 +1,5 @@
-// Memory of batches: one anonymous mapping, tensors at multiples of 64 bytes.
+// Memory of batches: one anonymous mapping, with tensors at multiples of 64
+// bytes.
 #include "runtime/data/batch_source.h"
 
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// Where a training run's batches come from.
+// The interface to a training run's batches.
 #ifndef PARTITA_RUNTIME_DATA_BATCH_SOURCE_H_
 #define PARTITA_RUNTIME_DATA_BATCH_SOURCE_H_
 
@@ -16,8 +16,8 @@ namespace partita::data {
 class Batch {
  public:
   Batch() = default;
-  // Zeroed; pages that nobody writes cost no memory. ResourceExhausted if
-  // there is not enough.
+  // Zeroed; untouched pages use no memory. ResourceExhausted if there is not
+  // enough.
   static absl::StatusOr<Batch> Allocate(
       const std::vector<base::TensorSpec>& specs);
 
@@ -37,36 +37,35 @@ class Batch {
   size_t bytes_ = 0;
 };
 
-// The rows [first, first + count) along B, the first dimension of every tensor
-// of a batch. A process that holds only some of the batch asks for these: the
-// order of the data is that of the whole batch whatever is asked for, and rows
-// outside the range are unspecified and not read from disk.
+// Rows [first, first + count) along B, the first dimension of every tensor of a
+// batch, for a process that needs only some of them. The order of the data does
+// not depend on the range. Rows outside the range are unspecified and not read
+// from disk.
 struct RowRange {
   int64_t first = 0;
-  int64_t count = -1;  // All the rest.
+  int64_t count = -1;  // -1: all remaining rows
 };
 
-// Used by one thread at a time. A source gives global batches, so that the data
-// is the same for every mesh; ranks in one process share them.
+// A source of global batches, so that the data is the same for every mesh;
+// ranks in one process share them. Used by one thread at a time.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
 
-  // The tensors of a batch: the program's data inputs, as they were given when
-  // the source was made.
+  // The tensors of a batch: the program's data inputs, as passed when the
+  // source was made.
   virtual const std::vector<base::TensorSpec>& specs() const = 0;
 
   // Replaces the content of `batch`, which was allocated for specs().
-  // OutOfRange after the last epoch, where their number is bounded; other
+  // OutOfRange after the last epoch if the number of epochs is bounded. Other
   // errors say where the data is damaged.
   virtual absl::Status Next(Batch& batch) = 0;
 
-  // Where the source stands, as a small text: after Restore of it, Next gives
-  // what it would have given. The text is good for any batch size and row
-  // range.
+  // The position as a short text: after Restore(text), Next returns the same
+  // batches as it would have now. Valid for any batch size and row range.
   virtual std::string State() const = 0;
-  // InvalidArgument where the text is not the state of such a source over the
-  // same data in the same order; the source is unchanged then.
+  // InvalidArgument unless the text is the state of such a source over the same
+  // data in the same order; the source is unchanged then.
   virtual absl::Status Restore(const std::string& state) = 0;
 };
 

@@ -1,4 +1,4 @@
-// One pass over each tensor of integers that has a limit.
+// One pass over each integer tensor that has a limit.
 #include "runtime/data/check_indices.h"
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace partita::data {
 namespace {
 
-// The first of `count` elements that is not below the limit, and its value; -1:
-// none.
+// The first of `count` elements that is not below the limit, and its value;
+// index -1 if there is none.
 template <typename T>
 std::pair<int64_t, int64_t> FindOutside(const void* data, int64_t first,
                                         int64_t count, int64_t limit) {

@@ -1,5 +1,5 @@
-// Indices into tables, checked before a program is given them: it would clamp
-// them, or read another row than was meant.
+// Checks indices into tables before they reach a program, which would clamp
+// them or read a wrong row.
 #ifndef PARTITA_RUNTIME_DATA_CHECK_INDICES_H_
 #define PARTITA_RUNTIME_DATA_CHECK_INDICES_H_
 
@@ -12,14 +12,15 @@
 
 namespace partita::data {
 
-// InvalidArgument where an element of these rows is not below `limit`, naming
-// the tensor, the row, the value and the limit. Negative ones are not looked
-// at: labels have them where a position does not count. A limit of 0 is none.
+// InvalidArgument if an element of these rows is not below `limit`; names the
+// tensor, the row, the value and the limit. Negative elements are ignored,
+// since labels use them for positions that do not count. A limit of 0 means
+// none.
 absl::Status CheckIndices(const base::TensorSpec& spec, const void* data,
                           int64_t limit, const RowRange& rows = {});
 
-// The same batches, each checked; a limit for each of the specs. The source
-// itself where there is none.
+// A source with the same batches, each checked against one limit per spec.
+// Returns `source` itself if there is no limit.
 std::unique_ptr<BatchSource> CheckedSource(std::unique_ptr<BatchSource> source,
                                            std::vector<int64_t> limits,
                                            const RowRange& rows = {});

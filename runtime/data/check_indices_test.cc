@@ -1,4 +1,4 @@
-// What lies outside a table is named; other rows and no limit say nothing.
+// Indices outside a table are named; other rows, and no limit, cause no error.
 #include "runtime/data/check_indices.h"
 
 #include <cstring>
@@ -18,7 +18,7 @@ TEST(CheckIndicesTest, NamesTheFirstOutside) {
             "made for this model's vocabulary?");
   EXPECT_TRUE(CheckIndices(kIds, ids, 12).ok());
   EXPECT_TRUE(CheckIndices(kIds, ids, 0).ok());
-  // Rows that are not read.
+  // Rows that are not read are not checked.
   EXPECT_TRUE(CheckIndices(kIds, ids, 10, {0, 2}).ok());
   EXPECT_FALSE(CheckIndices(kIds, ids, 10, {2, 1}).ok());
 }

@@ -1,4 +1,4 @@
-// The header of an IDX file.
+// Parses the header of an IDX file.
 #include "runtime/data/idx.h"
 
 #include <cstdint>

@@ -1,9 +1,9 @@
-// IDX files, in which MNIST and its kin are published: one array each.
+// IDX files, the format of MNIST and similar data sets: one array each.
 //
 // Two zero bytes, a type (8: unsigned byte, 9: signed byte), the number of
 // dimensions, each size as a big-endian 32-bit integer, and the elements,
-// row-major. Types of more than one byte are big-endian; nobody publishes them,
-// and we refuse them.
+// row-major. Types of more than one byte are big-endian; they are not used in
+// practice, and are refused.
 #ifndef PARTITA_RUNTIME_DATA_IDX_H_
 #define PARTITA_RUNTIME_DATA_IDX_H_
 
@@ -19,11 +19,11 @@ namespace partita::data {
 struct IdxArray {
   base::DType dtype;  // kU8 or kI8
   std::vector<int64_t> shape;
-  std::string_view data;  // A view into the bytes that were parsed.
+  std::string_view data;  // a view into the parsed bytes
 };
 
-// `path` is for messages. InvalidArgument where the file is malformed, cut, or
-// of another type.
+// `path` is for messages. InvalidArgument if the file is malformed, cut, or of
+// another type.
 absl::StatusOr<IdxArray> ParseIdx(std::string_view bytes,
                                   const std::string& path);
 

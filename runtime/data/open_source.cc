@@ -1,4 +1,4 @@
-// Chooses the source by the form of its name.
+// Chooses the source by the form of its text.
 #include "runtime/data/open_source.h"
 
 #include <algorithm>
@@ -64,7 +64,7 @@ absl::StatusOr<std::unique_ptr<BatchSource>> Images(
   return Arrays(files, specs, options);
 }
 
-// "a=x,b=y" as a map; a name given twice is an error.
+// Parses "a=x,b=y"; a duplicate name is an error.
 absl::StatusOr<std::map<std::string, std::string>> ParseNamed(
     const std::string& text) {
   std::map<std::string, std::string> files;

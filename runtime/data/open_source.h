@@ -1,4 +1,4 @@
-// Any source, from what a user writes on the command line.
+// Opens any source from its text on the command line.
 #ifndef PARTITA_RUNTIME_DATA_OPEN_SOURCE_H_
 #define PARTITA_RUNTIME_DATA_OPEN_SOURCE_H_
 
@@ -16,12 +16,12 @@ namespace partita::data {
 struct SourceOptions {
   OrderOptions order;
   RowRange rows;
-  // Ids of tokens or labels from here on are refused; 0: not known.
+  // Exclusive upper bound for token ids and labels; 0: unknown.
   int64_t vocabulary = 0;
   // Part of a token file (see TokenOptions).
   double from = 0;
   double to = 1;
-  // Of images (see ArrayOptions).
+  // For images (see ArrayOptions).
   double mean = 0;
   double deviation = 1;
 };

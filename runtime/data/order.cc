@@ -17,7 +17,7 @@ uint64_t EpochKey(uint64_t seed, int64_t epoch) {
   return base::RandomWord(seed, static_cast<uint64_t>(epoch));
 }
 
-// A field as it is shown in messages.
+// Formats a field for messages.
 std::string Shown(const nlohmann::json& state, const char* name) {
   const auto field = state.find(name);
   if (field == state.end()) return "none";

@@ -10,10 +10,10 @@
 namespace partita::data {
 
 // A permutation of [0, count) that is computed, not stored: a Feistel network
-// of six rounds over the smallest even number of bits that holds count - 1,
-// whose round function is base::RandomWord, walked along its cycle until the
-// value lies below count (fewer than four steps on average; Black and Rogaway,
-// "Ciphers with Arbitrary Finite Domains", 2002).
+// of six rounds over the smallest even number of bits that holds count - 1. Its
+// round function is base::RandomWord. It is applied repeatedly until the value
+// is below count (fewer than four times on average; Black and Rogaway, "Ciphers
+// with Arbitrary Finite Domains", 2002).
 class Permutation {
  public:
   // count >= 1.
@@ -29,27 +29,27 @@ class Permutation {
 };
 
 struct OrderOptions {
-  bool shuffle = true;  // Else first to last, in every epoch.
-  uint64_t seed = 0;    // Of the shuffling.
-  int64_t epochs = 0;   // 0: without end.
+  bool shuffle = true;  // else first to last, in every epoch
+  uint64_t seed = 0;    // of the shuffling
+  int64_t epochs = 0;   // 0: unbounded
 };
 
-// A position in a sequence of epochs, each of which has every sample once. What
-// remains at the end of an epoch and does not fill a batch is left out.
+// A position in a sequence of epochs, each of which has every sample once.
+// Samples at the end of an epoch that do not fill a batch are left out.
 class Order {
  public:
-  // `kind` and `data` say in states what is drawn from, so that a state of
-  // other data is refused. count >= 1.
+  // States include `kind` and `data`, which describe the samples, so that a
+  // state of different data is refused. count >= 1.
   Order(std::string kind, std::string data, int64_t count,
         const OrderOptions& options);
 
-  // Makes sure that a whole batch of samples follows, in the next epoch if need
-  // be. OutOfRange after the last epoch.
+  // Ensures that a whole batch of samples follows, in the next epoch if
+  // necessary. OutOfRange after the last epoch.
   absl::Status Begin(int64_t batch);
   // Since Begin: the sample in a row of the batch, and the epoch.
   int64_t Sample(int64_t row) const;
   int64_t epoch() const { return epoch_; }
-  // After a batch was read.
+  // Call after a batch was read.
   void Finish(int64_t batch) { position_ += batch; }
 
   std::string State() const;
@@ -63,7 +63,7 @@ class Order {
   const int64_t count_;
   const OrderOptions options_;
   int64_t epoch_ = 0;
-  int64_t position_ = 0;  // Samples drawn in this epoch.
+  int64_t position_ = 0;  // samples drawn in this epoch
   Permutation permutation_;
 };
 

@@ -47,7 +47,7 @@ TEST(PermutationTest, WorksFarBeyondWhatATableWouldHold) {
   EXPECT_NE(permutation(0), permutation(1));
 }
 
-// Where the first of 1000 goes, over many keys: each tenth of the range gets
+// Images of the first of 1000 over many keys: each tenth of the range gets
 // about a tenth (3.5 standard deviations of a fair draw are 33 in 100).
 TEST(PermutationTest, IsSpreadEvenly) {
   std::vector<int> tenths(10, 0);
@@ -102,7 +102,7 @@ TEST(OrderTest, GoesOnWhereItStood) {
     Order order("k", "d", 10, {}), other("k", "elsewhere", 10, {});
     Epoch(order, 3 * batches, 3);
     ASSERT_TRUE(other.Restore(order.State()).ok());
-    // Another batch size goes on at the same sample.
+    // A different batch size continues at the same sample.
     EXPECT_EQ(other.State(), order.State());
     EXPECT_EQ(Epoch(order, 30, 3), Epoch(other, 30, 3)) << batches;
   }
@@ -138,7 +138,7 @@ TEST(OrderTest, RefusesDamagedStates) {
     text.replace(text.find("\"position\":6") + 11, 1, bad);
     EXPECT_FALSE(order.Restore(text).ok()) << text;
   }
-  // Any cut.
+  // The state cut at any place.
   for (size_t size = 0; size < good.size(); ++size)
     EXPECT_FALSE(order.Restore(good.substr(0, size)).ok()) << size;
   EXPECT_EQ(order.State(), good);

@@ -1,5 +1,5 @@
-// A bounded queue between the thread that reads and the one that trains. The
-// reading thread alone touches the source, except while it is stopped.
+// A bounded queue between the reading thread and the training thread. Only the
+// reading thread uses the source, except while it is stopped.
 #include "runtime/data/prefetch.h"
 
 #include <condition_variable>
@@ -33,7 +33,7 @@ class PrefetchSource : public BatchSource {
     PARTITA_RETURN_IF_ERROR(Start());
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [&] { return !ready_.empty(); });
-    // An error stays, being the last that the thread does.
+    // An error stays in the queue, since the thread stops after it.
     if (!ready_.front().status.ok()) return ready_.front().status;
     std::swap(batch, ready_.front().batch);
     state_ = std::move(ready_.front().state);
@@ -47,8 +47,8 @@ class PrefetchSource : public BatchSource {
 
   absl::Status Restore(const std::string& state) override {
     Stop();
-    // What was read ahead is read again; where the new state is refused, from
-    // the old one.
+    // Batches read ahead are read again: from the new state, or from the old
+    // one if the new state is refused.
     for (Ready& ready : ready_) empty_.push_back(std::move(ready.batch));
     ready_.clear();
     const absl::Status status = source_->Restore(state);
@@ -109,7 +109,7 @@ class PrefetchSource : public BatchSource {
   }
 
   const std::unique_ptr<BatchSource> source_;
-  std::string state_;  // Of the thread that calls Next.
+  std::string state_;  // of the thread that calls Next
   std::thread thread_;
   std::mutex mutex_;
   std::condition_variable changed_;

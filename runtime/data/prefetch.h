@@ -1,4 +1,4 @@
-// Batches made ready by a thread while the step before them runs.
+// Reads batches in a thread while the previous step runs.
 #ifndef PARTITA_RUNTIME_DATA_PREFETCH_H_
 #define PARTITA_RUNTIME_DATA_PREFETCH_H_
 
@@ -9,12 +9,12 @@
 
 namespace partita::data {
 
-// Reads up to `depth` >= 1 batches of `source` ahead, in memory for as many.
-// Next exchanges the caller's batch for the oldest one that is ready, so
-// pointers taken from the batch before are not good after it. State is the
-// position after the batch last given, whatever was read ahead. An error of the
-// source comes out in its turn, and again at each Next until a Restore. The
-// destructor waits for the batch that is being read.
+// Reads up to `depth` >= 1 batches of `source` ahead, into memory for as many.
+// Next exchanges the caller's batch for the oldest ready one, so pointers into
+// the previous batch become invalid. State is the position after the last
+// returned batch, independent of batches read ahead. An error of the source is
+// returned in its turn, and by every later Next until a Restore. The destructor
+// waits for the batch being read.
 absl::StatusOr<std::unique_ptr<BatchSource>> Prefetch(
     std::unique_ptr<BatchSource> source, int depth);
 

@@ -16,7 +16,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Counts: 0, 1, 2 ... An error at number `bad`.
+// Counts 0, 1, 2 ...; fails at number `bad`.
 class Counter : public BatchSource {
  public:
   explicit Counter(int bad = -1, std::atomic<int>* given = nullptr)
@@ -78,7 +78,7 @@ TEST(PrefetchTest, StateIsThatOfWhatWasGiven) {
   ASSERT_TRUE(source->Restore("2").ok());
   EXPECT_EQ(source->State(), "2");
   EXPECT_THAT(Draw(*source, 3), ElementsAre(2, 3, 4));
-  // A state that is refused changes nothing.
+  // A refused state changes nothing.
   EXPECT_FALSE(source->Restore("bad").ok());
   EXPECT_THAT(Draw(*source, 2), ElementsAre(5, 6));
 }

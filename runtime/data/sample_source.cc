@@ -1,4 +1,4 @@
-// Batches of samples: the order decides which, the derived class reads them.
+// Batches of samples: the order picks samples, the derived class reads them.
 #include "runtime/data/sample_source.h"
 
 #include <utility>

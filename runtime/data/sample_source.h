@@ -1,4 +1,4 @@
-// Sources whose batches are made of samples, one per row.
+// Sources whose batches consist of samples, one per row.
 #ifndef PARTITA_RUNTIME_DATA_SAMPLE_SOURCE_H_
 #define PARTITA_RUNTIME_DATA_SAMPLE_SOURCE_H_
 
@@ -12,8 +12,8 @@
 
 namespace partita::data {
 
-// Draws samples in their order and asks the derived class to read each into its
-// row of the batch.
+// Draws samples in their order and calls the derived class to read each into
+// its row of the batch.
 class SampleSource : public BatchSource {
  public:
   const std::vector<base::TensorSpec>& specs() const override { return specs_; }
@@ -24,7 +24,7 @@ class SampleSource : public BatchSource {
   }
 
  protected:
-  // `batch_rows` is the size of B, `rows` lies within it (see CheckRows).
+  // `batch_rows` is the size of B; `rows` is within it (see CheckRows).
   SampleSource(std::vector<base::TensorSpec> specs, int64_t batch_rows,
                RowRange rows, Order order);
 
@@ -39,7 +39,7 @@ class SampleSource : public BatchSource {
   Order order_;
 };
 
-// `rows` with its count filled in; InvalidArgument if it leaves the batch.
+// `rows` with its count resolved; InvalidArgument if it exceeds the batch.
 absl::StatusOr<RowRange> CheckRows(RowRange rows, int64_t batch_rows);
 
 }  // namespace partita::data

@@ -1,4 +1,4 @@
-// What the tests of the sources share.
+// Helpers for tests of sources.
 #ifndef PARTITA_RUNTIME_DATA_SOURCE_TESTING_H_
 #define PARTITA_RUNTIME_DATA_SOURCE_TESTING_H_
 
@@ -14,7 +14,7 @@
 
 namespace partita::data {
 
-// A fresh path in the test's own folder, holding `bytes`.
+// A new path in the test's own folder, with content `bytes`.
 inline std::string WriteTestFile(const std::string& name,
                                  const std::string& bytes) {
   const std::string path = testing::TempDir() + "/" + name;

@@ -1,5 +1,5 @@
 // Windows of a mapped token file, widened to 64 bits and converted to the types
-// that the program asks for.
+// of the program's inputs.
 #include "runtime/data/token_source.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using base::DType;
 
-// What a tensor of the batch is filled with.
+// Content of a tensor of the batch.
 enum class Role { kTokens, kTargets, kOnes, kZeros, kPositions };
 
 int64_t WidthOf(TokenFormat format) {
@@ -32,7 +32,7 @@ int64_t WidthOf(TokenFormat format) {
   return 1;
 }
 
-// How many ids, counted from 0, the type holds; 0 if it is no integer.
+// Number of ids, counted from 0, that the type holds; 0 if it is no integer.
 int64_t IdsOf(DType dtype) {
   if (base::IsFloat(dtype) || dtype == DType::kI1) return 0;
   const bool is_signed = dtype == DType::kI8 || dtype == DType::kI16 ||
@@ -49,12 +49,12 @@ Role RoleOf(const std::string& name) {
   return Role::kTokens;
 }
 
-// What the tensors of the batch are, and its sizes.
+// Roles of the tensors of a batch, and its sizes.
 struct Layout {
   std::vector<Role> roles;
   int64_t batch = 0;
   int64_t length = 0;
-  int64_t ids = 0;  // Ids that tokens and targets can hold.
+  int64_t ids = 0;  // number of ids that both tokens and targets can hold
 };
 
 absl::StatusOr<Layout> MakeLayout(const std::string& path,
@@ -169,7 +169,7 @@ class TokenSource : public SampleSource {
   const TokenOptions options_;
   const int64_t width_;
   const int64_t first_token_;
-  const int64_t phases_;  // Windows begin at one of so many tokens.
+  const int64_t phases_;  // number of tokens at which windows may begin
   std::vector<int64_t> window_;
   std::vector<int64_t> filler_;
 };
@@ -214,8 +214,8 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenTokens(
         " tokens, a batch of ", layout.batch, " sequences of ", layout.length,
         ", found ", tokens,
         "; give more data or compile the model for a smaller batch"));
-  // The sequence length is in the state: positions of other windows mean
-  // nothing.
+  // The state includes the sequence length, since positions of other windows
+  // mean nothing.
   Order order(absl::StrCat("tokens of ", 8 * width, " bits, ", tokens,
                            " from token ", first, ", length ", layout.length),
               path, samples, options.order);

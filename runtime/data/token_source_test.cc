@@ -82,7 +82,7 @@ TEST(TokenSourceTest, ReadsWideTokens) {
 }
 
 TEST(TokenSourceTest, ShuffledEpochsHaveEveryWindowOnceFromAnotherPlace) {
-  // Tokens are their own position.
+  // Each token equals its position.
   const std::string path = WriteTestFile("shuffle.bin", BytesOf(Count(1001)));
   TokenOptions options;
   auto source = OpenTokens(path, InputAndTargets(3, 10), options);
@@ -118,7 +118,7 @@ TEST(TokenSourceTest, RowsOfTheBatchAreTheSameForEveryDivision) {
     ASSERT_TRUE((*part)->Next(some).ok());
     for (size_t i = 0; i < 2; ++i) {
       std::vector<double> wanted = Values(all, i);
-      // What was not asked for was not written.
+      // Rows outside the range are not written.
       std::fill(wanted.begin(), wanted.begin() + 12, 0);
       EXPECT_EQ(Values(some, i), wanted);
     }

@@ -1,11 +1,12 @@
-// What the executor asks of a device. Made for devices that run behind the
-// host: work is put on streams in order, and events order streams among each
-// other. Pointers to device memory are opaque to the host unless
-// SharesHostMemory.
+// The interface between the executor and a device. It suits devices that run
+// asynchronously from the host: work is queued on streams in order, and events
+// order streams relative to each other. Pointers to device memory are opaque to
+// the host unless SharesHostMemory.
 //
-// A device and all that it made are used by one thread at a time. What a device
-// made (memory, streams, modules, library operations) must be destroyed before
-// it. Errors of work on a stream surface at the latest when it is synchronised.
+// A device and all objects it made are used by one thread at a time. The
+// objects (memory, streams, modules, library operations) must be destroyed
+// before the device. Errors of stream work surface no later than the stream's
+// next synchronisation.
 #ifndef PARTITA_RUNTIME_DEVICE_DEVICE_H_
 #define PARTITA_RUNTIME_DEVICE_DEVICE_H_
 
@@ -29,24 +30,24 @@ namespace partita::device {
 class Stream {
  public:
   virtual ~Stream() = default;
-  // What the device's library calls it, for other libraries that put work on
-  // it; null where there is none.
+  // The stream's handle in the device's library, for other libraries that put
+  // work on the stream. Null if there is none.
   virtual void* native_handle() const { return nullptr; }
 };
 
-// A point in a stream.
+// A point in a stream, set by Device::Record.
 class Event {
  public:
   virtual ~Event() = default;
 };
 
-// Work of a stream that was put together once, to be put on it many times.
+// Captured work of a stream, which can be replayed many times.
 class Graph {
  public:
   virtual ~Graph() = default;
 };
 
-// A generated kernel; lives as long as its module.
+// A generated kernel. It lives as long as its module.
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -60,28 +61,29 @@ class Module {
   virtual absl::StatusOr<const Kernel*> Find(const std::string& symbol) = 0;
 };
 
-// What the kernel of one launch needs to copy boxes of its operands.
+// The tensor maps of one launch, by which its kernel copies boxes of operands.
 class TensorMaps {
  public:
   virtual ~TensorMaps() = default;
 };
 
-// Of a kernel that processors run, a range that is split among threads; of a
-// GPU's, how many blocks of how many threads run it.
+// How a kernel is launched. On a CPU `range` is split among threads. On a GPU
+// `grid` and `block` give the numbers of blocks and threads.
 struct LaunchShape {
   int64_t range = 0;              // the kernel covers [0, range), in any split
   int64_t grain = 1;              // smallest share worth a thread of its own
-  int64_t scratch_bytes = 0;      // per thread; with a grid, of all
+  int64_t scratch_bytes = 0;      // per thread; with a grid, per launch
   std::array<int, 3> grid = {};   // blocks along x, y and z
-  std::array<int, 3> block = {};  // threads of each
-  int shared_bytes = 0;           // of each block, beyond what its code names
-  TensorMaps* maps = nullptr;     // this launch's own; null: it takes none
+  std::array<int, 3> block = {};  // threads per block along x, y and z
+  int shared_bytes = 0;           // dynamic shared memory per block
+  TensorMaps* maps = nullptr;     // of this launch only; null: no maps
 };
 
-// Of a launch on several lists of operands; see Launch in program.fbs.
+// Describes a launch on several lists of operands, one list per piece. See
+// Launch in program.fbs.
 struct LaunchPieces {
-  std::vector<int64_t> ranges;  // one for each piece; the sum is the shape's
-  int outputs = 0;              // of each piece
+  std::vector<int64_t> ranges;  // per piece; their sum is the shape's range
+  int outputs = 0;              // per piece
 };
 
 // A matrix product or convolution, ready to be executed many times on different
@@ -89,18 +91,18 @@ struct LaunchPieces {
 class LibraryOp {
  public:
   virtual ~LibraryOp() = default;
-  // Whether operand `index`, given as a constant, was copied into a layout of
-  // the library's own: Execute then ignores the pointer passed for it, and the
-  // original may be released.
+  // True if operand `index` was given as a constant and copied into the
+  // library's own layout. Execute then ignores its pointer, and the original
+  // may be released.
   virtual bool Packed(int index) const = 0;
-  // Which implementation the library chose, for profiles.
+  // Names the implementation that the library chose, for profiles.
   virtual std::string Description() const = 0;
 };
 
-// Bytes that the device holds at this time.
+// Bytes that the device holds now.
 struct MemoryReport {
   int64_t allocated = 0;  // by Allocate
-  int64_t packed = 0;     // constants in the libraries' layouts
+  int64_t packed = 0;     // constants copied into a library's layout
   int64_t scratch = 0;    // shared by all launches and library operations
 };
 
@@ -108,48 +110,49 @@ class Device {
  public:
   virtual ~Device() = default;
 
-  // "cpu", "null" ...
+  // "cpu", "null" or "cuda".
   virtual std::string Name() const = 0;
-  // FailedPrecondition, naming what is missing, if code for this target and
-  // these features (LLVM's spelling,
-  // "+avx2,+fma") cannot run here.
+  // FailedPrecondition, naming what is missing, if code for `target` and
+  // `features` cannot run here. Features are in LLVM's spelling, "+avx2,+fma".
   virtual absl::Status CheckTarget(const std::string& target,
                                    const std::string& features) const = 0;
 
-  // Whether host pointers are device pointers and the other way round.
+  // True if host pointers are valid device pointers and the other way round.
   virtual bool SharesHostMemory() const = 0;
-  // Whether memory keeps what is written to it; if not, content need not be
-  // made for it.
+  // True if memory keeps the values written to it. If false, callers need not
+  // produce them.
   virtual bool KeepsContent() const = 0;
-  // At least 64-byte aligned, content undefined; ResourceExhausted with the
-  // size asked for. Zero bytes is allowed.
+  // Allocates memory with undefined content, aligned to at least 64 bytes. Zero
+  // bytes are allowed. ResourceExhausted, with the requested size, if there is
+  // not enough.
   virtual absl::StatusOr<void*> Allocate(int64_t bytes) = 0;
-  // Of a pointer from Allocate and the same size; no work may still use it.
+  // Frees a pointer from Allocate of the same size. No work may still use it.
   virtual void Free(void* memory, int64_t bytes) = 0;
-  // As Allocate and Free, but of the host's memory, which the device's kernels
-  // reach as their own, if slowly; copies take its pointers as they take the
-  // device's. Devices without memory of their own count it as
-  // allocated, others do not.
+  // Allocates and frees host memory that the device's kernels can access
+  // directly, though slowly. Copies accept its pointers as they accept device
+  // pointers. This default allocates device memory and counts it in Memory(); a
+  // device that overrides it does not count host memory.
   virtual absl::StatusOr<void*> AllocateHost(int64_t bytes) {
     return Allocate(bytes);
   }
   virtual void FreeHost(void* memory, int64_t bytes) { Free(memory, bytes); }
-  // Gives the physical memory of a part of an allocation back; its content is
-  // undefined from then on.
+  // Returns the physical memory of part of an allocation to the system. Its
+  // content is undefined from then on.
   virtual void Release(void* memory, int64_t bytes) = 0;
   virtual MemoryReport Memory() const = 0;
 
   virtual absl::StatusOr<std::unique_ptr<Stream>> CreateStream() = 0;
   virtual absl::StatusOr<std::unique_ptr<Event>> CreateEvent() = 0;
-  // `event` now stands for all that is on `stream` at this time.
+  // Makes `event` mark the end of the work that is on `stream` now.
   virtual absl::Status Record(Stream& stream, Event& event) = 0;
-  // What comes on `stream` later waits for `event`.
+  // Makes later work on `stream` wait for `event`.
   virtual absl::Status Wait(Stream& stream, Event& event) = 0;
-  // The host waits.
+  // Blocks the host until the stream is empty or the event is reached.
   virtual absl::Status Synchronize(Stream& stream) = 0;
   virtual absl::Status Synchronize(Event& event) = 0;
 
-  // Host memory must stay as it is until the stream has done the copy.
+  // Copies on the stream. Host memory must stay unchanged until the copy is
+  // done.
   virtual absl::Status CopyToDevice(Stream& stream, void* target,
                                     const void* host, int64_t bytes) = 0;
   virtual absl::Status CopyToHost(Stream& stream, void* host,
@@ -157,37 +160,40 @@ class Device {
   virtual absl::Status Copy(Stream& stream, void* target, const void* source,
                             int64_t bytes) = 0;
 
-  // `code` is copied; its format is the target's own.
+  // Loads machine code. `code` is copied; its format depends on the target.
   virtual absl::StatusOr<std::unique_ptr<Module>> LoadModule(
       std::string_view code) = 0;
-  // Makes room for launches whose shapes say this much scratch. Launch never
+  // Reserves scratch for launches whose shapes need up to `bytes`. Launch never
   // allocates.
   virtual absl::Status ReserveLaunchScratch(int64_t bytes) = 0;
-  // For a launch that takes tensor maps on operands in `buffers`, where null
-  // stands for what is not known yet. A map is made once, and by Launch again
-  // when its operand lies elsewhere. FailedPrecondition where devices have
-  // none.
+  // Prepares the tensor maps of a launch on the operands in `buffers`. An
+  // operand is null if its address is not known yet. Launch encodes a map again
+  // only when its operand has moved. FailedPrecondition if the device has no
+  // tensor maps.
   virtual absl::StatusOr<std::unique_ptr<TensorMaps>> PrepareMaps(
-      // NOLINTNEXTLINE(performance-unnecessary-value-param): others keep them.
+      // NOLINTNEXTLINE(performance-unnecessary-value-param): overriders keep
+      // it.
       std::vector<TensorMapDesc> maps, void* const* buffers) {
     return absl::FailedPreconditionError(
         "this device has no tensor maps, which the model's kernels copy by; "
         "compile the model for this device");
   }
-  // `buffers` is read before the call returns.
+  // Launches a kernel. `buffers` is read before the call returns.
   virtual absl::Status Launch(Stream& stream, const Kernel& kernel,
                               const LaunchShape& shape, void* const* buffers,
                               int count) = 0;
-  // The kernel on all pieces, which do not mind each other: inputs of all, then
-  // outputs of all, `count` together.
+  // Launches the kernel on all pieces, which are independent of each other.
+  // `buffers` lists the inputs of all pieces, then the outputs of all pieces,
+  // `count` in total.
   virtual absl::Status LaunchEach(Stream& stream, const Kernel& kernel,
                                   const LaunchShape& shape,
                                   const LaunchPieces& pieces,
                                   void* const* buffers, int count) = 0;
 
-  // `constants` has one entry per operand: its pointer if its content will not
-  // change as long as the operation lives (weights, which the library may then
-  // pack), else null. Scratch is reserved here; Execute never allocates.
+  // Prepares a library operation. `constants` has one entry per operand: its
+  // pointer if the content stays the same for the life of the operation
+  // (weights, which the library may pack), else null. Scratch is reserved here;
+  // Execute never allocates.
   virtual absl::StatusOr<std::unique_ptr<LibraryOp>> PrepareGemm(
       const GemmDesc& desc, const std::vector<const void*>& constants) = 0;
   virtual absl::StatusOr<std::unique_ptr<LibraryOp>> PrepareConv(
@@ -195,38 +201,41 @@ class Device {
   virtual absl::Status Execute(Stream& stream, LibraryOp& op,
                                void* const* buffers, int count) = 0;
 
-  // What `work` puts on the stream is not done but becomes a graph, in which it
-  // works on the same memory as now. `work` must not wait for the device,
-  // allocate or copy from or to the host; other streams belong to it from where
-  // they wait for an event of this one to where this one waits for theirs,
-  // which it must. It has run before without capture, so that everything is
-  // loaded. Null, without calling it: there are no graphs here.
+  // Captures the work that `work` puts on `stream` as a graph instead of
+  // running it. The graph keeps the buffer addresses. `work` must not wait for
+  // the device, allocate, or copy from or to the host. It must have run once
+  // without capture, so that everything is loaded. Another stream joins the
+  // capture when it waits for an event of `stream`, and `stream` must wait for
+  // an event of that stream before `work` ends. Returns null, without calling
+  // `work`, if the device has no graphs.
   virtual absl::StatusOr<std::unique_ptr<Graph>> Capture(
       Stream& stream, const std::function<absl::Status()>& work) {
     return std::unique_ptr<Graph>();
   }
-  // Of the stream on which it was captured.
+  // Runs a graph on the stream on which it was captured.
   virtual absl::Status Replay(Stream& stream, Graph& graph) {
     return absl::UnimplementedError("this device has no graphs");
   }
 
-  // For profilers: what this thread does until EndRange is done for `name`.
-  // Ranges may lie within ranges.
+  // For profilers: names the work that this thread enqueues until EndRange
+  // `name`. Ranges nest.
   virtual void BeginRange(const char* name) {}
   virtual void EndRange() {}
 };
 
-// The buffers of piece `piece` out of those of all, for its kernel.
+// Copies the buffers of piece `piece` from the buffers of all pieces to
+// `piece_buffers`.
 inline void GatherPiece(const LaunchPieces& pieces, int piece,
-                        void* const* buffers, int count, void** own) {
+                        void* const* buffers, int count, void** piece_buffers) {
   const int all = static_cast<int>(pieces.ranges.size());
   const int inputs = count / all - pieces.outputs;
-  std::copy_n(buffers + piece * inputs, inputs, own);
+  std::copy_n(buffers + piece * inputs, inputs, piece_buffers);
   std::copy_n(buffers + all * inputs + piece * pieces.outputs, pieces.outputs,
-              own + inputs);
+              piece_buffers + inputs);
 }
 
-// Memory of a device, or for it on the host, that frees itself.
+// Device memory, or host memory that the device can access. Freed on
+// destruction.
 class Allocation {
  public:
   static absl::StatusOr<Allocation> Make(Device& device, int64_t bytes,

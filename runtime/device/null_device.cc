@@ -1,4 +1,4 @@
-// The null device: bookkeeping only.
+// The null device counts calls and checks arguments; it executes nothing.
 #include "runtime/device/null_device.h"
 
 #include <algorithm>

@@ -10,7 +10,7 @@
 
 namespace partita::device {
 
-// What a null device was asked to do.
+// Calls that a null device received.
 struct NullCounts {
   int64_t launches = 0;
   int64_t library_calls = 0;
@@ -25,7 +25,7 @@ class NullDevice : public Device {
   std::string Name() const override { return "null"; }
   absl::Status CheckTarget(const std::string& target,
                            const std::string& features) const override;
-  // Its pointers name no memory, so models of any size can be loaded.
+  // Its pointers refer to no memory, so models of any size can be loaded.
   bool SharesHostMemory() const override { return false; }
   bool KeepsContent() const override { return false; }
   absl::StatusOr<void*> Allocate(int64_t bytes) override;

@@ -1,5 +1,5 @@
-// Library operations as devices understand them; program.fbs defines what they
-// compute.
+// Descriptions of the library operations that devices prepare. program.fbs
+// defines what they compute.
 #ifndef PARTITA_RUNTIME_DEVICE_OPERATIONS_H_
 #define PARTITA_RUNTIME_DEVICE_OPERATIONS_H_
 
@@ -22,9 +22,9 @@ enum class Activation : int8_t {
 };
 
 // out[b,m,n] = activation(sum_k lhs[b,m,k] * rhs[b,k,n] + bias[n]) +
-// residual[b,m,n]. Strides in elements. Operands: lhs, rhs, bias if has_bias,
-// residual if has_residual, out. 16-bit floats are summed in f32. The residual
-// may be the output, and must not lie partly in it.
+// residual[b,m,n]. Strides are in elements. Operands: lhs, rhs, bias if
+// has_bias, residual if has_residual, out. 16-bit floats are summed in f32. The
+// residual may be the same memory as out but must not overlap it in part.
 struct GemmDesc {
   base::DType dtype = base::DType::kF32;
   int64_t batch = 1, m = 1, n = 1, k = 1;
@@ -38,14 +38,16 @@ struct GemmDesc {
 
 enum class ConvDirection : int8_t { kForward = 0, kInputGrad, kWeightGrad };
 
-// As nn.conv. Operands: input, weight [O, C / groups, kernel...], bias if
-// has_bias, residual if has_residual (no part of it in out), out. Of the
-// gradients, which have neither bias nor residual nor activation: out's
-// gradient, weight, input's gradient; or input, out's gradient, weight's
-// gradient. Shapes are always those of the convolution.
+// The convolution nn.conv or one of its gradients. Shapes are always the shapes
+// of the forward convolution.
+// Operands of kForward: input, weight [O, C / groups, kernel...], bias if
+// has_bias, residual if has_residual (must not overlap out), out.
+// Operands of kInputGrad: out's gradient, weight, input's gradient. Operands of
+// kWeightGrad: input, out's gradient, weight's gradient. Gradients have no
+// bias, residual or activation.
 struct ConvDesc {
   base::DType dtype = base::DType::kF32;
-  std::vector<int64_t> input_shape, weight_shape, out_shape;  // as stored
+  std::vector<int64_t> input_shape, weight_shape, out_shape;  // in memory order
   std::vector<int64_t> strides, dilations, low,
       high;  // one per spatial dimension
   int64_t groups = 1;
@@ -56,14 +58,14 @@ struct ConvDesc {
   ConvDirection direction = ConvDirection::kForward;
 };
 
-// Boxes of a launch's operand, as its kernel copies them: TensorMap in
-// program.fbs.
+// A tensor map: boxes of a launch's operand that the kernel copies. See
+// TensorMap in program.fbs.
 struct TensorMapDesc {
   int operand = 0;
   int64_t offset = 0;  // bytes
   base::DType dtype = base::DType::kF32;
   std::vector<int64_t> shape, strides, box;
-  bool swizzled = false;  // by 128 bytes
+  bool swizzled = false;  // in 128-byte rows
 };
 
 inline int OperandCount(bool has_bias, bool has_residual) {

@@ -1,5 +1,5 @@
-// From each receive to both sides, up to the next step that uses its memory;
-// from each send to the next one that takes its slot.
+// For each receive, searches both directions up to the nearest step that uses
+// its memory; for each send, searches for the next send that takes its slot.
 #include "runtime/executor/arrivals.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ const MemoryRange& TargetOf(const StepMemory& receive) {
   return receive.ranges.front();
 }
 
-// Later ones of a sender are not awaited earlier.
+// Receives from one sender are awaited in order.
 void PlanAwaits(const std::vector<StepMemory>& steps,
                 std::vector<Arrival>& arrivals) {
   std::map<int, int64_t> next;  // by sender
@@ -44,7 +44,7 @@ void PlanAwaits(const std::vector<StepMemory>& steps,
   }
 }
 
-// Earlier ones of a sender are not expected later. A receive uses its memory
+// Receives from one sender are expected in order. A receive uses its memory
 // until it is awaited.
 void PlanExpects(const std::vector<StepMemory>& steps,
                  std::vector<Arrival>& arrivals) {
@@ -58,7 +58,7 @@ void PlanExpects(const std::vector<StepMemory>& steps,
     while (target.begin >= 0 && step > limit &&
            !Uses(steps[static_cast<size_t>(step - 1)], target))
       --step;
-    // What came before this step may be on its way still.
+    // Earlier receives into this memory may still be in flight.
     for (const auto& [other, end] : awaited)
       if (other < step &&
           Overlap(TargetOf(steps[static_cast<size_t>(other)]), target))
@@ -93,7 +93,8 @@ void AddEvents(const std::vector<StepMemory>& steps, const Arrival& transfer,
   events.push_back({transfer.await_before, false, transfer.step, sends, peer});
 }
 
-// What ends makes room for what begins.
+// At equal positions, transfers end before others begin, which frees their
+// memory.
 void Sort(std::vector<TransferEvent>& events) {
   std::sort(events.begin(), events.end(),
             [](const TransferEvent& a, const TransferEvent& b) {
@@ -135,15 +136,17 @@ std::vector<TransferEvent> PlanTransfers(const std::vector<StepMemory>& steps,
   return events;
 }
 
-// Nobody's progress can take another's away, so one order of doing things
-// stands for all.
-bool TransfersEnd(const std::vector<std::vector<TransferEvent>>& programs) {
+// Simulates the programs in one arbitrary order. This decides for all orders,
+// since no program's progress can block another's.
+bool TransfersComplete(
+    const std::vector<std::vector<TransferEvent>>& programs) {
   struct Party {
-    size_t next = 0;                    // of its events
-    std::map<int64_t, int64_t> number;  // by step, among those of its two ends
+    size_t next = 0;  // index of its next event
+    // Number of the transfer of each step, counted per sender and receiver.
+    std::map<int64_t, int64_t> number;
   };
   std::vector<Party> parties(programs.size());
-  // How many have begun at the sender and at the receiver, by these two.
+  // Transfers begun at the sender and at the receiver, by (sender, receiver).
   std::map<std::pair<int, int>, std::array<int64_t, 2>> begun;
   for (bool moves = true; moves;) {
     moves = false;

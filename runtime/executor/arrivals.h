@@ -1,4 +1,4 @@
-// When a rank must wait for what others send it, and for what it sends.
+// Plans when a rank must wait for receives and for its sends.
 #ifndef PARTITA_RUNTIME_EXECUTOR_ARRIVALS_H_
 #define PARTITA_RUNTIME_EXECUTOR_ARRIVALS_H_
 
@@ -8,51 +8,53 @@
 namespace partita::executor {
 
 struct MemoryRange {
-  int64_t begin = -1;  // an address; negative: memory that no receive writes to
+  int64_t begin = -1;  // an address; negative: no receive writes to this memory
   int64_t bytes = 0;
 };
 
-// What a step of a program reads and writes. A receive writes one range; where
-// that is not known, the step keeps its place.
+// Memory that one step reads and writes. A receive writes one range. If that
+// range is unknown (negative), the receive keeps its place.
 struct StepMemory {
   std::vector<MemoryRange> ranges;
-  int sender = -1;    // of a receive
-  int receiver = -1;  // of a send
+  int sender = -1;    // of a receive; else -1
+  int receiver = -1;  // of a send; else -1
 };
 
-// A receive in two parts. Its memory may be written to as soon as no step
-// before needs it, and must have been when a step behind does, so what is sent
-// travels while the rank computes. Those of one sender keep their order in
-// both.
+// A transfer split into two parts. The sender may fill the memory of a receive
+// once no earlier step needs it, and must have filled it before the next step
+// that uses it, so data travels while the rank computes. Receives from one
+// sender keep their order in both parts.
 struct Arrival {
-  int64_t step = 0;           // of the receive
-  int64_t expect_before = 0;  // a step, at most `step`
-  int64_t await_before = 0;   // a step, or their number; above `step`
+  int64_t step = 0;           // index of the receive
+  int64_t expect_before = 0;  // step index, at most `step`
+  int64_t await_before = 0;   // step index or the number of steps; above `step`
 };
 
 // In the order of the receives.
 std::vector<Arrival> PlanArrivals(const std::vector<StepMemory>& steps);
 
-// One of the two parts of a transfer.
+// The beginning or end of a transfer.
 struct TransferEvent {
-  int64_t before = 0;  // which step, or their number
+  int64_t before = 0;  // step index or the number of steps
   bool begins = false;
-  int64_t step = 0;  // of the transfer
+  int64_t step = 0;  // index of the transfer
   bool sends = false;
   int peer = 0;
 };
 
-// In the order in which they happen. Of receives, where sends do not wait.
+// Events of receives only, in the order in which they happen. For communicators
+// whose sends do not wait.
 std::vector<TransferEvent> PlanReceives(const std::vector<StepMemory>& steps);
-// Of all transfers, where a send begins as it is copied to the next of its
-// receiver's slots, so many of them, and ends before that slot is needed again.
+// Events of all transfers. A send begins when it is copied to the next of its
+// receiver's `slots` slots, used in turn, and ends before that slot is needed
+// again.
 std::vector<TransferEvent> PlanTransfers(const std::vector<StepMemory>& steps,
                                          int64_t slots);
 
-// Whether programs that exchange as PlanTransfers says come to their ends,
-// however fast each of them is, if a transfer ends when it has begun on both
-// sides. Their numbers are what they call each other.
-bool TransfersEnd(const std::vector<std::vector<TransferEvent>>& programs);
+// True if every program reaches its end, at any relative speed, when they
+// exchange as PlanTransfers says and a transfer ends once it has begun on both
+// sides. TransferEvent::peer is an index into `programs`.
+bool TransfersComplete(const std::vector<std::vector<TransferEvent>>& programs);
 
 }  // namespace partita::executor
 

@@ -1,4 +1,5 @@
-// Where receives wait, and from where on their memory is theirs.
+// Tests where receives are awaited, and from which step on their memory is
+// free.
 #include "runtime/executor/arrivals.h"
 
 #include "gmock/gmock.h"
@@ -47,7 +48,7 @@ TEST(ArrivalsTest, SendersDoNotWaitForEachOther) {
 }
 
 TEST(ArrivalsTest, MemoryThatIsOnItsWayIsNotExpectedAgain) {
-  // The first is never read; of another sender's the same holds.
+  // The first is never read; the same holds for another sender.
   for (int sender : {0, 1})
     EXPECT_THAT(PlanArrivals({Receive(0), Step({{50, 10}}), Receive(5, sender),
                               Step({{5, 1}})}),
@@ -104,10 +105,10 @@ bool End(const std::vector<std::vector<StepMemory>>& stages, int64_t slots) {
   std::vector<std::vector<TransferEvent>> events;
   for (const auto& stage : stages)
     events.push_back(PlanTransfers(stage, slots));
-  return TransfersEnd(events);
+  return TransfersComplete(events);
 }
 
-// Each sends the other some before it has room for what it receives.
+// Sends several tensors before there is memory for a receive.
 std::vector<StepMemory> SendFirst(int sends, int next, int before) {
   std::vector<StepMemory> steps(static_cast<size_t>(sends), Send(0, next));
   for (int i = 0; i < sends; ++i) {
@@ -117,7 +118,7 @@ std::vector<StepMemory> SendFirst(int sends, int next, int before) {
   return steps;
 }
 
-TEST(TransfersEndTest, WithEnoughSlots) {
+TEST(TransfersCompleteTest, WithEnoughSlots) {
   for (int sends : {1, 2, 3})
     for (int slots : {1, 2, 3}) {
       EXPECT_EQ(End({SendFirst(sends, 1, 1), SendFirst(sends, 0, 0)}, slots),
@@ -132,7 +133,7 @@ TEST(TransfersEndTest, WithEnoughSlots) {
     }
 }
 
-TEST(TransfersEndTest, WithoutAPartnerNever) {
+TEST(TransfersCompleteTest, WithoutAPartnerNever) {
   EXPECT_FALSE(End({{Send(0, 1)}, {}}, 1));
   EXPECT_FALSE(End({{}, {Receive(0, 0)}}, 1));
   EXPECT_TRUE(End({{Send(0, 1)}, {Receive(0, 0)}}, 1));

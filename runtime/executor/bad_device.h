@@ -1,4 +1,4 @@
-// A device with a bad habit, for tests of what others do then.
+// A device that misbehaves, for tests of how other components react.
 #ifndef PARTITA_RUNTIME_EXECUTOR_BAD_DEVICE_H_
 #define PARTITA_RUNTIME_EXECUTOR_BAD_DEVICE_H_
 

@@ -1,4 +1,5 @@
-// Trailing dimensions that are whole join the innermost divided one in a run.
+// Whole trailing dimensions and the innermost divided one form one contiguous
+// run.
 #include "runtime/executor/block_map.h"
 
 #include <cstring>

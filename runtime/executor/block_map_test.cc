@@ -1,4 +1,4 @@
-// Blocks of small tensors against looking up every element.
+// Compares blocks of small tensors with an element-by-element lookup.
 #include "runtime/executor/block_map.h"
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace {
 
 using program::AxisPart;
 
-// A program whose one input has this shard, over a mesh a=2, b=3.
+// A program whose only input has this shard, over a mesh a=2, b=3.
 std::string Serialized(const std::vector<int64_t>& shape,
                        const std::vector<std::vector<AxisPart>>& axes) {
   program::ProgramT program = program::DividedProgram(4, 2, 3).program;

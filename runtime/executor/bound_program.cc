@@ -1,6 +1,6 @@
-// Binding: first the whole call tree is flattened, so that all uses of each
-// weight are known; then library operations are prepared in order, and weights
-// that they keep copies of are given back one by one.
+// Binding has two steps. First, flattening the whole call tree collects all
+// uses of each weight. Then library operations are prepared in order, and
+// weights of which the libraries keep copies are released one by one.
 #include "runtime/executor/bound_program.h"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace {
 
 using program::Operation;
 
-// The operand that libraries may keep a copy of: a gemm's right-hand side, a
-// convolution's weight.
+// Operand that libraries may copy: a gemm's right-hand side or a convolution's
+// weight.
 constexpr size_t kWeightOperand = 1;
 
 bool IsLibrary(Operation kind) {
@@ -35,9 +35,9 @@ bool IsTransfer(Operation kind) {
   return kind == Operation::Send || kind == Operation::Receive;
 }
 
-// A transfer among devices waits for both its ends. With enough slots none
-// waits in a circle: how many those are all ranks find alike. The fewest let a
-// stage compute while it sends.
+// A transfer among devices waits for both its ends; with enough slots the waits
+// form no cycle. All ranks compute the same number of slots. At least
+// kTransferSlots, so that a stage computes while it sends.
 absl::StatusOr<int64_t> SlotsOf(const program::Program& program) {
   int64_t steps = 0;
   for (int64_t slots = program::kTransferSlots;
@@ -48,7 +48,7 @@ absl::StatusOr<int64_t> SlotsOf(const program::Program& program) {
       steps = std::max(steps, static_cast<int64_t>(memory.size()));
       events.push_back(PlanTransfers(memory, slots));
     }
-    if (TransfersEnd(events)) return slots;
+    if (TransfersComplete(events)) return slots;
   }
   return absl::InternalError("the transfers of the program do not end");
 }
@@ -177,7 +177,8 @@ absl::Status BoundProgram::ResolveKernel(Step& step) {
   return absl::OkStatus();
 }
 
-// Tokens are those of one function; a run counts what it starts.
+// Tokens are unique within a function only; starts are numbered over the whole
+// run.
 void BoundProgram::Number(Step& step, Tokens& tokens) {
   if (const program::Collective* collective =
           step.instruction->operation_as_Collective()) {
@@ -211,7 +212,7 @@ absl::Status BoundProgram::PrepareCollective(Step& step) {
       UseCollective(step, *collective);
       return absl::OkStatus();
     }
-    // What goes through the host's memory runs where it is started.
+    // Collectives through host memory run where they are started.
     const bool beside = step.started > 0 && context_.device.SharesHostMemory();
     if (beside && started_ == nullptr)
       started_ =
@@ -229,8 +230,8 @@ absl::Status BoundProgram::PrepareCollective(Step& step) {
   return absl::OkStatus();
 }
 
-// Two ranks may have to find each other first: all go by pair, in one order of
-// the pairs, so that none waits for one that waits for it.
+// Preparing a transfer may wait for the other rank. All ranks go through the
+// pairs in the same order, so that these waits form no cycle.
 absl::Status BoundProgram::PrepareTransfers() {
   std::multimap<std::vector<int>, Step*> transfers;  // by sender and receiver
   for (Step& step : steps_)
@@ -349,7 +350,7 @@ absl::Status BoundProgram::PlanEvents() {
   return slots_ > 0 ? MakeSlots() : absl::OkStatus();
 }
 
-// Each slot is as large as the largest tensor that it is for.
+// Each slot is as large as the largest tensor sent through it.
 absl::Status BoundProgram::MakeSlots() {
   std::map<int, std::vector<int64_t>> bytes;  // of slots, by receiver
   std::map<int, int64_t> sends;
@@ -431,7 +432,7 @@ std::string BoundProgram::DescribeStep(int64_t index) const {
 
 std::vector<StepLabel> BoundProgram::Labels() const {
   std::vector<StepLabel> labels;
-  std::vector<std::string> started;  // names of collectives
+  std::vector<std::string> started;  // names of started collectives
   for (const Step& step : steps_) {
     StepLabel label;
     if (const program::Gemm* gemm = step.instruction->operation_as_Gemm()) {

@@ -29,13 +29,14 @@
 
 namespace partita::executor {
 
-// What an argument of the bound function stands for.
+// Memory of an argument of the bound function.
 struct Slot {
   char* data = nullptr;
-  int port = -1;  // not negative: a port of the caller's, whose memory SetPort
-                  // gives later
-  int global = -1;  // not negative: a global that no step writes, so libraries
-                    // may keep copies of it; what steps update stays -1
+  // Not negative: a port, whose memory SetPort provides later.
+  int port = -1;
+  // Not negative: a global that no step writes, so libraries may keep copies of
+  // it. -1 for globals that steps update.
+  int global = -1;
 };
 
 class BoundProgram {
@@ -45,12 +46,13 @@ class BoundProgram {
     device::Device& device;
     device::Module* module;  // null where the program has no kernels
     const program::MeshPlace& place;
-    // Null: collectives are not executed (on devices that keep no content).
+    // Null: collectives are not executed (on devices that do not store
+    // tensors).
     comm::Communicator* communicator;
-    // Null: what devices with memory of their own exchange goes through the
-    // host's.
+    // Null: devices with memory of their own exchange through host memory.
     comm::DeviceCommunicator* device_communicator;
-    // Called when the last step that could read a global has kept a copy of it.
+    // Called once no remaining step reads this global: libraries hold a packed
+    // copy.
     std::function<void(int global)> release;
   };
 
@@ -61,60 +63,62 @@ class BoundProgram {
       const Context& context, int function, const std::vector<Slot>& arguments,
       char* frame, char* data);
 
-  // Which memory a port stands for from now on.
+  // Sets the memory of a port for the following runs.
   void SetPort(int port, char* data);
 
-  // One pass over the steps; it ends early if another rank fails. Where the
-  // device has graphs and the host takes no part in a step, the second pass is
-  // captured, by all ranks or by none, and all later ones replay it, until a
-  // port gets other memory. What others send is waited for where it is used
-  // (arrivals.h), but with a trace. With a profile every step is synchronised
-  // and timed; with a trace, on devices that share the host's memory, its
-  // outputs are looked at. All ranks give a profile or a trace, or none.
-  // `meanwhile` is called when all is on the stream, before the host waits for
+  // Runs all steps once; ends early if another rank fails.
+  // If the device has graphs and the host takes part in no step, the second
+  // pass is captured, by all ranks or by none, and later passes replay the
+  // graph until a port gets other memory.
+  // Receives are awaited where their data is used (arrivals.h); with a trace,
+  // where they are issued.
+  // With a profile, every step is synchronised and timed. With a trace, on
+  // devices that share host memory, the outputs of every step are inspected.
+  // Either all ranks pass a profile or trace, or none does.
+  // Calls `meanwhile` once all work is on the stream, before the host waits for
   // it.
   using Meanwhile = std::function<absl::Status()>;
   absl::Status Run(device::Stream& stream, Profile* profile,
                    NanTrace* trace = nullptr,
                    const Meanwhile& meanwhile = nullptr);
 
-  // On the device, of what is being sent.
+  // Bytes of device memory for tensors being sent.
   int64_t SlotBytes() const;
 
   int64_t step_count() const { return static_cast<int64_t>(steps_.size()); }
   // One label per step, for Profile.
   std::vector<StepLabel> Labels() const;
-  // For people: "'attn.c_proj' (product) in block_forward called by 'h.0'".
+  // For messages, e.g. "'attn.c_proj' (product) in block_forward called by
+  // 'h.0'".
   std::string DescribeStep(int64_t step) const;
 
  private:
   struct Step {
     program::Operation kind;
     int32_t count;  // operands
-    size_t first;   // of its operands in buffers_
+    size_t first;   // index of its first operand in buffers_
     const device::Kernel* kernel = nullptr;
     device::LibraryOp* library_op = nullptr;
     comm::Collective* collective = nullptr;
-    bool on_device = false;  // the collective is of the device_communicator
-    int64_t started = 0;  // positive: this or, of an await, what it waits for
-                          // is the run's collective of that number to be
-                          // started
+    bool on_device = false;  // made by the device_communicator
+    // 1-based number, within a run, of the started collective; for an await, of
+    // the collective that it waits for; 0: not started.
+    int64_t started = 0;
     device::LaunchShape shape;
-    const device::LaunchPieces* pieces = nullptr;  // of a launch with several
+    const device::LaunchPieces* pieces = nullptr;  // null: a single piece
     int64_t bytes = 0;                             // of a copy
-    char* slot = nullptr;  // of a send among devices: where it is copied to
+    char* slot = nullptr;  // of a send among devices: its copy
     const program::Instruction* instruction;
     int path = 0;  // into paths_
   };
-  using Tokens = std::map<int, int64_t>;  // by token, Step::started
+  using Tokens = std::map<int, int64_t>;  // token -> Step::started
   struct Relocation {
     size_t buffer;  // index into buffers_
     int port;
   };
-  // What binding needs to know of the globals before it prepares the first
-  // library operation.
+  // Uses of a global, counted before the first library operation is prepared.
   struct GlobalUse {
-    int library_uses = 0;  // as weights of library operations not prepared yet
+    int library_uses = 0;  // as a weight of library operations not yet prepared
     bool kept_elsewhere = true;
   };
 
@@ -128,10 +132,10 @@ class BoundProgram {
   absl::Status PrepareCollective(Step& step);
   absl::Status PrepareTransfers();
   void UseCollective(Step& step, comm::Collective& collective);
-  // Null where devices have none such.
+  // Null if the devices cannot run the operation themselves.
   absl::StatusOr<std::unique_ptr<comm::Collective>> PrepareOnDevice(
       const TransferDesc& desc, bool started);
-  // Waits for the device, if it may wait for other ranks.
+  // If the device may wait for other ranks, waits for the device.
   absl::Status AwaitDevices(device::Stream& stream);
   bool HostExchanges() const;
   void Number(Step& step, Tokens& tokens);
@@ -141,14 +145,14 @@ class BoundProgram {
                             NanTrace* trace);
   absl::Status RunGraph(device::Stream& stream, const Meanwhile& meanwhile);
   absl::Status Capture(device::Stream& stream);
-  // Whether all ranks say yes; all call it.
-  absl::StatusOr<bool> AllSay(bool own, const std::string& what);
+  // True if all ranks pass true. Collective over all ranks.
+  absl::StatusOr<bool> AllRanksAgree(bool own, const std::string& what);
   absl::Status BeforeExchange() const {
     return before_exchange_ ? before_exchange_() : absl::OkStatus();
   }
   absl::Status EndRun(device::Stream& stream, const Meanwhile& meanwhile);
   absl::Status PrepareStep(Step& step);
-  // Whether receives are awaited only where they are needed.
+  // True if receives are awaited only where their data is needed.
   bool ReceivesAhead() const {
     return context_.communicator == nullptr ||
            context_.device.SharesHostMemory() || slots_ > 0;
@@ -172,21 +176,22 @@ class BoundProgram {
   Context context_;
   char* data_ = nullptr;
   std::vector<Step> steps_;
-  std::vector<std::string> paths_;  // of calls, outermost first
+  std::vector<std::string> paths_;  // of call names, outermost first
   std::vector<void*> buffers_;
   std::vector<int>
       buffer_globals_;  // parallel to buffers_: the global behind it or -1
   std::vector<Relocation> relocations_;
-  // Of transfers where they happen elsewhere than where they stand, and how
-  // many of them a run has come by.
+  // Transfers that happen before or after their own step, and the number of
+  // these events that the current run has handled.
   std::vector<TransferEvent> events_;
   size_t met_ = 0;
-  int64_t slots_ = 0;  // of transfers among devices; none: there are no such
+  // Per receiver, for transfers among devices; 0: there are none.
+  int64_t slots_ = 0;
   std::map<int, device::Allocation> slot_memory_;  // by receiver
-  // kNever also where an attempt to capture, or a run, failed.
+  // Also kNever after a run or an attempt to capture has failed.
   enum class Graphs { kFirstRun, kCapture, kReplay, kNever };
   Graphs graphs_ = Graphs::kFirstRun;
-  // While a step is captured: called before devices exchange.
+  // Set during capture: called before devices exchange.
   std::function<absl::Status()> before_exchange_;
   std::vector<std::unique_ptr<device::LaunchPieces>> pieces_;
   std::vector<std::unique_ptr<device::TensorMaps>> maps_;
@@ -194,11 +199,11 @@ class BoundProgram {
   std::map<const program::Instruction*, std::unique_ptr<comm::Collective>>
       collectives_;
   std::set<const comm::Collective*> on_device_;  // of collectives_
-  std::unique_ptr<device::Graph> graph_;         // of the two above
+  std::unique_ptr<device::Graph> graph_;         // replays the operations above
   std::set<int64_t> started_on_device_;          // Step::started
-  int64_t starts_ = 0;          // collectives that a run starts
-  int64_t started_before_ = 0;  // by earlier runs
-  std::unique_ptr<comm::StartedOperations> started_;  // if a run starts any
+  int64_t starts_ = 0;          // collectives that one run starts
+  int64_t started_before_ = 0;  // collectives started by earlier runs
+  std::unique_ptr<comm::StartedOperations> started_;  // null: a run starts none
   std::unique_ptr<DeviceExchange> device_exchange_;   // among devices
   HostExchange host_exchange_;  // of devices with memory of their own
 };

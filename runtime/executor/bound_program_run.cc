@@ -1,5 +1,4 @@
-// Running of a bound program: a walk over its steps, or a replay of one that
-// was captured.
+// Runs a bound program: executes its steps, or replays the captured graph.
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -24,7 +23,7 @@ const char* NameOf(const program::Instruction& instruction) {
   return instruction.name() == nullptr ? "" : instruction.name()->c_str();
 }
 
-// Of a transfer among devices; collectives have positive ones.
+// Token of a transfer among devices; tokens of collectives are positive.
 int64_t TokenOf(int64_t step) { return -1 - step; }
 
 }  // namespace
@@ -33,7 +32,7 @@ void BoundProgram::SetPort(int port, char* data) {
   for (const Relocation& relocation : relocations_) {
     if (relocation.port == port) buffers_[relocation.buffer] = data;
   }
-  // Ranks that exchange agree on what is captured once.
+  // Ranks that exchange agree only once on capturing.
   if (graphs_ == Graphs::kReplay)
     graphs_ = device_exchange_ == nullptr ? Graphs::kCapture : Graphs::kNever;
   graph_.reset();
@@ -67,7 +66,7 @@ absl::Status BoundProgram::Start(device::Stream& stream, const Step& step,
   return started_->Start(*step.collective, buffers[0], buffers[1]).status();
 }
 
-// What was not started but run is there.
+// A collective that ran at its start needs no wait.
 absl::Status BoundProgram::AwaitStarted(device::Stream& stream,
                                         const Step& step) {
   if (started_on_device_.count(step.started) > 0)
@@ -109,7 +108,7 @@ absl::Status BoundProgram::Run(device::Stream& stream, Profile* profile,
                                   ? RunGraph(stream, meanwhile)
                                   : RunSteps(stream, profile, trace, meanwhile);
   if (status.ok()) return status;
-  // What a graph replays may be gone with its group.
+  // The operations that a graph replays may be gone with their group.
   graphs_ = Graphs::kNever;
   if (started_ != nullptr) started_->GiveUp(status);
   if (context_.communicator != nullptr) context_.communicator->Abandon();
@@ -128,19 +127,19 @@ absl::Status BoundProgram::RunGraph(device::Stream& stream,
   return absl::OkStatus();
 }
 
-// What cannot be captured still runs; its own errors come again. Libraries may
-// wait for the other ranks in what they capture, and exchange otherwise in
-// graphs: all ranks come as far as their first exchange or none goes on, and
-// all replay or none does.
+// If capture fails, this run executes the steps and reports their own errors.
+// Libraries may wait for other ranks while they capture, and may exchange
+// differently in graphs. So either all ranks reach their first exchange or none
+// goes on, and either all replay or none does.
 absl::Status BoundProgram::Capture(device::Stream& stream) {
   const bool agrees =
       device_exchange_ != nullptr && context_.communicator != nullptr;
-  std::optional<bool> all;  // whether all have come to their first exchange
+  std::optional<bool> all;  // all ranks reached their first exchange
   constexpr char kWhat[] = "whether steps can be captured";
   if (agrees)
     before_exchange_ = [&]() -> absl::Status {
       if (!all) {
-        PARTITA_ASSIGN_OR_RETURN(all, AllSay(true, kWhat));
+        PARTITA_ASSIGN_OR_RETURN(all, AllRanksAgree(true, kWhat));
       }
       return *all ? absl::OkStatus()
                   : absl::CancelledError("another rank cannot capture");
@@ -152,19 +151,20 @@ absl::Status BoundProgram::Capture(device::Stream& stream) {
   before_exchange_ = nullptr;
   bool captured = graph.ok() && *graph != nullptr;
   if (agrees && !all) {
-    PARTITA_ASSIGN_OR_RETURN(all, AllSay(captured, kWhat));
+    PARTITA_ASSIGN_OR_RETURN(all, AllRanksAgree(captured, kWhat));
   }
   if (agrees && !*all) captured = false;
   if (agrees && *all) {
-    PARTITA_ASSIGN_OR_RETURN(captured,
-                             AllSay(captured, "whether steps are captured"));
+    PARTITA_ASSIGN_OR_RETURN(
+        captured, AllRanksAgree(captured, "whether steps are captured"));
   }
   graphs_ = captured ? Graphs::kReplay : Graphs::kNever;
   if (captured) graph_ = *std::move(graph);
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> BoundProgram::AllSay(bool own, const std::string& what) {
+absl::StatusOr<bool> BoundProgram::AllRanksAgree(bool own,
+                                                 const std::string& what) {
   PARTITA_ASSIGN_OR_RETURN(
       const std::vector<std::string> all,
       context_.communicator->GatherTexts(own ? "yes" : "no", what));
@@ -184,7 +184,7 @@ absl::Status BoundProgram::RunSteps(device::Stream& stream, Profile* profile,
 absl::Status BoundProgram::EndRun(device::Stream& stream,
                                   const Meanwhile& meanwhile) {
   absl::Status status = meanwhile ? meanwhile() : absl::OkStatus();
-  // Memory may go with the error: nothing may run on it then.
+  // The caller may free its memory on an error, so no work may still use it.
   status.Update(AwaitDevices(stream));
   PARTITA_RETURN_IF_ERROR(status);
   return context_.communicator == nullptr ? absl::OkStatus()
@@ -210,7 +210,7 @@ absl::Status BoundProgram::EnqueueSteps(device::Stream& stream,
     context_.device.BeginRange(NameOf(*step.instruction));
     absl::Status status = RunStep(stream, step);
     context_.device.EndRange();
-    // A trace looks at what a step has made.
+    // A trace inspects the outputs of each step.
     if (status.ok() && trace != nullptr && step.collective != nullptr &&
         step.started > 0 && started_ != nullptr)
       status = started_->Await(started_before_ + step.started);
@@ -227,7 +227,7 @@ absl::Status BoundProgram::EnqueueSteps(device::Stream& stream,
                           : absl::OkStatus();
 }
 
-// Before the step of this index.
+// Handles transfer events that are due before step `index`.
 absl::Status BoundProgram::MeetTransfers(device::Stream& stream, int64_t index,
                                          Profile* profile) {
   for (; met_ < events_.size() && events_[met_].before <= index; ++met_) {

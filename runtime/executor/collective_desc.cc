@@ -1,4 +1,4 @@
-// Axes become ranks.
+// Translates mesh axes to ranks.
 #include "runtime/executor/collective_desc.h"
 
 #include <algorithm>

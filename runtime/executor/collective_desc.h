@@ -1,4 +1,4 @@
-// Collectives and transfers of a program in the communicator's terms.
+// Translates a program's collectives and transfers to the communicator's types.
 #ifndef PARTITA_RUNTIME_EXECUTOR_COLLECTIVE_DESC_H_
 #define PARTITA_RUNTIME_EXECUTOR_COLLECTIVE_DESC_H_
 
@@ -13,21 +13,20 @@
 
 namespace partita::executor {
 
-// The format's values as the communicator's.
+// Translate enum values.
 comm::Kind ToKind(program::CollectiveKind kind);
 comm::Reduction ToReduction(program::Reduction reduction);
 
-// The operation as the rank at `place` takes part in it.
+// The operation as seen by the rank at `place`.
 comm::Operation ToOperation(const program::Collective& collective,
                             const std::string& name,
                             const program::MeshPlace& place);
-// Ranks of its group, in order.
+// Ranks of the operation's group, in order.
 std::vector<int> GroupOf(const program::Collective& collective,
                          const program::MeshPlace& place);
 
-// A send or receive of the rank at `place`: the operation, whose name is that
-// of both ends, and the group, the sender first. Nothing for other
-// instructions.
+// A send or receive of the rank at `place`: the operation, named alike on both
+// ends, and its group with the sender first. Empty for other instructions.
 struct TransferDesc {
   comm::Operation operation;
   std::vector<int> ranks;
@@ -35,8 +34,8 @@ struct TransferDesc {
 std::optional<TransferDesc> TransferOf(const program::Instruction& instruction,
                                        const program::MeshPlace& place);
 
-// "all_reduce sum f32[8,16] over tensor"; bytes are what the rank sends and
-// receives.
+// "all_reduce sum f32[8,16] over tensor". `bytes` counts bytes that the rank
+// sends and receives.
 StepLabel LabelOf(const program::Collective& collective,
                   const program::Mesh* mesh, const program::MeshPlace& place);
 // "send f32[8,16] to entry 1", "receive f32[8,16] from entry 0".

@@ -1,5 +1,4 @@
-// Every kind of collective and every reduction of the format has its
-// counterpart in the communicator.
+// Every collective kind and reduction of the format maps to the communicator's.
 #include "runtime/executor/collective_desc.h"
 
 #include <gtest/gtest.h>

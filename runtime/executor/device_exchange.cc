@@ -1,5 +1,5 @@
-// Fork and join by events. An event stands for what it was recorded at last,
-// and who waits for it takes that at once: so one serves all forks.
+// Forks and joins streams with events. A waiting stream captures the event's
+// latest recording at the call, so one event serves all forks.
 #include "runtime/executor/device_exchange.h"
 
 #include <utility>

@@ -1,6 +1,6 @@
-// Collectives and transfers among devices as work of streams: in place, or
-// started on streams of their own, which events join with the one that
-// computes.
+// Runs collectives and transfers among devices as stream work: in order on the
+// compute stream, or on separate streams that events fork from and join with
+// the compute stream.
 #ifndef PARTITA_RUNTIME_EXECUTOR_DEVICE_EXCHANGE_H_
 #define PARTITA_RUNTIME_EXECUTOR_DEVICE_EXCHANGE_H_
 
@@ -16,38 +16,39 @@
 
 namespace partita::executor {
 
-// The host waits in Synchronize alone, and the rest may be captured, unless
-// hosts meet.
+// The host waits in Synchronize only, and all other calls may be captured,
+// unless hosts meet (MeetsOnHosts).
 class DeviceExchange {
  public:
-  // Both outlive it.
+  // `device` and `communicator` must outlive this object.
   DeviceExchange(device::Device& device, comm::DeviceCommunicator& communicator)
       : device_(device), communicator_(communicator) {}
 
-  // `started`: for Start, as transfers are, else for Run. Null, on all ranks,
-  // where the operation must go through the host's memory.
+  // If `started`, the operation is run by Start (transfers always are), else by
+  // Run. Returns null, on all ranks, if the operation must go through host
+  // memory.
   absl::StatusOr<std::unique_ptr<comm::Collective>> Prepare(
       const comm::Operation& operation, const std::vector<int>& ranks,
       bool started);
 
-  // Whether hosts meet where ranks do (DeviceCommunicator::MeetsOnHosts): in
-  // Run, and in Await.
+  // True if the hosts wait for each other in Run and Await
+  // (DeviceCommunicator::MeetsOnHosts).
   bool MeetsOnHosts() const { return communicator_.MeetsOnHosts(); }
 
-  // Nothing is started any more: a pass over a program begins.
+  // Begins a pass over a program: forgets all started operations.
   void Begin();
   absl::Status Run(device::Stream& stream, comm::Collective& collective,
                    const void* input, void* output);
-  // The operation begins when what is on `stream` by now is done, and
-  // collectives those before them, transfers those from the same sender to the
-  // same receiver; `token` names it.
+  // Starts the operation; `token` names it. It begins after all work that is on
+  // `stream` now. A collective also begins after all earlier ones, a transfer
+  // after earlier ones from the same sender to the same receiver.
   absl::Status Start(device::Stream& stream, comm::Collective& collective,
                      const void* input, void* output, int64_t token);
-  // What comes on `stream` later waits for it.
+  // Makes later work on `stream` wait for the operation named `token`.
   absl::Status Await(device::Stream& stream, int64_t token);
 
-  // The host waits for all of it but transfers that are not awaited, as
-  // DeviceCommunicator::Await does.
+  // The host waits for `stream` and for all started collectives, as in
+  // DeviceCommunicator::Await, but not for transfers that were never awaited.
   absl::Status Synchronize(device::Stream& stream);
 
  private:
@@ -55,9 +56,10 @@ class DeviceExchange {
 
   device::Device& device_;
   comm::DeviceCommunicator& communicator_;
-  std::unique_ptr<device::Stream> beside_;  // null: no collective is started
-  // Of transfers, by sender and receiver: neither direction waits for the
-  // other.
+  // Stream of started collectives; null: there are none.
+  std::unique_ptr<device::Stream> beside_;
+  // Streams of transfers, by sender and receiver, so that neither direction
+  // waits for the other.
   std::map<std::vector<int>, std::unique_ptr<device::Stream>> transfers_;
   std::unique_ptr<device::Event> begun_;
   std::map<int64_t, std::unique_ptr<device::Event>> done_;  // by token

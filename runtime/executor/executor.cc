@@ -1,4 +1,4 @@
-// Loading and running of artifacts.
+// Loads and runs artifacts.
 #include "runtime/executor/executor.h"
 
 #include <set>
@@ -18,7 +18,7 @@ std::string FolderOf(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
-// A whole tensor has the shape that users give it, a block the program's.
+// A whole tensor has the shape that users pass; a block has the program's.
 TensorSpec Describe(const program::Port& port) {
   const bool viewed = port.model_shape() != nullptr && port.shard() == nullptr;
   return {port.name()->str(), program::ToBase(port.type()->dtype()),
@@ -86,7 +86,7 @@ Executor::Executor(std::shared_ptr<const program::Artifact> artifact,
       entry_(program::EntryAt(artifact_->program(), place_)),
       parameters_(ListParameters(artifact_->program(), entry_)) {}
 
-// As many ranks as devices. A device that executes nothing needs no others.
+// Requires one rank per device. A device that executes nothing needs one only.
 absl::Status Executor::CheckRanks() {
   const program::Mesh* mesh = artifact_->program().mesh();
   const int64_t devices = program::SizeOf(mesh);
@@ -185,7 +185,7 @@ BoundProgram::Context Executor::BindContext(std::function<void(int)> release) {
 absl::Status Executor::RunInit() {
   const program::Program& program = artifact_->program();
   if (entry_.init() < 0) return absl::OkStatus();
-  // Run once, so nothing is worth packing: its arguments are not marked as
+  // init runs once, so packing does not pay: its arguments are not marked as
   // globals.
   std::vector<Slot> arguments;
   for (int64_t i = 0; i < program::SizeOrZero(entry_.init_parameters()); ++i) {
@@ -326,7 +326,7 @@ absl::Status Executor::Prefetch(NextInputs inputs) {
   return absl::OkStatus();
 }
 
-// Looking ahead is worth no training that ends.
+// Lack of memory for prefetching must not end the training.
 absl::Status Executor::EndUploadsIfFull(const absl::Status& status) {
   if (!absl::IsResourceExhausted(status)) return status;
   uploads_.reset();

@@ -28,34 +28,35 @@
 namespace partita::executor {
 
 struct LoadOptions {
-  std::string weights_dir;  // where relative paths of weights begin; empty: the
-                            // artifact's folder
+  // Base folder of relative weight paths. Empty: the artifact's folder.
+  std::string weights_dir;
   bool verify_checksums = true;
-  // One rank of as many as the program's mesh has devices; outlives the
-  // executor. Null: the only rank.
+  // This rank's communicator, with one rank per device of the program's mesh;
+  // must outlive the executor. Null: a single rank.
   comm::Communicator* communicator = nullptr;
-  // This rank's end for collectives on the device's memory, beside the
-  // communicator; outlives the executor. Null: they go through the host's.
+  // This rank's communicator for device memory, in addition to `communicator`;
+  // must outlive the executor. Null: collectives go through host memory.
   comm::DeviceCommunicator* device_communicator = nullptr;
 };
 
 // Bytes that a loaded model holds.
 struct MemoryUse {
-  int64_t arena = 0;    // activations, as planned by the compiler
-  int64_t globals = 0;  // weights and derived values in memory of our own, as
-                        // far as not released
+  int64_t arena = 0;  // activations, as planned by the compiler
+  // Weights and derived values in allocated memory that has not been released.
+  int64_t globals = 0;
   int64_t packed = 0;   // weights in the libraries' layouts
   int64_t scratch = 0;  // of kernels and libraries
-  int64_t staging = 0;  // on devices with memory of their own: inputs, those of
-                        // the next run, outputs and what is being sent
-  int64_t mapped = 0;   // weights read from mapped files as they are
-  int64_t host = 0;     // states kept in the host's memory, none of the total
+  // On devices with memory of their own: inputs, prefetched inputs of the next
+  // run, outputs, and tensors being sent.
+  int64_t staging = 0;
+  int64_t mapped = 0;  // weights read in place from mapped files
+  int64_t host = 0;    // states kept in host memory; not in Total()
   int64_t Total() const { return arena + globals + packed + scratch + staging; }
 };
 
-// What one rank does in a run.
+// Work and memory of one rank per run.
 struct RankUse {
-  int entry = 0;  // of the program
+  int entry = 0;  // index of its entry in the program
   int64_t steps = 0;
   double flops = 0;  // of matrix products and convolutions
   MemoryUse memory;
@@ -66,53 +67,54 @@ struct RankUse {
 class Executor {
  public:
   // Opens and checks the artifact, loads the weights, runs init, prepares every
-  // step. All ranks call it; if one cannot load its weights, all fail with its
-  // status.
+  // step. Collective over all ranks: if one cannot load its weights, all fail
+  // with its status.
   static absl::StatusOr<std::unique_ptr<Executor>> Load(
       const std::string& path, device::Device& device,
       const LoadOptions& options = {});
-  // The same for an artifact that several ranks share.
+  // Loads an artifact that several ranks share.
   static absl::StatusOr<std::unique_ptr<Executor>> Load(
       std::shared_ptr<const program::Artifact> artifact, device::Device& device,
       const LoadOptions& options);
 
-  // What this rank takes and gives: blocks of the model's inputs and outputs.
+  // This rank's blocks of the model's inputs and outputs.
   const std::vector<TensorSpec>& inputs() const { return inputs_; }
   const std::vector<TensorSpec>& outputs() const { return outputs_; }
   const program::Artifact& artifact() const { return *artifact_; }
   const program::MeshPlace& place() const { return place_; }
   int64_t step_count() const { return main_->step_count(); }
-  // Of the matrix products and convolutions of this rank.
+  // FLOPs of this rank's matrix products and convolutions.
   double FlopsPerRun() const;
 
-  // One step: tensors in the order of inputs() and outputs(), whose types and
-  // shapes must match. Returns when the outputs are there. Allocates nothing,
-  // except staging when memory that is not 64-byte aligned is first seen.
+  // Runs one step. `inputs` and `outputs` are in the order of inputs() and
+  // outputs(); types and shapes must match. Returns when the outputs are
+  // complete. Allocates nothing, except staging when memory that is not 64-byte
+  // aligned is first seen.
   absl::Status Run(const std::vector<ConstTensor>& inputs,
                    const std::vector<MutableTensor>& outputs);
 
-  // Whether the device has memory of its own, to which inputs can be brought
-  // ahead.
+  // True if the device has memory of its own, so that inputs can be prefetched.
   bool LooksAhead() const { return !device_.SharesHostMemory(); }
-  // The inputs of the run after the next one, as far as their data is not null:
-  // `inputs` is asked while the next run's step runs, and those that are data
-  // for the model (program::PortRole) are brought to the device. The run that
-  // is given the same memory takes them from there: what is in it must stay as
-  // it is until that run is done. Takes memory of the device when first called;
-  // where there is too little, now or later, every run brings its inputs
-  // itself.
+  // Prefetches inputs of the run after the next one. `inputs` is called while
+  // the next run executes; tensors with data whose port has the role `data`
+  // (program::PortRole) are copied to the device. A run that is given the same
+  // host memory uses the copy, so that memory must not change until that run is
+  // done.
+  // The first call allocates device memory. If there is too little, now or
+  // later, prefetching is switched off and every run copies its own inputs.
   using NextInputs = std::function<absl::StatusOr<std::vector<ConstTensor>>()>;
   absl::Status Prefetch(NextInputs inputs);
-  // Then the error, for people; else empty.
+  // The error that switched prefetching off; empty if it works.
   const std::string& not_ahead() const { return not_ahead_; }
 
-  // Those that this rank's entry names.
+  // Parameters of this rank's entry.
   const std::vector<ParameterSpec>& parameters() const { return parameters_; }
-  // This rank's block of a parameter, between runs: its value after the last of
-  // them. NotFound, or InvalidArgument where the type is not that of the block.
+  // Reads this rank's block of a parameter, between runs: its value after the
+  // last run. NotFound if there is no such parameter; InvalidArgument if the
+  // type is not that of the block.
   absl::Status ReadParameter(const std::string& name,
                              const MutableTensor& block);
-  // Replaces the block; rows beyond the whole tensor's end must be zero.
+  // Replaces the block; rows beyond the end of the whole tensor must be zero.
   // FailedPrecondition for parameters that are not updated: libraries may have
   // packed them, and other values may be derived from them.
   absl::Status WriteParameter(const std::string& name,
@@ -121,21 +123,22 @@ class Executor {
   MemoryUse Memory() const;
   RankUse Use() const;
 
-  // From now on every step is timed by itself.
+  // Times every step from now on.
   void EnableProfile() {
     profile_ = std::make_unique<Profile>(main_->Labels());
   }
   Profile* profile() { return profile_.get(); }
 
-  // From now on numbers that are not finite are traced; slow.
-  // FailedPrecondition where the device keeps memory of its own, or the program
-  // does not tell the types of what its steps compute.
+  // Traces non-finite numbers from now on; slow. FailedPrecondition if the
+  // device keeps memory of its own, or if the program lacks the types of its
+  // steps' outputs.
   absl::Status EnableNanTrace();
-  // The worst numbers of the last run's loss, the output "loss" or else the
-  // first one, and of the parameters that it updated; padding does not count.
+  // The worst kind of number in the last run's outcomes: the loss (the output
+  // "loss", else the first output) and the updated parameters. Padding does not
+  // count.
   NumberKind Outcome() const { return nan_trace_->worst(); }
-  // Where numbers as bad as `kind`, the worst Outcome of all ranks, came from.
-  // Nothing where this rank does not know.
+  // Finds the step that made numbers as bad as `kind`, the worst Outcome of all
+  // ranks. Empty if this rank cannot tell.
   std::optional<NonFinite> FindNonFinite(NumberKind kind) const;
 
  private:
@@ -155,39 +158,38 @@ class Executor {
   absl::Status EndUploadsIfFull(const absl::Status& status);
   void TraceSources();
   void TraceOutcomes();
-  // visit(parameter, its memory, what is in its block) of each that is updated,
-  // or of all that are used.
+  // Calls visit(parameter, memory, worst number in its block) for each updated
+  // parameter, or for all used ones.
   using VisitParameter = std::function<void(
       const ParameterSpec&, const void* memory, const NanTrace::Look&)>;
   void ForEachParameter(bool updated_only, const VisitParameter& visit) const;
   BoundProgram::Context BindContext(std::function<void(int)> release);
 
-  // Memory that a port uses when the caller's cannot be used directly.
+  // Memory of a port whose caller memory cannot be used directly.
   struct Port {
     device::Allocation staging;
-    void* host = nullptr;     // the caller's, in this run
-    char* current = nullptr;  // what the steps use
+    void* host = nullptr;     // the caller's memory in this run
+    char* current = nullptr;  // the memory that steps use
   };
 
   const std::shared_ptr<const program::Artifact> artifact_;
   device::Device& device_;
-  std::unique_ptr<comm::Communicator> own_communicator_;  // of a mesh of one
+  std::unique_ptr<comm::Communicator> own_communicator_;  // of a single rank
   comm::Communicator* communicator_;
   comm::DeviceCommunicator* const device_communicator_;
   const program::MeshPlace place_;
-  const program::Entry& entry_;  // what this rank runs
+  const program::Entry& entry_;  // the entry that this rank runs
   std::vector<TensorSpec> inputs_, outputs_;
   const std::vector<ParameterSpec> parameters_;
   std::unique_ptr<device::Stream> stream_;
   std::unique_ptr<device::Module> module_;
-  device::Allocation
-      data_copy_;  // of the data section, for devices with memory of their own
+  device::Allocation data_copy_;  // on devices with memory of their own
   char* data_ = nullptr;
   std::unique_ptr<Weights> weights_;
   device::Allocation arena_;
   std::vector<Port> ports_;           // inputs, then outputs
   std::unique_ptr<Uploads> uploads_;  // null: nothing is prefetched
-  std::string not_ahead_;             // not empty: nothing ever will be
+  std::string not_ahead_;             // not empty: prefetching is switched off
   NextInputs next_inputs_;            // of the run after the next one
   std::unique_ptr<BoundProgram> main_;
   std::unique_ptr<Profile> profile_;

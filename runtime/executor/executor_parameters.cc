@@ -1,4 +1,4 @@
-// Parameters of one device: reading and replacing its blocks.
+// Reads and replaces this device's blocks of parameters.
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/executor/executor.h"

@@ -1,4 +1,4 @@
-// Loading and running of hand-built programs on the CPU and the null device.
+// Loads and runs hand-built programs on the CPU and the null device.
 #include "runtime/executor/executor.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ Floats Seeded(int64_t count, uint64_t seed) {
 
 Floats Bias() { return {0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5}; }
 
-// relu(x w + b), x being [rows, 8] and w [8, 8].
+// relu(x w + b), with x of [rows, 8] and w of [8, 8].
 Floats Linear(const Floats& x, const Floats& w, const Floats& b) {
   Floats y(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
@@ -48,7 +48,7 @@ Floats Linear(const Floats& x, const Floats& w, const Floats& b) {
   return y;
 }
 
-// What SampleProgram's main returns as y.
+// The output y of SampleProgram's main.
 Floats ExpectedY(const Floats& x) {
   const Floats w0 = Seeded(64, 1), w1 = Seeded(64, 2);
   return Linear(Linear(x, w0, Bias()), Linear(w0, w1, Bias()), Bias());
@@ -141,7 +141,7 @@ TEST_F(ExecutorTest, UnalignedMemoryIsCopied) {
   ASSERT_NE(executor, nullptr);
   EXPECT_EQ(executor->Memory().staging, 0);
   Ports ports;
-  // At least one of two neighbouring places is not 64-byte aligned.
+  // At least one of two neighbouring addresses is not 64-byte aligned.
   for (const size_t shift : {0, 1}) {
     Floats x(33), y(33, -1.0f);
     std::copy(ports.x.begin(), ports.x.end(),
@@ -181,8 +181,8 @@ TEST_F(ExecutorTest, TensorsMustMatch) {
 
 TEST_F(ExecutorTest, WeightsComeFromFiles) {
   const Floats w0 = Seeded(64, 1), w1 = Seeded(64, 2);
-  // w0 lies 64-byte aligned, w1 as bf16 at an odd place: exact values, so that
-  // nothing is lost.
+  // w0 is 64-byte aligned; w1 is bf16 at an odd offset, with exactly
+  // representable values.
   Floats rounded = w1;
   std::string w1_bytes(128, '\0');
   base::Convert(DType::kF32, w1.data(), DType::kBF16, w1_bytes.data(), 64);
@@ -327,7 +327,7 @@ TEST_F(ExecutorTest, TheNullDeviceCounts) {
 
 TEST_F(ExecutorTest, TheNullDevicePlansModelsOfAnySize) {
   program::SampleProgram sample;
-  // Sixteen terabytes of weights that nothing reads but a call.
+  // 16 TB of weights that only a call reads.
   sample.program.parameters[0]->type->shape = {int64_t{1} << 21,
                                                int64_t{1} << 21};
   Write(sample);

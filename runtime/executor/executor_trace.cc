@@ -1,4 +1,4 @@
-// Numbers that are not finite: what a run begins with and what it is for.
+// Traces non-finite numbers: registers a run's sources and outcomes.
 #include "absl/strings/str_cat.h"
 #include "runtime/executor/block_map.h"
 #include "runtime/executor/executor.h"
@@ -7,7 +7,7 @@
 namespace partita::executor {
 namespace {
 
-// Whether any step says what it computes.
+// True if any step gives the types of its outputs.
 bool TellsTypes(const program::Program& program) {
   for (const program::Function* function : *program.functions())
     for (int64_t i = 0; i < program::SizeOrZero(function->body()); ++i)
@@ -67,7 +67,7 @@ void Executor::TraceSources() {
     nan_trace_->AddSource(absl::StrCat("input '", inputs_[i].name, "'"), data,
                           inputs_[i].bytes, look);
   }
-  // Frozen ones too. A constant may well hold infinite numbers, as masks do.
+  // Includes frozen parameters. Constants may be infinite, as masks are.
   ForEachParameter(
       /*updated_only=*/false, [&](const ParameterSpec& spec, const void* data,
                                   const NanTrace::Look& look) {

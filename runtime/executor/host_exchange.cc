@@ -1,4 +1,4 @@
-// There and back again: device, host, other ranks, host, device.
+// Copies device to host, exchanges with other ranks, copies host to device.
 #include "runtime/executor/host_exchange.h"
 
 #include "absl/strings/str_cat.h"
@@ -32,7 +32,7 @@ absl::Status HostExchange::Run(comm::Communicator& communicator,
   if (!transfer || collective.index() == 0)
     PARTITA_RETURN_IF_ERROR(device.CopyToHost(stream, input_.data.get(), input,
                                               operation.InputBytes()));
-  // Also what an earlier operation left to be copied from the output.
+  // Also waits until an earlier operation's output has been copied.
   PARTITA_RETURN_IF_ERROR(device.Synchronize(stream));
   PARTITA_RETURN_IF_ERROR(
       communicator.Run(collective, input_.data.get(), output_.data.get()));

@@ -1,5 +1,5 @@
-// Collectives and transfers of devices with memory of their own, through a
-// communicator that takes the host's.
+// Runs collectives and transfers of devices with memory of their own through a
+// communicator on host memory.
 #ifndef PARTITA_RUNTIME_EXECUTOR_HOST_EXCHANGE_H_
 #define PARTITA_RUNTIME_EXECUTOR_HOST_EXCHANGE_H_
 
@@ -15,11 +15,11 @@ namespace partita::executor {
 
 class HostExchange {
  public:
-  // Makes room for an operation. ResourceExhausted where there is none.
+  // Allocates host memory for an operation. ResourceExhausted if there is none.
   absl::Status Reserve(const comm::Operation& operation);
 
-  // As Communicator::Run, with pointers to memory of the device. Waits for what
-  // is on the stream; the output is there for what comes on it later.
+  // Same as Communicator::Run, with device pointers. Waits for all work on the
+  // stream; later work on the stream sees the output.
   absl::Status Run(comm::Communicator& communicator,
                    comm::Collective& collective, device::Device& device,
                    device::Stream& stream, const void* input, void* output);

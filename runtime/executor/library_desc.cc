@@ -1,4 +1,4 @@
-// Translation of gemm, conv and tensor maps; names in profiles.
+// Translates gemm, conv and tensor maps, and names them for profiles.
 #include "runtime/executor/library_desc.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Library operations and tensor maps of a program in the device's terms.
+// Translates a program's library operations and tensor maps to device types.
 #ifndef PARTITA_RUNTIME_EXECUTOR_LIBRARY_DESC_H_
 #define PARTITA_RUNTIME_EXECUTOR_LIBRARY_DESC_H_
 
@@ -11,7 +11,7 @@
 
 namespace partita::executor {
 
-// Total on values that the program's validation lets pass.
+// Defined for every value that passes the program's validation.
 device::Activation ToDevice(program::Activation activation);
 device::ConvDirection ToDevice(program::ConvDirection direction);
 
@@ -19,11 +19,11 @@ device::GemmDesc ToDesc(const program::Gemm& gemm);
 device::ConvDesc ToDesc(const program::Conv& conv);
 std::vector<device::TensorMapDesc> MapsOf(const program::Launch& launch);
 
-// Equal for equal descriptions only.
+// Keys of two descriptions are equal only if the descriptions are.
 std::string KeyOf(const device::GemmDesc& desc);
 std::string KeyOf(const device::ConvDesc& desc);
 
-// "gemm 1x8x64x32 f32 bias relu" and what it costs; bytes are left 0.
+// "gemm 1x8x64x32 f32 bias relu" and its FLOPs; `bytes` stays 0.
 StepLabel LabelOf(const device::GemmDesc& desc);
 StepLabel LabelOf(const device::ConvDesc& desc);
 

@@ -1,4 +1,5 @@
-// Every activation and direction of the format is the device's of that name.
+// Every activation and direction of the format maps to the device's of that
+// name.
 #include "runtime/executor/library_desc.h"
 
 #include <gtest/gtest.h>

@@ -77,12 +77,11 @@ absl::StatusOr<std::unique_ptr<MultiDeviceRunner>> MultiDeviceRunner::Load(
   return runner;
 }
 
-// Ranks leave the groups of their devices together. Where they could not be
-// loaded, one that was left behind may still work on its parts: they are its
-// own.
+// Ranks leave the devices' groups together. If loading failed, a rank left
+// behind may still use its parts, so only its own thread touches them.
 MultiDeviceRunner::~MultiDeviceRunner() {
   if (!leaves_together_) return;
-  // After an error they end where they are.
+  // After an error each rank ends without waiting for the others.
   threads_
       .Run([ranks = ranks_](comm::Communicator& communicator) {
         Rank& rank = ranks->list[static_cast<size_t>(communicator.rank())];
@@ -114,8 +113,8 @@ std::string MultiDeviceRunner::NotAhead() const {
   return "";
 }
 
-// A mistake of the caller's is found before the ranks are asked: an error of
-// theirs would end them.
+// Finds the caller's mistakes before the ranks run: an error on a rank would
+// end all of them.
 absl::Status MultiDeviceRunner::ReadParameter(const std::string& name,
                                               const MutableTensor& whole) {
   PARTITA_ASSIGN_OR_RETURN(const ParameterSpec* spec,
@@ -176,7 +175,8 @@ std::vector<Executor*> MultiDeviceRunner::FirstOfEntries() {
   return first;
 }
 
-// Devices that exchange themselves are all timed or none, as they are captured.
+// Devices that exchange among themselves must agree on capturing, so all are
+// timed or none.
 void MultiDeviceRunner::EnableProfile() {
   for (Executor* executor : FirstOfEntries()) executor->EnableProfile();
   for (const Rank& rank : ranks_->list)

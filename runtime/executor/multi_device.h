@@ -1,4 +1,4 @@
-// A divided model on devices of one process, a thread for each.
+// Runs a divided model on the devices of one process, one thread per device.
 #ifndef PARTITA_RUNTIME_EXECUTOR_MULTI_DEVICE_H_
 #define PARTITA_RUNTIME_EXECUTOR_MULTI_DEVICE_H_
 
@@ -25,13 +25,13 @@ struct MultiDeviceOptions {
   // Makes the device of a rank; called on the rank's thread.
   std::function<absl::StatusOr<std::unique_ptr<device::Device>>(int rank)>
       make_device;
-  // Makes a rank's end for collectives among the devices' memories, beside
-  // `base`; called by all ranks, on their threads. Nothing, or null on all
-  // ranks: they go through the host's.
+  // Makes a rank's communicator for device memory, in addition to `base`;
+  // called by all ranks, on their threads. Unset, or null on all ranks:
+  // collectives go through host memory.
   std::function<absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>>(
       comm::Communicator& base)>
       make_communicator;
-  int devices = 0;  // 0: as many as the program's mesh has
+  int devices = 0;  // 0: the size of the program's mesh
   std::string weights_dir;
   bool verify_checksums = true;
   comm::CommOptions comm;
@@ -40,7 +40,7 @@ struct MultiDeviceOptions {
 // Used by one thread at a time.
 class MultiDeviceRunner {
  public:
-  // FailedPrecondition where the mesh has another size than `devices`.
+  // FailedPrecondition if the size of the mesh differs from `devices`.
   static absl::StatusOr<std::unique_ptr<MultiDeviceRunner>> Load(
       const std::string& path, const MultiDeviceOptions& options);
   static absl::StatusOr<std::unique_ptr<MultiDeviceRunner>> Load(
@@ -50,53 +50,55 @@ class MultiDeviceRunner {
 
   int devices() const { return devices_; }
   const program::Artifact& artifact() const { return *artifact_; }
-  // Whole tensors.
+  // Global shapes.
   const std::vector<TensorSpec>& inputs() const { return inputs_; }
   const std::vector<TensorSpec>& outputs() const { return outputs_; }
   int64_t step_count() const { return step_count_; }  // of rank 0
-  // Of the matrix products and convolutions of all devices.
+  // FLOPs of the matrix products and convolutions of all devices.
   double FlopsPerRun() const;
 
-  // One step on all devices, from whole inputs to whole outputs. If a rank
-  // fails or stalls, an error that names it, within the timeout; after a stall
-  // the memory given must stay, since the rank may wake up.
+  // Runs one step on all devices, from whole inputs to whole outputs. If a rank
+  // fails or stalls, returns an error that names it within the timeout. After a
+  // stall, the caller's memory must stay valid, since the rank may wake up.
   absl::Status Run(const std::vector<ConstTensor>& inputs,
                    const std::vector<MutableTensor>& outputs);
 
-  // Of all devices, as RankExecutor's; an error of it is the next Run's.
+  // Same as in RankExecutor, for all devices. Errors appear in the next Run.
   bool LooksAhead() const { return looks_ahead_; }
   void Prefetch(std::vector<ConstTensor> inputs) { next_ = std::move(inputs); }
-  // Between runs: of the first rank that has one, with its number.
+  // Error that switched prefetching off, between runs, with the number of the
+  // first rank that has one. Empty if prefetching works.
   std::string NotAhead() const;
 
   const std::vector<ParameterSpec>& parameters() const { return parameters_; }
-  // A whole parameter between runs. NotFound, InvalidArgument where the type is
-  // another.
+  // Reads a whole parameter between runs. NotFound if there is none of this
+  // name; InvalidArgument if the type differs.
   absl::Status ReadParameter(const std::string& name,
                              const MutableTensor& whole);
-  // Replaces it on all devices. FailedPrecondition for parameters that are not
-  // updated.
+  // Replaces a whole parameter on all devices. FailedPrecondition if steps do
+  // not update it.
   absl::Status WriteParameter(const std::string& name,
                               const ConstTensor& whole);
 
-  // Of the rank that holds most.
+  // Memory of the rank that holds most.
   MemoryUse Memory() const;
-  // Of all ranks, in order.
+  // Work and memory of every rank, in order.
   std::vector<RankUse> Uses() const;
 
-  // Times the lowest rank of each entry; all ranks where devices exchange
+  // Times the lowest rank of each entry, or all ranks if devices exchange among
   // themselves.
   void EnableProfile();
-  // Of the lowest rank of each entry, in their order.
+  // Profiles of the lowest rank of each entry, in the order of the entries.
   std::vector<Profile*> profiles();
 
-  // As Executor's. Where the numbers of the last run that are not finite came
-  // from, over all ranks; empty where all are.
+  // EnableNanTrace is the same as in Executor. DescribeNonFinite says which
+  // step made the last run's non-finite numbers, over all ranks; empty if all
+  // are finite.
   absl::Status EnableNanTrace();
   std::string DescribeNonFinite() const;
 
  private:
-  // The parts of a rank, in the order in which they are made.
+  // Parts of a rank, in the order of their construction.
   struct Rank {
     std::unique_ptr<device::Device> device;
     std::unique_ptr<comm::DeviceCommunicator> device_communicator;
@@ -118,9 +120,10 @@ class MultiDeviceRunner {
   int64_t step_count_ = 0;
   bool looks_ahead_ = false;
   std::vector<ConstTensor> next_;  // inputs of the run after the next one
-  bool leaves_together_ = false;   // loaded, and devices exchange themselves
+  // Loaded, and devices exchange among themselves.
+  bool leaves_together_ = false;
   RankThreads threads_;
-  std::shared_ptr<Ranks> ranks_;  // threads left behind keep them
+  std::shared_ptr<Ranks> ranks_;  // threads left behind keep these alive
 };
 
 }  // namespace partita::executor

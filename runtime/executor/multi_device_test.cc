@@ -1,5 +1,5 @@
-// Divided programs on threads: equal to the undivided computation for every
-// mesh, and bounded when a rank dies or stalls.
+// Divided programs on threads equal the undivided computation for every mesh,
+// and end in bounded time when a rank dies or stalls.
 #include "runtime/executor/multi_device.h"
 
 #include <stdlib.h>
@@ -191,7 +191,7 @@ TEST_F(MultiDeviceTest, ProfileShowsCollectives) {
   std::string names;
   for (const ProfileRow& row : (*runner)->profiles()[0]->Rows()) {
     names += row.name + "\n";
-    // Half of 64 bytes goes out and comes in, twice.
+    // Half of 64 bytes is sent and received, twice.
     if (row.name.find("all_reduce") == 0) EXPECT_EQ(row.bytes, 128);
   }
   EXPECT_THAT(names, HasSubstr("all_reduce sum f32[2,8] over tensor\n"));
@@ -225,8 +225,7 @@ TEST_F(MultiDeviceTest, MissingWeightsAreToldOnce) {
   EXPECT_EQ(message.find(path_ + ": parameter 'w1': "), 0u) << message;
 }
 
-// A program whose first or last step is a copy, and rank 2's device has the
-// habit.
+// A program whose first or last step is a copy, with a BadDevice on rank 2.
 class BadRankTest : public MultiDeviceTest {
  protected:
   absl::Status RunWith(BadDevice::Habit habit) {
@@ -295,7 +294,7 @@ TEST_F(BadRankTest, ARankThatHangsIsNamed) {
               MatchesRegex(".*rank 2 did not arrive at all_(reduce 'mlp.down'|"
                            "gather 'gather') of f32.2,8. within 300 ms and "
                            "made no progress.*"));
-  // Let the thread left behind end before the folder goes.
+  // The thread left behind must end before the folder is removed.
   std::this_thread::sleep_for(milliseconds(1500));
 }
 
@@ -312,7 +311,7 @@ class UselessCommunicator : public comm::DeviceCommunicator {
   }
 };
 
-// Nobody else may look at its parts: the thread sanitizer sees who does.
+// The thread sanitizer sees if another thread touches the rank's parts.
 TEST_F(MultiDeviceTest, ARankLeftBehindInLoadingGoesOn) {
   options_.comm.timeout = milliseconds(20);
   const auto late = std::make_shared<std::promise<void>>();

@@ -1,5 +1,5 @@
-// Origins are numbered in the order of the steps, so that the first maker is
-// the one with the smallest number.
+// Origins are numbered in the order of the steps, so the first maker has the
+// smallest number.
 #include "runtime/executor/nan_trace.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace partita::executor {
 namespace {
 
-// Behind every step.
+// Above every step index.
 constexpr int64_t kSent = int64_t{1} << 40;
 
 const char* NameOf(NumberKind kind) {
@@ -153,7 +153,7 @@ int NanTrace::FirstMaker(std::vector<int> roots, NumberKind kind) const {
       made = made && origins_[static_cast<size_t>(input)].kind < kind;
     roots.insert(roots.end(), origin.inputs.begin(), origin.inputs.end());
     if (!made) continue;
-    // What a collective brought may be another rank's.
+    // A collective's output may come from another rank.
     const auto rank = [&](int i) {
       return std::pair(origins_[static_cast<size_t>(i)].collective, i);
     };

@@ -1,4 +1,4 @@
-// Ways back from an outcome, on tensors of this test.
+// Finds paths back from an outcome, on tensors of this test.
 #include "runtime/executor/nan_trace.h"
 
 #include <cmath>
@@ -23,7 +23,8 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN(),
 
 class NanTraceTest : public ::testing::Test {
  protected:
-  // A step that gave `output` its present values, all of f32[2, n / 2].
+  // A step that wrote the present values of `output`; all tensors are f32[2, n
+  // / 2].
   void Step(const std::vector<Floats*>& inputs, Floats& output,
             bool collective = false) {
     program::InstructionT instruction;
@@ -134,7 +135,7 @@ TEST_F(NanTraceTest, WhatCameIn) {
   EXPECT_EQ(trace_.Find(NumberKind::kNan)->order, -1);
 }
 
-// The rank that sent it is the one to ask.
+// The sending rank reports the origin.
 TEST_F(NanTraceTest, WhatOthersSentComesLast) {
   Floats own = {1, 2}, sum = {kNan, 2};
   Step({&own}, sum, /*collective=*/true);
@@ -146,7 +147,7 @@ TEST_F(NanTraceTest, WhatOthersSentComesLast) {
   Floats made = {kNan, 2}, kept = {1, 2};
   Step({&own}, made);
   Step({&made}, kept, /*collective=*/true);
-  Outcome(kept);  // the other has all of it
+  Outcome(kept);  // the other rank has all of it
   EXPECT_EQ(trace_.worst(), NumberKind::kFinite);
   const auto sent = trace_.Find(NumberKind::kNan);
   ASSERT_TRUE(sent);

@@ -1,4 +1,4 @@
-// Lists parameters, blocks and whole tensors.
+// Lists parameters, with their blocks and whole tensors.
 #include "runtime/executor/parameters.h"
 
 #include <utility>
@@ -27,7 +27,7 @@ ParameterSpec Specify(const program::Parameter& parameter, size_t index) {
   return spec;
 }
 
-// How some entries use each parameter.
+// How entries use a parameter.
 struct Roles {
   bool held = false;
   bool updated = false;

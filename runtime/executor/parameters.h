@@ -1,4 +1,4 @@
-// Which parameters a program has, as checkpoints see them.
+// Lists a program's parameters as checkpoints see them.
 #ifndef PARTITA_RUNTIME_EXECUTOR_PARAMETERS_H_
 #define PARTITA_RUNTIME_EXECUTOR_PARAMETERS_H_
 
@@ -15,28 +15,28 @@ namespace partita::executor {
 
 struct ParameterSpec {
   size_t index = 0;  // into Program.parameters
-  TensorSpec local;  // a device's block
-  TensorSpec whole;  // in the shape that the model has it in
+  TensorSpec local;  // this device's block
+  TensorSpec whole;  // in the model's shape
   program::ParameterKind kind = program::ParameterKind::parameter;
-  bool updated = false;  // a step gives it a new value
+  bool updated = false;  // a step writes a new value
 };
 
-// All but coordinates, in the program's order.
+// All parameters but coordinates, in the program's order.
 std::vector<ParameterSpec> ListParameters(const program::Program& program);
-// Those of them that the entry names.
+// The subset that the entry uses.
 std::vector<ParameterSpec> ListParameters(const program::Program& program,
                                           const program::Entry& entry);
 
-// NotFound.
+// NotFound if no parameter has this name.
 absl::StatusOr<const ParameterSpec*> FindParameter(
     const std::vector<ParameterSpec>& parameters, const std::string& name);
 
-// InvalidArgument unless the tensor has the spec's type, and data.
+// InvalidArgument unless the tensor has the spec's type and data.
 absl::Status CheckParameterTensor(const TensorSpec& spec,
                                   const ConstTensor& tensor);
 
-// FailedPrecondition unless it is updated or a state, which may be frozen: only
-// then may it be replaced.
+// FailedPrecondition unless the parameter may be replaced: it is updated, or it
+// is a state, which may be frozen.
 absl::Status CheckUpdated(const ParameterSpec& spec);
 
 }  // namespace partita::executor

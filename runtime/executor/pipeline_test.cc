@@ -1,6 +1,6 @@
-// Pipelines on threads: two stages that exchange activations and gradients,
-// each with its own parameters, equal the undivided step; and are bounded when
-// a stage dies or stalls.
+// Pipelines on threads: two stages with their own parameters exchange
+// activations and gradients. They equal the undivided step, and end in bounded
+// time when a stage dies or stalls.
 #include <stdlib.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ void ExpectNear(const Floats& expected, const Floats& found) {
     EXPECT_NEAR(expected[i], found[i], 1e-4) << i;
 }
 
-// The tensors of one step. Those of a run that gave up may still be written.
+// Tensors of one step. A run that gave up may still write to them.
 struct Step {
   Floats x, t;
   int64_t number = 1;
@@ -163,8 +163,8 @@ TEST_F(PipelineTest, DevicesHoldWhatTheirStageNames) {
   ASSERT_EQ(uses.size(), 4u);
   for (size_t rank = 0; rank < 4; ++rank) {
     EXPECT_EQ(uses[rank].entry, static_cast<int>(rank % 2));
-    // w, or u; and the derived g, unless the library packs it for itself, which
-    // it does on some processors.
+    // w or u, and the derived g unless the library packs it, which depends on
+    // the processor.
     const MemoryUse& memory = uses[rank].memory;
     const bool first = rank % 2 == 0;
     const int64_t derived = first && memory.packed == 0 ? kWidth * kWidth : 0;
@@ -220,7 +220,8 @@ TEST_F(PipelineTest, NumbersThatAreNotFiniteAreTracedToTheirStage) {
     EXPECT_TRUE(runner->Run(step_->Inputs(), step_->Outputs()).ok());
     return runner->DescribeNonFinite();
   };
-  // Both stages' outcomes are NaN; the first one's parameter is why.
+  // The outcomes of both stages are NaN; the first stage's parameter is the
+  // cause.
   EXPECT_EQ(after_u_of(std::nanf("")),
             "rank 0 (data 0, pipe 0): parameter 'u' holds NaN before the step");
   EXPECT_THAT(after_u_of(3e38f),
@@ -229,8 +230,8 @@ TEST_F(PipelineTest, NumbersThatAreNotFiniteAreTracedToTheirStage) {
                         "number: 'h' (receive f32[4,5] from entry 0)"));
 }
 
-// What processes do: whole outputs and parameters on rank 0, which holds only
-// some of them.
+// Same as across processes: whole outputs and parameters are gathered on rank
+// 0, which holds only some of them.
 TEST_F(PipelineTest, RankZeroGathersWhatOthersHold) {
   const PipelineProgram pipeline(kBatch, 2);
   ASSERT_TRUE(program::WriteArtifact(path_, pipeline.Parts()).ok());
@@ -287,7 +288,7 @@ TEST_F(PipelineTest, RankZeroGathersWhatOthersHold) {
   ExpectNear(u, found_u);
 }
 
-// Rank 2, of the first stage, has the habit before it sends anything.
+// Rank 2, in the first stage, misbehaves before it sends anything.
 class BadStageTest : public PipelineTest {
  protected:
   absl::Status RunWith(BadDevice::Habit habit) {
@@ -326,7 +327,7 @@ TEST_F(BadStageTest, AStageThatStallsIsNamed) {
       MatchesRegex(".*rank 2 did not arrive at (transfer 'entry 0 to entry 1' "
                    "of f32.2,5.|all_reduce 'u.sum' of f32.6,5.) within 300 ms "
                    "and made no progress.*"));
-  // Let the thread left behind end before the folder goes.
+  // The thread left behind must end before the folder is removed.
   std::this_thread::sleep_for(milliseconds(1500));
 }
 

@@ -1,4 +1,4 @@
-// Sums times by label and prints them.
+// Adds up times by label and prints them.
 #include "runtime/executor/profile.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Where the time of a run goes.
+// Measures the time of each kind of step.
 #ifndef PARTITA_RUNTIME_EXECUTOR_PROFILE_H_
 #define PARTITA_RUNTIME_EXECUTOR_PROFILE_H_
 
@@ -8,23 +8,23 @@
 
 namespace partita::executor {
 
-// What a step does, for the table: steps of equal name are added up.
+// Name and cost of a step. The table adds up steps of equal name.
 struct StepLabel {
   std::string name;
   double flops = 0;
-  double bytes = 0;  // read and written, counting each operand once
+  double bytes = 0;  // bytes read and written, counting each operand once
 };
 
 struct ProfileRow {
   std::string name;
   int64_t calls = 0;
-  double milliseconds = 0;         // mean of the runs
-  double median_milliseconds = 0;  // of the runs
+  double milliseconds = 0;         // mean over runs
+  double median_milliseconds = 0;  // over runs
   double flops = 0;
   double bytes = 0;
 };
 
-// Time of steps, by name and run.
+// Times of steps by name and run.
 class Profile {
  public:
   explicit Profile(std::vector<StepLabel> labels);
@@ -37,14 +37,14 @@ class Profile {
 
   // Per run, most expensive first.
   std::vector<ProfileRow> Rows() const;
-  // A table for people.
+  // A readable table.
   std::string ToString() const;
 
  private:
-  std::vector<ProfileRow> names_;           // each once, without times
-  std::vector<size_t> name_of_;             // [step], in names_
-  std::vector<int64_t> nanoseconds_;        // [step], of the run under way
-  std::vector<std::vector<int64_t>> runs_;  // [name][run]
+  std::vector<ProfileRow> names_;           // one row per name, without times
+  std::vector<size_t> name_of_;             // step -> index in names_
+  std::vector<int64_t> nanoseconds_;        // per step, of the current run
+  std::vector<std::vector<int64_t>> runs_;  // indexed by name, then run
 };
 
 }  // namespace partita::executor

@@ -1,5 +1,5 @@
-// Blocks that lie together in the whole tensor are used where they lie; others
-// are copied.
+// Blocks that are contiguous in the whole tensor are used in place; others are
+// copied.
 #include "runtime/executor/rank_executor.h"
 
 #include <algorithm>
@@ -122,7 +122,7 @@ absl::StatusOr<RankExecutor::AlignedMemory> RankExecutor::AllocateAligned(
   return memory;
 }
 
-// Nothing but the block's rows is ever written, so that its padding is zero.
+// Only the block's rows are ever written, so its padding stays zero.
 absl::StatusOr<char*> RankExecutor::MemoryOf(Port& port) {
   if (port.memory == nullptr) {
     PARTITA_ASSIGN_OR_RETURN(port.memory, AllocateAligned(port.local));
@@ -153,8 +153,8 @@ absl::Status RankExecutor::TakeInput(Port& port, const ConstTensor& whole,
   return absl::OkStatus();
 }
 
-// Blocks that do not lie together are copied to where the last run did not take
-// them from.
+// Copies blocks that are not contiguous to the buffer that the last run did not
+// read.
 absl::StatusOr<std::vector<ConstTensor>> RankExecutor::TakeNext(
     const std::vector<ConstTensor>& inputs) {
   std::vector<ConstTensor> local(executor_->inputs().size());
@@ -200,7 +200,7 @@ absl::Status RankExecutor::Run(const std::vector<ConstTensor>& inputs,
           port, inputs[i], local_inputs[static_cast<size_t>(port.index)]));
   }
   std::vector<MutableTensor> local_outputs(executor_->outputs().size());
-  // Where blocks are copied afterwards, or null.
+  // Targets of blocks that are copied afterwards, or null.
   std::vector<char*> whole(outputs.size(), nullptr);
   for (size_t i = 0; i < outputs.size(); ++i) {
     Port& port = outputs_[i];
@@ -276,7 +276,7 @@ absl::Status RankExecutor::GatherBlock(comm::Communicator& communicator,
   return absl::OkStatus();
 }
 
-// Rank 0 wrote its own block when it ran.
+// Rank 0 wrote its own block during its Run.
 absl::Status RankExecutor::GatherPort(comm::Communicator& communicator,
                                       Port& port, void* target) {
   if (!IsMember(port.held)) return absl::OkStatus();

@@ -1,4 +1,4 @@
-// One rank of a divided model, seen from whole tensors.
+// Runs one rank of a divided model on whole tensors.
 #ifndef PARTITA_RUNTIME_EXECUTOR_RANK_EXECUTOR_H_
 #define PARTITA_RUNTIME_EXECUTOR_RANK_EXECUTOR_H_
 
@@ -18,7 +18,7 @@
 
 namespace partita::executor {
 
-// The model's inputs and outputs as users see them: global shapes.
+// The model's inputs and outputs with global shapes.
 std::vector<TensorSpec> GlobalInputs(const program::Program& program);
 std::vector<TensorSpec> GlobalOutputs(const program::Program& program);
 
@@ -32,37 +32,35 @@ class RankExecutor {
 
   Executor& executor() { return *executor_; }
 
-  // One step. Takes this rank's blocks out of whole inputs, of the model's
-  // those that it has a block of; the others need no data. Of each output,
-  // writes the block that this rank is the first to hold into the whole tensor,
-  // unless that has no data; padding is dropped. Ranks may be given the same
-  // memory.
+  // Runs one step. Reads this rank's blocks from the whole inputs; inputs of
+  // which it has no block need no data. Writes each output block for which this
+  // rank is the first holder to the whole tensor, unless that has no data;
+  // drops padding. Several ranks may be given the same memory.
   absl::Status Run(const std::vector<ConstTensor>& inputs,
                    const std::vector<MutableTensor>& outputs);
 
-  // As Executor's: whole inputs of the run after the next one, as far as their
-  // data is not null. The memory must stay as it is until that run is done.
+  // Same as in Executor, with whole inputs. Tensors without data are not
+  // prefetched. The memory must not change until the run that uses it is done.
   bool LooksAhead() const { return executor_->LooksAhead(); }
   absl::Status Prefetch(std::vector<ConstTensor> inputs);
 
-  // This rank's part in reading a whole parameter between runs: the block that
-  // it is the first to hold is written into the whole tensor, unless that has
-  // no data. Ranks may be given the same memory.
+  // This rank's part in reading a whole parameter between runs: if it is the
+  // first holder of its block, it writes the block to the whole tensor, unless
+  // that has no data. Several ranks may be given the same memory.
   absl::Status ReadParameter(const std::string& name,
                              const MutableTensor& whole);
-  // Takes this rank's block, if it has one, out of the whole tensor; all ranks
-  // do.
-  // FailedPrecondition for parameters that are not updated.
+  // Sets this rank's block, if it has one, from the whole tensor; all ranks
+  // call it. FailedPrecondition for parameters that are not updated.
   absl::Status WriteParameter(const std::string& name,
                               const ConstTensor& whole);
-  // Collective over all ranks: the whole parameter on rank 0; data is not
-  // looked at on others.
+  // Collective over all ranks: gathers the whole parameter on rank 0. Other
+  // ranks pass a tensor without looking at its data.
   absl::Status GatherParameter(comm::Communicator& communicator,
                                const std::string& name,
                                const MutableTensor& whole);
 
   // Collective over all ranks, after a Run whose outputs had data on rank 0
-  // only: completes them there. Or just those of one element.
+  // only: completes all outputs there, or only outputs of one element.
   enum class Which { kAll, kNumbers };
   absl::Status Gather(comm::Communicator& communicator,
                       const std::vector<MutableTensor>& outputs,
@@ -73,12 +71,12 @@ class RankExecutor {
     void operator()(char* memory) const { std::free(memory); }
   };
   using AlignedMemory = std::unique_ptr<char, FreeMemory>;
-  // A tensor of which the ranks of some entries hold blocks.
+  // A tensor whose blocks are held by the ranks of some entries.
   struct Block {
     std::string name;
     const program::Shard* shard;
     const program::TensorType* type;
-    std::vector<int64_t> first_holders;  // no lower rank holds the same block
+    std::vector<int64_t> first_holders;  // lowest rank holding each block
   };
   // An input or output of the model.
   struct Port {
@@ -86,10 +84,11 @@ class RankExecutor {
     TensorSpec local;
     TensorSpec global;
     BlockMap block;
-    int index;        // among the executor's; -1: this rank does not have it
-    bool first_copy;  // this rank is one of the first holders
-    AlignedMemory memory;  // the block, where it is copied
-    // An input's of the next run, and the whole one that it is of.
+    int index;             // index in the executor; -1: this rank has no block
+    bool first_copy;       // this rank is a first holder
+    AlignedMemory memory;  // the block, if it is copied
+    // Prefetched block of the next run, and the whole tensor that it comes
+    // from.
     AlignedMemory next_memory;
     const void* next_whole = nullptr;
   };
@@ -106,24 +105,24 @@ class RankExecutor {
   static absl::Status CheckTensors(const char* what,
                                    const std::vector<Port>& ports,
                                    const std::vector<ConstTensor>& tensors);
-  // Zero at first.
+  // Returns zeroed memory.
   static absl::StatusOr<AlignedMemory> AllocateAligned(const TensorSpec& spec);
   static absl::StatusOr<char*> MemoryOf(Port& port);
   absl::StatusOr<std::vector<ConstTensor>> TakeNext(
       const std::vector<ConstTensor>& inputs);
-  // Rank 0, which may hold none, then the other ranks that are the first to
-  // hold a block: whoever takes part in GatherBlock, if they are several.
+  // Members of GatherBlock: rank 0, even without a block, then the other first
+  // holders. With a single member nothing is gathered.
   static std::vector<int> Members(const Block& block);
   bool IsMember(const Block& block) const;
-  // `own` is this rank's block, null where it has none. Writes the others' into
-  // `target` on rank 0.
+  // `own` is this rank's block, or null. On rank 0, writes the other ranks'
+  // blocks to `target`.
   absl::Status GatherBlock(comm::Communicator& communicator, const Block& block,
                            const char* own, void* target);
   absl::Status GatherPort(comm::Communicator& communicator, Port& port,
                           void* target);
 
   std::unique_ptr<Executor> executor_;
-  const std::vector<ParameterSpec> parameters_;  // of the model
+  const std::vector<ParameterSpec> parameters_;  // of the whole model
   std::vector<Port> inputs_;
   std::vector<Port> outputs_;
 };

@@ -1,4 +1,4 @@
-// Whole parameters, block by block.
+// Reads, writes and gathers whole parameters block by block.
 #include <memory>
 
 #include "runtime/base/status_macros.h"

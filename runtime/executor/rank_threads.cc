@@ -1,4 +1,4 @@
-// Threads wait for the number of the job to change.
+// Threads wait until the job number changes.
 #include "runtime/executor/rank_threads.h"
 
 #include <algorithm>
@@ -26,12 +26,12 @@ struct RankThreads::Shared {
 
   std::mutex mutex;
   std::condition_variable changed;
-  int64_t number = 0;  // of the current job
+  int64_t number = 0;  // number of the current job
   bool ending = false;
   Job job;
-  std::vector<std::optional<absl::Status>> results;  // none: still at work
-  int failed = -1;       // the rank whose error came first
-  absl::Status failure;  // of a rank that did not come back
+  std::vector<std::optional<absl::Status>> results;  // empty: still running
+  int failed = -1;       // rank with the first error
+  absl::Status failure;  // of a rank that did not return
   size_t done = 0;
 };
 
@@ -93,7 +93,7 @@ void RankThreads::Work(std::shared_ptr<Shared> shared, int rank) {
 absl::Status RankThreads::Result() const {
   if (shared_->failed < 0) return absl::OkStatus();
   if (!shared_->failure.ok()) return shared_->failure;
-  // What a rank found itself says more than that it was ended by another.
+  // A rank's own error says more than an abort caused by another rank.
   int rank = shared_->failed;
   for (size_t i = 0; i < shared_->results.size(); ++i) {
     const auto& result = shared_->results[i];
@@ -103,7 +103,7 @@ absl::Status RankThreads::Result() const {
       rank = static_cast<int>(i);
   }
   const absl::Status& status = *shared_->results[static_cast<size_t>(rank)];
-  // These name the ranks that matter themselves.
+  // These errors name the failing rank already.
   if (shared_->communicators[static_cast<size_t>(rank)]->agreed() ||
       absl::IsAborted(status) || absl::IsDeadlineExceeded(status))
     return status;
@@ -127,7 +127,7 @@ bool RankThreads::Await(std::unique_lock<std::mutex>& lock,
       state += communicator->Beats();
     if (state != seen) since = Clock::now();
     seen = state;
-    // Ranks that wait for each other find out who stalls sooner than this.
+    // Waiting ranks detect a stalled peer sooner than this.
     if (Clock::now() - since > 3 * timeout) return false;
   }
   return true;
@@ -144,7 +144,7 @@ absl::Status RankThreads::Run(Job job, int timeout_factor) {
   const auto all_done = [&] {
     return shared_->done == shared_->results.size();
   };
-  // Ranks watch each other; here is who watches when all others are done.
+  // Ranks watch each other; this wait matters once all others are done.
   if (!Await(lock, timeout_factor * timeout_)) {
     for (size_t i = 0; i < shared_->results.size(); ++i) {
       if (shared_->results[i]) continue;
@@ -158,7 +158,7 @@ absl::Status RankThreads::Run(Job job, int timeout_factor) {
       break;
     }
   }
-  // After the first failure the rest must only notice.
+  // After the first failure the other ranks only need to notice it.
   if (!all_done()) {
     const auto grace =
         std::min(timeout_, std::chrono::milliseconds(kGraceMilliseconds));

@@ -1,5 +1,5 @@
-// A thread per rank, kept from one job to the next: OpenMP's pools belong to
-// the threads that use them.
+// One thread per rank, kept from job to job because OpenMP's thread pools
+// belong to the threads that use them.
 #ifndef PARTITA_RUNTIME_EXECUTOR_RANK_THREADS_H_
 #define PARTITA_RUNTIME_EXECUTOR_RANK_THREADS_H_
 
@@ -17,25 +17,26 @@ namespace partita::executor {
 class RankThreads {
  public:
   RankThreads(int ranks, const comm::CommOptions& options);
-  // Threads that still work on a job that Run gave up are left behind; what the
-  // job holds lives as long as they do.
+  // Threads still working on a job that Run gave up are left behind and keep
+  // the job alive.
   ~RankThreads();
   RankThreads(const RankThreads&) = delete;
   RankThreads& operator=(const RankThreads&) = delete;
 
   using Job = std::function<absl::Status(comm::Communicator&)>;
 
-  // Runs `job` on every rank. When one fails, the others learn of it; when one
-  // neither comes back nor makes progress for `timeout_factor` times the usual
-  // timeout, Run returns without it. Returns the error that came first, with
-  // the rank. After an error every Run fails.
+  // Runs `job` on every rank. If a rank fails, the others are told. If a rank
+  // neither returns nor makes progress for `timeout_factor` times 3 timeouts,
+  // Run returns without it. Returns the first error, with its rank. After an
+  // error every Run fails.
   absl::Status Run(Job job, int timeout_factor = 1);
 
  private:
   struct Shared;
   static void Work(std::shared_ptr<Shared> shared, int rank);
   absl::Status Result() const;
-  // Whether all ranks are done, or some failed; false if none progresses.
+  // Returns true once all ranks are done or one has failed; false if no rank
+  // makes progress.
   bool Await(std::unique_lock<std::mutex>& lock,
              std::chrono::milliseconds timeout);
 

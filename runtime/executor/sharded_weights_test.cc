@@ -1,5 +1,5 @@
-// Blocks of parameters equal the same rows of the undivided ones, whatever
-// they come from.
+// Blocks of parameters equal the same rows of the undivided parameter, for
+// every source.
 #include <stdlib.h>
 
 #include <filesystem>
@@ -37,7 +37,7 @@ class ShardedWeightsTest : public ::testing::Test {
   }
   ~ShardedWeightsTest() override { std::filesystem::remove_all(folder_); }
 
-  // The blocks of w0 on ranks of data=2, tensor=3, as loaded.
+  // Blocks of w0 on the ranks of data=2, tensor=3, as loaded.
   struct Loaded {
     std::vector<std::vector<char>> bytes;
     int mapped = 0;
@@ -56,7 +56,7 @@ class ShardedWeightsTest : public ::testing::Test {
           parameter->type->shape[i] = parameter->shard->dims[i]->block;
     }
     divided.program.parameters[0] = std::move(parameter);
-    // Nothing runs: main takes the weights and does nothing.
+    // main takes the weights and does nothing.
     divided.program.functions[0]->body.clear();
     program::ArtifactParts parts = divided.Parts();
     if (data != nullptr) parts.data = *data;
@@ -87,7 +87,7 @@ class ShardedWeightsTest : public ::testing::Test {
     return loaded;
   }
 
-  // Blocks must hold the rows of the undivided parameter, and zeros.
+  // Blocks must equal the rows of the undivided parameter, padded with zeros.
   void Compare(
       const std::function<std::unique_ptr<program::ParameterT>()>& make,
       int64_t element_bytes, program::DataSection* data = nullptr) {

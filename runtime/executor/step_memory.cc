@@ -1,4 +1,4 @@
-// The frame comes first, then one global after another.
+// Assigns virtual addresses: the frame first, then one global after another.
 #include "runtime/executor/step_memory.h"
 
 #include <map>
@@ -16,7 +16,7 @@ class Walk {
   explicit Walk(const program::Program& program) : program_(program) {}
 
   void Add(int index, const std::vector<int64_t>& arguments, int64_t frame) {
-    std::map<int, size_t> started;  // steps of collectives by token
+    std::map<int, size_t> started;  // token -> step of the collective
     const program::Function& function =
         *program_.functions()->Get(static_cast<unsigned>(index));
     for (int64_t i = 0; i < program::SizeOrZero(function.body()); ++i) {
@@ -39,7 +39,7 @@ class Walk {
         step.receiver = static_cast<int>(send->peer());
       if (const program::Receive* receive = instruction.operation_as_Receive())
         step.sender = static_cast<int>(receive->peer());
-      // What is started uses its memory until it is awaited.
+      // A started collective uses its memory until it is awaited.
       if (const program::Collective* collective =
               instruction.operation_as_Collective();
           collective != nullptr && collective->token() != 0)
@@ -78,7 +78,7 @@ std::vector<StepMemory> MemoryOfSteps(const program::Program& program,
                      ->Get(static_cast<unsigned>(entry.main()))
                      ->frame_bytes();
   const int64_t parameters = program::SizeOrZero(program.parameters());
-  std::map<int, int64_t> globals;  // addresses
+  std::map<int, int64_t> globals;  // global -> address
   const auto address = [&](int global) {
     const auto [found, added] = globals.try_emplace(global, next);
     if (!added) return found->second;

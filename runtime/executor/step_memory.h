@@ -1,4 +1,4 @@
-// Which memory the steps of a stage use, whoever runs it.
+// Finds the memory ranges that each step of a pipeline stage uses.
 #ifndef PARTITA_RUNTIME_EXECUTOR_STEP_MEMORY_H_
 #define PARTITA_RUNTIME_EXECUTOR_STEP_MEMORY_H_
 
@@ -9,9 +9,9 @@
 
 namespace partita::executor {
 
-// Of the steps of an entry's main, calls flattened. Addresses are none that a
-// device knows, but overlap where those do; inputs, outputs and constants have
-// none. Senders and receivers are entries.
+// Ranges for the steps of an entry's main, with calls flattened. The addresses
+// are virtual, but ranges overlap exactly where the real ones do. Inputs,
+// outputs and constants have no range. Senders and receivers are entry numbers.
 std::vector<StepMemory> MemoryOfSteps(const program::Program& program,
                                       const program::Entry& entry);
 

@@ -1,4 +1,4 @@
-// Tensors as they pass between the host and the executor.
+// Tensor types passed between the host and the executor.
 #ifndef PARTITA_RUNTIME_EXECUTOR_TENSOR_H_
 #define PARTITA_RUNTIME_EXECUTOR_TENSOR_H_
 

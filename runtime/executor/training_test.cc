@@ -1,5 +1,5 @@
-// Programs that update their parameters: values last from step to step, lie in
-// memory of their own, and can be read and replaced in between.
+// Programs that update parameters: values persist between steps, are in memory
+// of their own, and can be read and replaced between runs.
 #include <stdlib.h>
 
 #include <filesystem>
@@ -70,7 +70,7 @@ class TrainingTest : public ::testing::Test {
     return runner.ok() ? std::move(*runner) : nullptr;
   }
 
-  // One step; returns the loss.
+  // Runs one step; returns the loss.
   template <typename Runner>
   float Step(Runner& runner) {
     const int64_t step = ++steps_;
@@ -254,7 +254,7 @@ TEST_F(TrainingTest, Refusals) {
   const std::unique_ptr<MultiDeviceRunner> runner = LoadDivided();
   ASSERT_NE(runner, nullptr);
   ExpectRefusals(*runner);
-  // The ranks go on.
+  // The ranks still work after the errors above.
   ExpectTrains(*runner);
 }
 

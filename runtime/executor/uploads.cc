@@ -1,4 +1,4 @@
-// Two events order the stream of uploads and the one that computes.
+// Two events order the upload stream and the compute stream.
 #include "runtime/executor/uploads.h"
 
 #include "runtime/base/status_macros.h"

@@ -1,5 +1,5 @@
-// Inputs of the run after this one, brought to the device while this one's step
-// runs, on a stream of their own.
+// Copies the next run's inputs to the device on a separate stream while the
+// current run's step executes.
 #ifndef PARTITA_RUNTIME_EXECUTOR_UPLOADS_H_
 #define PARTITA_RUNTIME_EXECUTOR_UPLOADS_H_
 
@@ -16,44 +16,45 @@
 
 namespace partita::executor {
 
-// Steps, which may be captured, find their inputs where they always are; what
-// is uploaded lies beside, and is copied there when its run begins.
+// Steps, which may be captured, read inputs at fixed addresses. Uploads go to
+// separate memory and are copied to those addresses when their run begins.
 class Uploads {
  public:
-  // Room for these inputs, of their bytes; of zero bytes: never uploaded. The
-  // device outlives the result.
+  // Allocates memory for inputs of these sizes; inputs of 0 bytes are never
+  // uploaded. The device must outlive the result.
   static absl::StatusOr<std::unique_ptr<Uploads>> Make(
       device::Device& device, const std::vector<int64_t>& input_bytes);
   Uploads(const Uploads&) = delete;
-  // Waits for what is being uploaded.
+  // Waits for uploads in flight.
   ~Uploads();
 
-  // Uploads the next run's inputs that have data and room, when those before
-  // have been taken on the device. The host's memory must stay as it is until
-  // the run that takes them is done.
+  // Starts uploading the next run's inputs that have both data and device
+  // memory, once the device has taken the previous uploads. The host memory
+  // must not change until the run that uses them is done.
   absl::Status Begin(const std::vector<ConstTensor>& inputs);
-  // Puts input `index`, if it was uploaded from `host`, to `target` as work of
-  // `stream`. False: it was not.
+  // If input `index` was uploaded from `host`, enqueues its copy to `target` on
+  // `stream` and returns true; else returns false.
   absl::StatusOr<bool> Take(device::Stream& stream, size_t index,
                             const void* host, void* target);
-  // All that a run takes is on `stream`; what it did not take is forgotten.
+  // Call when `stream` has all copies of this run; forgets uploads that were
+  // not taken.
   absl::Status End(device::Stream& stream);
 
-  int64_t bytes() const;  // on the device
+  int64_t bytes() const;  // of device memory
 
  private:
   struct Input {
     device::Allocation memory;
-    const void* host = nullptr;  // from where it is uploaded; null: it is not
+    const void* host = nullptr;  // source of the upload; null: none
   };
   explicit Uploads(device::Device& device) : device_(device) {}
 
   device::Device& device_;
   std::vector<Input> inputs_;
   std::unique_ptr<device::Stream> stream_;
-  // Behind the last upload, and behind what took the one before.
+  // Recorded after the last upload, and after the last run took its uploads.
   std::unique_ptr<device::Event> uploaded_, taken_;
-  bool takes_ = false;  // a run waits for the upload already
+  bool takes_ = false;  // a run already waits for the upload
 };
 
 }  // namespace partita::executor

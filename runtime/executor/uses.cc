@@ -8,8 +8,7 @@
 namespace partita::executor {
 namespace {
 
-// Whether a kernel reads each argument of each function, computed once per
-// function.
+// For each argument of each function, computes once whether a kernel reads it.
 class KernelReads {
  public:
   explicit KernelReads(const program::Program& program) : program_(program) {}

@@ -1,4 +1,4 @@
-// How a program uses its parameters.
+// Finds how a program uses its parameters.
 #ifndef PARTITA_RUNTIME_EXECUTOR_USES_H_
 #define PARTITA_RUNTIME_EXECUTOR_USES_H_
 
@@ -9,7 +9,7 @@
 
 namespace partita::executor {
 
-// One per parameter of the program, over the entry's init and main.
+// One entry per parameter of the program, over the entry's init and main.
 std::vector<Weights::Use> FindUses(const program::Program& program,
                                    const program::Entry& entry);
 

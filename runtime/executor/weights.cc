@@ -1,4 +1,4 @@
-// Loading of parameters: from files, from the artifact itself, or from a seed.
+// Loads parameters from files, from the artifact or from a seed.
 #include "runtime/executor/weights.h"
 
 #include <algorithm>
@@ -27,8 +27,8 @@ bool IsAligned(const char* data, int64_t alignment) {
 using Writer =
     std::function<absl::Status(int64_t first, int64_t count, char* target)>;
 
-// Makes a range of the tensor in device memory, piece by piece where the device
-// has memory of its own.
+// Produces a range of the tensor in device memory, in pieces if the device has
+// memory of its own.
 absl::Status ProduceRange(const Weights::Context& context, char* target,
                           int64_t first, int64_t count, int64_t element_bytes,
                           const Writer& write) {
@@ -47,7 +47,7 @@ absl::Status ProduceRange(const Weights::Context& context, char* target,
   return absl::OkStatus();
 }
 
-// Makes a block run by run, in host memory first where the device has its own.
+// Produces a block run by run, via host memory if the device has its own.
 absl::Status ProduceRuns(const Weights::Context& context, char* target,
                          const BlockMap& block, int64_t element_bytes,
                          const Writer& write) {
@@ -194,7 +194,7 @@ absl::Status Weights::LoadStored(const base::MappedFile& file, uint64_t offset,
                               dtype, target, count);
                 return absl::OkStatus();
               }));
-  // Blocks that lie scattered share their pages with those of other ranks.
+  // Scattered blocks share file pages with other ranks' blocks.
   if (block.IsRange())
     file.Release(offset + static_cast<uint64_t>(block.first() * stored_bytes),
                  static_cast<size_t>(block.local_count() * stored_bytes));
@@ -229,7 +229,7 @@ void Weights::Release(size_t index) {
         static_cast<size_t>(global.data - global.mapped->bytes().data()),
         static_cast<size_t>(global.bytes));
   } else if (!context_.device.SharesHostMemory()) {
-    // Such devices give back whole allocations only.
+    // Devices with memory of their own release whole allocations only.
     global.owned = device::Allocation();
     global.data = nullptr;
   } else if (global.released == 0) {

@@ -1,4 +1,4 @@
-// The parameters of a program in device memory.
+// Holds the parameters of a program in device memory.
 #ifndef PARTITA_RUNTIME_EXECUTOR_WEIGHTS_H_
 #define PARTITA_RUNTIME_EXECUTOR_WEIGHTS_H_
 
@@ -22,37 +22,40 @@ namespace partita::executor {
 // A buffer that outlives a run: a parameter or a derived value.
 struct Global {
   char* data =
-      nullptr;  // on the device; null: not loaded, because nothing uses it
+      nullptr;  // on the device; null: not loaded, because no step uses it
   int64_t bytes = 0;
-  device::Allocation owned;  // empty where `data` lies in a mapped file
-  const base::MappedFile* mapped = nullptr;  // then this one
-  bool host = false;     // `owned` is the host's memory, for the device
+  device::Allocation owned;  // empty if `data` is in a mapped file
+  // The file that holds `data`, or null.
+  const base::MappedFile* mapped = nullptr;
+  bool host = false;     // `owned` is host memory that the device can reach
   int64_t released = 0;  // bytes of `owned` given back to the system
 };
 
 class Weights {
  public:
-  // What `Load` needs to know of each parameter.
+  // How steps use a parameter, for `Load`.
   struct Use {
     bool used = false;
-    bool aligned = false;  // kernels read it: it must be 64-byte aligned;
-                           // libraries take any address
-    bool updated = false;  // steps write it: it must lie in memory of our own
+    // A kernel reads it, so it must be 64-byte aligned; libraries take any
+    // address.
+    bool aligned = false;
+    // Steps write it, so it must not be in a mapped file.
+    bool updated = false;
   };
 
-  // What weights are loaded from and for; all of it outlives them.
+  // Sources and target of loading; all must outlive the weights.
   struct Context {
     const program::Artifact& artifact;
     device::Device& device;
     device::Stream& stream;
     const program::MeshPlace& place;
-    comm::Communicator* communicator;  // null: nobody waits
-    std::string folder;                // where relative paths begin
+    comm::Communicator* communicator;  // null: no other rank waits
+    std::string folder;                // base of relative paths
   };
 
-  // This device's blocks. Those whose type, alignment and place allow it stay
-  // in their mapped file; others are copied and converted. Errors name the
-  // parameter and the file.
+  // Loads this device's blocks. A block stays in its mapped file if its type,
+  // alignment and position allow it; else it is copied and converted. Errors
+  // name the parameter and the file.
   static absl::StatusOr<std::unique_ptr<Weights>> Load(
       const Context& context, const std::vector<Use>& uses);
 
@@ -62,18 +65,16 @@ class Weights {
   // Parameters, then derived values: the order of Entry.main_globals.
   const std::vector<Global>& globals() const { return globals_; }
 
-  // Gives the memory of a global back that no step will read again.
+  // Frees the memory of a global that no later step reads.
   void Release(size_t index);
 
-  // Copies this device's block of a parameter to host memory: as the last step
-  // left it, or from its source where nothing updates it and it is not there
-  // any more.
+  // Copies this device's block of a parameter to host memory: its value after
+  // the last step, or its source if nothing updates it and it was released.
   absl::Status Read(size_t index, void* host);
-  // Replaces it. Call only for parameters that are updated.
+  // Replaces this device's block. Call only for parameters that are updated.
   absl::Status Write(size_t index, const void* host);
 
-  // Bytes of the device's memory still held, of the host's, and bytes that lie
-  // in mapped files.
+  // Bytes of device memory still held, of host memory, and of mapped files.
   int64_t OwnedBytes() const;
   int64_t HostBytes() const;
   int64_t MappedBytes() const;

@@ -1,6 +1,6 @@
-// Reading and writing artifacts. The header is validated before anything it
-// points to, each section's checksum before the section's content, and the
-// flatbuffer's structure before its meaning.
+// Reads and writes artifacts. Validates the header before anything it points
+// to, each section's checksum before its content, and the flatbuffer's
+// structure before its meaning.
 #include "runtime/program/artifact.h"
 
 #include <cstring>

@@ -2,20 +2,22 @@
 // data.
 //
 //   byte 0    header, 128 bytes, little endian:
-//               char     magic[8]      "PARTITA\0"
-//               uint32   version       kFormatVersion
-//               uint32   sections      3
-//               uint64   file_bytes    of the whole file
-//               section  program       a flatbuffer as program.fbs says
-//               section  code          a shared library (ELF) with the
-//               generated kernels; may be empty section  data constants and
-//               embedded weights; may be empty uint32   header_crc    CRC-32 of
-//               the 96 bytes before zeros to 128
-//             where a section is {uint64 offset, uint64 bytes, uint32 crc,
-//             uint32 0}
+//               char     magic[8]    "PARTITA\0"
+//               uint32   version     kFormatVersion
+//               uint32   sections    3
+//               uint64   file_bytes  of the whole file
+//               section  program     a flatbuffer defined by program.fbs
+//               section  code        an ELF shared library with the generated
+//                                    kernels; may be empty
+//               section  data        constants and embedded weights; may be
+//                                    empty
+//               uint32   header_crc  CRC-32 of the 96 bytes before it
+//               zeros to byte 128
+//             where a section is
+//               {uint64 offset, uint64 bytes, uint32 crc, uint32 0}
 //   byte 4096 the sections, each at a multiple of 4096, zeros between them.
-//   Every piece of the data section begins at a
-//             multiple of 64 within it.
+//             Every piece of the data section begins at a multiple of 64
+//             within it.
 #ifndef PARTITA_RUNTIME_PROGRAM_ARTIFACT_H_
 #define PARTITA_RUNTIME_PROGRAM_ARTIFACT_H_
 
@@ -35,21 +37,20 @@ namespace partita::program {
 inline constexpr uint32_t kFormatVersion = 8;
 inline constexpr int64_t kDataAlignment = 64;
 
-// The signature of every symbol in Program.kernels: does shares [begin, end) of
-// the launch's range. `buffers` holds one pointer per operand of a piece, in
-// order; `scratch` points to scratch_bytes (64-byte aligned) of this thread's
-// own, null if 0.
+// The signature of every symbol in Program.kernels. Computes elements [begin,
+// end) of the launch's range. `buffers` holds one pointer per operand of a
+// piece, in order. `scratch` points to scratch_bytes (64-byte aligned) of this
+// thread's own; null if scratch_bytes is 0.
 using KernelFunction = void (*)(void* const* buffers, int64_t begin,
                                 int64_t end, void* scratch);
 
-// The data section as it is put together. Each Add returns the offset that
-// Buffer.value (space constant) or EmbeddedSource.offset must name: a multiple
-// of kDataAlignment.
+// Builds the data section. Each Add returns the offset for Buffer.value (space
+// constant) or EmbeddedSource.offset: a multiple of kDataAlignment.
 class DataSection {
  public:
   int64_t Add(std::string bytes);
-  // Bytes [offset, offset + bytes) of a mapped file, which must exist; copied
-  // when the artifact is written, not before.
+  // Adds bytes [offset, offset + bytes) of a mapped file, which must exist.
+  // They are copied when the artifact is written, not before.
   int64_t AddFromFile(std::shared_ptr<const base::MappedFile> file,
                       uint64_t offset, uint64_t bytes);
 
@@ -76,15 +77,15 @@ class DataSection {
 };
 
 struct ArtifactParts {
-  std::string program;  // a finished flatbuffer (FinishProgramBuffer, so with
-                        // its file identifier)
-  std::string code;     // a shared library, or empty where there are no kernels
+  // A finished flatbuffer (FinishProgramBuffer, so with its file identifier).
+  std::string program;
+  std::string code;  // a shared library; empty if there are no kernels
   DataSection data;
 };
 
-// Checks the program as Artifact::Open would, then writes the file: it appears
-// whole or not at all. InvalidArgument with the first mistake found if the
-// program is not valid: that is a bug of the compiler.
+// Checks the program as Artifact::Open would, then writes the file, which
+// appears whole or not at all. InvalidArgument with the first mistake if the
+// program is not valid, which is a bug of the compiler.
 absl::Status WriteArtifact(const std::string& path, const ArtifactParts& parts);
 
 // Packs a program built with the object API (ProgramT) for
@@ -100,8 +101,8 @@ struct OpenOptions {
 // need not check again.
 class Artifact {
  public:
-  // NotFound, or DataLoss/InvalidArgument with path, what was expected and what
-  // was found.
+  // NotFound, or DataLoss/InvalidArgument with the path, what was expected and
+  // what was found.
   static absl::StatusOr<Artifact> Open(const std::string& path,
                                        const OpenOptions& options = {});
 
@@ -113,8 +114,8 @@ class Artifact {
     return static_cast<int64_t>(file_.bytes().size());
   }
   const base::MappedFile& file() const { return file_; }
-  // Of the header, and with it of all sections: files with different ones have
-  // different contents.
+  // Checksum of the header, which includes the checksums of all sections. Files
+  // with different checksums have different contents.
   uint32_t checksum() const { return checksum_; }
 
  private:

@@ -1,4 +1,4 @@
-// Writing and opening artifacts, and what damage to the file leads to.
+// Writes and opens artifacts, and damages files.
 #include "runtime/program/artifact.h"
 
 #include <stdlib.h>
@@ -132,7 +132,7 @@ TEST_F(ArtifactTest, EveryChangedByteIsFound) {
   const size_t program_end = 4096 + SampleProgram().Parts().program.size();
   int found = 0;
   for (size_t i = 0; i < bytes.size(); ++i) {
-    // Only what fills the gaps between sections is covered by no checksum.
+    // Only the padding between sections has no checksum.
     const bool gap = (i >= 100 && i < 4096) || (i >= program_end && i < 8192) ||
                      (i >= 8192 + 9 && i < 12288);
     if (gap && i % 64 != 0) continue;
@@ -146,7 +146,8 @@ TEST_F(ArtifactTest, EveryChangedByteIsFound) {
 }
 
 TEST_F(ArtifactTest, WithoutChecksumsDamageIsRefusedOrHarmless) {
-  // What Open accepts may mean something else, but must be safe to walk.
+  // A damaged program that Open accepts may mean something else, but must be
+  // safe to walk.
   ASSERT_TRUE(WriteArtifact(path_, SampleProgram().Parts("some code")).ok());
   const std::string bytes = ReadAll(path_);
   const size_t size = SampleProgram().Parts().program.size();
@@ -161,7 +162,7 @@ TEST_F(ArtifactTest, WithoutChecksumsDamageIsRefusedOrHarmless) {
         ++refused;
         continue;
       }
-      // Walks every table and string; the sanitizers watch.
+      // Walks every table and string, under the sanitizers.
       const std::unique_ptr<ProgramT> unpacked(artifact->program().UnPack());
       EXPECT_FALSE(SerializeProgram(*unpacked).empty());
     }
@@ -169,7 +170,7 @@ TEST_F(ArtifactTest, WithoutChecksumsDamageIsRefusedOrHarmless) {
   EXPECT_GT(refused, static_cast<int>(size) / 2);
 }
 
-// The file size limit stands for a full disk.
+// The file size limit simulates a full disk.
 TEST_F(ArtifactTest, AFullDiskLeavesNothingBehind) {
   WriteAll(path_, "what was there before");
   std::signal(SIGXFSZ, SIG_IGN);

@@ -11,7 +11,7 @@
 namespace partita::program {
 namespace {
 
-// How far apart two coordinates of `axis` lie that differ by one in the digit.
+// Distance between two coordinates of `axis` whose digit differs by one.
 int64_t StrideOf(const AxisPart& part, int64_t extent) {
   return extent / (part.pre() * part.size());
 }

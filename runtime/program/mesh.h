@@ -1,4 +1,4 @@
-// Where a device stands in a program's mesh, and with whom it forms groups.
+// The position of a device in a program's mesh, and its groups.
 #ifndef PARTITA_RUNTIME_PROGRAM_MESH_H_
 #define PARTITA_RUNTIME_PROGRAM_MESH_H_
 
@@ -12,8 +12,8 @@ namespace partita::program {
 
 using AxisList = flatbuffers::Vector<const AxisPart*>;
 
-// Everything here is for programs that passed ValidateProgram. A mesh that is
-// null has one device; a list of axes that is null is empty.
+// All functions here require a program that passed ValidateProgram. A null mesh
+// has one device; a null list of axes is empty.
 
 // Number of devices.
 int64_t SizeOf(const Mesh* mesh);
@@ -44,7 +44,7 @@ class MeshPlace {
   std::vector<int64_t> rank_at_;  // by position; empty: the position itself
 };
 
-// What the device at `place` runs.
+// The entry that the device at `place` runs.
 const Entry& EntryAt(const Program& program, const MeshPlace& place);
 
 // Rows [begin, end) of a dimension.
@@ -52,21 +52,21 @@ struct Rows {
   int64_t begin = 0;
   int64_t end = 0;
 };
-// What `place` holds of dimension `dim`.
+// Rows of dimension `dim` that `place` holds.
 Rows OwnedRows(const Shard& shard, size_t dim, const MeshPlace& place);
-// The same for all dimensions.
+// Rows that `place` holds in all dimensions.
 std::vector<Rows> OwnedBlock(const Shard& shard, const MeshPlace& place);
 
-// Which entries hold, by their number, an input, an output or a parameter of
-// the program.
+// For each entry, by number: true if it holds this input, output or parameter
+// of the program.
 enum class Held { kInput, kOutput, kParameter };
 std::vector<bool> EntriesThatHold(const Program& program, Held what,
                                   int64_t index);
-// The ranks of `entries` that hold a block of which no lower rank of them has a
-// copy, in order.
+// The ranks of `entries`, in order, whose block no lower rank of these entries
+// holds.
 std::vector<int64_t> FirstHolders(const Program& program, const Shard* shard,
                                   const std::vector<bool>& entries);
-// Whether this rank is one of them.
+// True if `rank` is one of FirstHolders.
 bool HoldsFirstCopy(const Program& program, const Shard* shard,
                     const std::vector<bool>& entries, int64_t rank);
 

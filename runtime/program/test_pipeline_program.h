@@ -13,12 +13,12 @@ namespace partita::program {
 // t f32[batch,7] over a mesh data x pipe=2, batch a multiple of 2 * data:
 //   entry 0:  g = f f once, h = x g u, u' = u + lr (x g)^T dh
 //   entry 1:  y = h w, d = t - y, dh = d w^T, loss = sum d d, w' = w + lr h^T d
-// h goes forward and dh back in two halves each, h's by a function that is
-// called twice. Inputs x, t, lr (learning_rate, of both entries), step; outputs
-// loss f32[] of entry 1, at i64[] = step of entry 0, y of entry 1. Parameters:
-// w f32[5,7] of entry 1, u f32[6,5] of entry 0, drawn from seeds 1 and 2
-// (uniform); f f32[6,6], not updated, embedded, of entry 0. Rows of x, t and y
-// lie over data.
+// h is sent forward and dh back in two halves each, h by a function that is
+// called twice. Inputs: x, t, lr (learning_rate, of both entries), step.
+// Outputs: loss f32[] of entry 1, at i64[] = step of entry 0, y of entry 1.
+// Parameters: w f32[5,7] of entry 1 and u f32[6,5] of entry 0, drawn from seeds
+// 1 and 2 (uniform); f f32[6,6] of entry 0, not updated, embedded. Rows of x, t
+// and y are divided over data.
 struct PipelineProgram {
   static constexpr int64_t kWidth = 6, kHidden = 5, kOut = 7;
 
@@ -26,7 +26,7 @@ struct PipelineProgram {
   DataSection data;
 
   PipelineProgram(int64_t batch, int64_t data_axis);
-  // w and u as the seeds make them.
+  // w and u as drawn from their seeds.
   static std::vector<float> StartOfW();
   static std::vector<float> StartOfU();
   // Element i of f.
@@ -38,8 +38,8 @@ struct PipelineProgram {
   void AddSecond(int64_t rows, int64_t data_axis);
 };
 
-// The same computed directly: w and u are changed, the loss before the change
-// and y returned.
+// Computes the same step directly: updates w and u, and returns y and the loss
+// before the update.
 struct PipelineResult {
   float loss = 0;
   std::vector<float> y;

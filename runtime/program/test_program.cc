@@ -296,8 +296,8 @@ DividedProgram::DividedProgram(int64_t batch, int64_t data_axis,
   place->source.Set(std::move(coordinate));
   program.parameters.push_back(std::move(place));
 
-  // main(x, w0, b0, w1, place) -> y, all, where; the hidden rows at 0 of the
-  // frame, the partial sums behind them.
+  // main(x, w0, b0, w1, place) -> y, all, where. The hidden rows are at byte 0
+  // of the frame, followed by the partial sums.
   const int64_t hidden_bytes = (rows * hidden * 4 + 63) / 64 * 64;
   const int64_t y_bytes = (x_bytes + 63) / 64 * 64;
   auto main = MakeFunction("main", 8, 3, hidden_bytes + y_bytes);

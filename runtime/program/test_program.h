@@ -1,4 +1,4 @@
-// Programs built by hand, for tests of whatever reads artifacts.
+// Programs built by hand, for tests of code that reads artifacts.
 #ifndef PARTITA_RUNTIME_PROGRAM_TEST_PROGRAM_H_
 #define PARTITA_RUNTIME_PROGRAM_TEST_PROGRAM_H_
 
@@ -56,8 +56,8 @@ std::unique_ptr<InstructionT> MakeLinear(int64_t m, int64_t n, int64_t k,
 // A 3x3 f32 convolution of [1, channels, size, size] to as many channels.
 std::unique_ptr<InstructionT> MakeConv3x3(int64_t channels, int64_t size,
                                           std::vector<Buffer> operands);
-// A row-major f32 product [m, k] x [k, n]; what is transposed lies as [k, m] or
-// [n, k].
+// A row-major f32 product [m, k] x [k, n]; a transposed operand is stored as
+// [k, m] or [n, k].
 struct Product {
   int64_t m, n, k;
   bool lhs_transposed = false;
@@ -76,7 +76,7 @@ std::string BytesOfValues(const std::vector<T>& values) {
                      values.size() * sizeof(T));
 }
 
-// Space in a frame, from its beginning on.
+// Allocates memory of a frame, from offset 0 on.
 class FrameSpace {
  public:
   Buffer Add(int64_t bytes) {
@@ -93,7 +93,7 @@ class FrameSpace {
 std::unique_ptr<MeshT> MakeMesh(
     const std::vector<std::pair<std::string, int64_t>>& axes);
 AxisPart WholeAxis(int64_t axis, int64_t size);
-// `axes` has one list per dimension; blocks are the even share.
+// `axes` has one list per dimension; blocks are even shares.
 std::unique_ptr<ShardT> MakeShard(
     std::vector<int64_t> shape, const std::vector<std::vector<AxisPart>>& axes);
 std::unique_ptr<InstructionT> MakeCollective(const CollectiveT& collective,
@@ -108,13 +108,13 @@ std::unique_ptr<InstructionT> MakeSum(const std::vector<AxisPart>& axes,
                                       std::vector<int64_t> shape, Buffer in,
                                       Buffer out, const std::string& name);
 
-// Appends an entry that takes and gives all of the program's inputs and
-// outputs.
+// Appends an entry with all of the program's inputs and outputs.
 EntryT& AddEntry(ProgramT& program, int main, std::vector<int> globals);
 
 // Two products over a mesh data x tensor, for x f32[batch,8]:
-//   main: y = relu(x w0 + b0) w1, the 7 columns of w0 over tensor, x and y's
-//   rows over data; all = y, whole on all devices; where = each device's index
+//   main: y = relu(x w0 + b0) w1, with the 7 columns of w0 divided over tensor
+//         and the rows of x and y over data; all = y, whole on all devices;
+//         where = each device's index
 // w0 and b0 are drawn from seeds 1 and 2 (uniform), w1 is embedded: element i
 // is i % 5 - 2.
 struct DividedProgram {
@@ -122,16 +122,17 @@ struct DividedProgram {
   DataSection data;
 
   DividedProgram(int64_t batch, int64_t data_axis, int64_t tensor_axis);
-  // From now on both collectives are started and awaited, the sum beside the
-  // copy that makes `where`.
+  // Changes both collectives into started and awaited ones; the sum runs beside
+  // the copy that makes `where`.
   void StartCollectives();
   ArtifactParts Parts() const { return {SerializeProgram(program), "", data}; }
 };
 
-// Everything but kernels in one small program. For x f32[4,8]:
-//   init: d = relu(w0 w1 + b)                       (derived, f32[8,8])
-//   main: y = layer(layer(x, w0, b), d, b)          layer(x, w, b) = relu(x w +
-//   b) main: z = conv3x3(image, c), image f32[1,4,8,8]
+// One small program with everything but kernels. For x f32[4,8]:
+//   init: d = relu(w0 w1 + b)               (derived, f32[8,8])
+//   main: y = layer(layer(x, w0, b), d, b)
+//         where layer(x, w, b) = relu(x w + b)
+//   main: z = conv3x3(image, c)             (image is f32[1,4,8,8])
 //   main: k = the constant 0, 1, ... 7 of the data section
 // w0, w1 and c are drawn from seeds 1, 2 and 3 (uniform), b is embedded in the
 // data section: 0.5, 1.5 ... 7.5.

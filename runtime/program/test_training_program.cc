@@ -1,5 +1,5 @@
-// Everything is a matrix product: sums are products with ones, the update is
-// the product of the learning rate and the gradient with a residual.
+// Uses only matrix products: sums are products with ones, and the update is the
+// product of the learning rate and the gradient, with a residual.
 #include "runtime/program/test_training_program.h"
 
 #include <memory>

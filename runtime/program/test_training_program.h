@@ -12,10 +12,10 @@ namespace partita::program {
 // Least squares by gradient descent, for x f32[batch,6] and t f32[batch,7] over
 // a mesh data x tensor (none where both are 1):
 //   h = x f, d = t - h w, loss = sum d d, w' = w + lr h^T d, count' = count + 1
-// Inputs x, t, lr (learning_rate), step; outputs loss f32[] and at i64[] =
-// step. Parameters: w, drawn from seed 1 (uniform), f32[6,7], its columns over
-// tensor; count, a state, f32[], zero at first; f f32[6,6], not updated,
-// embedded. Rows of x and t lie over data, columns of t over tensor.
+// Inputs: x, t, lr (learning_rate), step. Outputs: loss f32[], and at i64[] =
+// step. Parameters: w f32[6,7], drawn from seed 1 (uniform); count f32[], a
+// state, zero at first; f f32[6,6], not updated, embedded. Rows of x and t are
+// divided over data, columns of w and t over tensor.
 struct TrainingProgram {
   static constexpr int64_t kWidth = 6, kOut = 7;
 
@@ -23,15 +23,15 @@ struct TrainingProgram {
   DataSection data;
 
   TrainingProgram(int64_t batch, int64_t data_axis, int64_t tensor_axis);
-  // w as the seed makes it.
+  // w as drawn from its seed.
   static std::vector<float> Start();
   // Element i of f.
   static float Frozen(int64_t i) { return static_cast<float>(i % 4) * 0.25f; }
   ArtifactParts Parts() const { return {SerializeProgram(program), "", data}; }
 };
 
-// The same computed directly: w is changed, the loss before the change
-// returned.
+// Computes the same step directly: updates w, and returns the loss before the
+// update.
 float TrainingStep(const std::vector<float>& x, const std::vector<float>& t,
                    float lr, std::vector<float>& w);
 

@@ -1,4 +1,4 @@
-// The program's types in terms of runtime/base.
+// Converts the program's types to runtime/base types.
 #ifndef PARTITA_RUNTIME_PROGRAM_TYPES_H_
 #define PARTITA_RUNTIME_PROGRAM_TYPES_H_
 
@@ -43,16 +43,16 @@ inline int64_t BytesOf(const TensorType& type) {
   return *base::ByteCount(ToBase(type.dtype()), ShapeOf(type));
 }
 
-// Peak bytes of the device: all rows but those that are part of others or lie
-// in the host's memory.
+// Peak bytes of the device: all rows except host memory and rows that are part
+// of others.
 inline int64_t TotalOf(const MemoryTable& table) {
   return table.parameters() + table.states() + table.gradients() +
          table.activations() + table.communication() + table.derived() +
          table.ports() + table.scratch() + table.gaps();
 }
 
-// Whether the elements lie where the processor expects them; flatbuffers'
-// verifier does not look. True for a vector that is absent.
+// True if the elements are aligned as the processor expects, which the
+// flatbuffers verifier does not check, or if the vector is absent.
 template <typename T>
 bool IsAligned(const flatbuffers::Vector<T>* values) {
   return values == nullptr ||

@@ -1,5 +1,5 @@
-// Semantic checks of a whole program: functions in call order, then what
-// devices run of them.
+// Semantic checks of a whole program: functions in call order, then the entries
+// of devices.
 #include "runtime/program/validate.h"
 
 #include <algorithm>
@@ -35,12 +35,12 @@ absl::Status At(const std::string& where, const absl::Status& status) {
                       absl::StrCat(where, ": ", status.message()));
 }
 
-// What is known of a function once it has been checked.
+// Facts about a function that has been checked.
 struct Checked {
   enum { kNot, kRunning, kDone } state = kNot;
-  int height = 0;               // calls below it
-  int64_t steps = 0;            // instructions that running it takes
-  std::vector<int64_t> needed;  // bytes it touches of each argument
+  int height = 0;               // height of the calls below it
+  int64_t steps = 0;            // instructions in one run of it
+  std::vector<int64_t> needed;  // bytes it uses of each argument
 };
 
 class Validator {
@@ -211,7 +211,7 @@ class Validator {
           At(where, CheckBuffers(function, instruction, needed)));
       const absl::Status status =
           CheckOperation(function, instruction, checked, depth);
-      // A callee's message already says where it is.
+      // A callee's message already names the place.
       if (!status.ok())
         return instruction.operation_type() == Operation::Call
                    ? status

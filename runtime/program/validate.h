@@ -1,4 +1,4 @@
-// Semantic checks of a program, beyond what its schema says.
+// Semantic checks of a program, beyond its schema.
 #ifndef PARTITA_RUNTIME_PROGRAM_VALIDATE_H_
 #define PARTITA_RUNTIME_PROGRAM_VALIDATE_H_
 
@@ -10,60 +10,60 @@
 namespace partita::program {
 
 // A program that passes can be executed without further checks. `program` has
-// passed the flatbuffers verifier; `data_bytes` is the size of the data
-// section, `has_code` whether there is a code section. Checked:
-// - (V1) required fields are there, enums are known, shapes are not negative
+// passed the flatbuffers verifier, `data_bytes` is the size of the data
+// section, and `has_code` tells if there is a code section. Checked:
+// - (V1) required fields are present, enums are valid, shapes are not negative
 //   and their bytes fit 63 bits;
-// - (V2) every parameter's source lies in its section or is a known
-//   distribution, and has the parameter's size; only states lie on the host;
+// - (V2) every parameter's source is inside its section or is a known
+//   distribution, and has the parameter's size; only states are in host memory;
 // - (V3) indices of kernels, functions, parameters and globals are in range;
 // - (V4) the call graph has no cycle, is at most kMaxCallDepth deep and runs at
 //   most kMaxSteps instructions;
-// - (V5) every operand lies inside its argument, frame or data section, and
-//   callees' frames inside their caller's, and an output has at least the
-//   bytes of its type;
+// - (V5) every operand is inside its argument, frame or data section, callees'
+//   frames are inside their caller's, and an output has at least the bytes of
+//   its type;
 // - (V6) only frames and result arguments are written;
-// - (V7) operand counts and sizes suit each operation: strides and windows of
-//   gemm and conv stay inside the operands, and so do tensor maps, whose sizes
-//   are such that GPUs take them; pieces of a launch have equally many, and
-//   ranges that sum up to the launch's;
+// - (V7) operand counts and sizes fit each operation: strides and windows of
+//   gemm and conv stay inside the operands; so do tensor maps, whose sizes must
+//   be valid for GPUs; the pieces of a launch have equally many operands, and
+//   their ranges add up to the launch's;
 // - (V8) the arguments of each entry's main and init match the inputs, globals,
-//   outputs and updates they are called with;
-// - (V9) the mesh has at most kMaxDevices devices, axes named exist and are
+//   outputs and updates passed to them;
+// - (V9) the mesh has at most kMaxDevices devices, named axes exist and are
 //   used once, shards fit their tensors, coordinates are single i64;
-// - (V10) shapes of collectives follow from their kind and group;
-// - (V11) inputs with a role have its type, and no two have the same;
-// - (V12) each parameter is updated at most once, constants, coordinates and
-//   what init reads never;
-// - (V13) there are as many entries as devices along the pipeline, whose axes
-//   no shard, coordinate and collective names; every input, output and
-//   parameter is some entry's, and what one entry updates no other reads
-//   without updating it too;
-// - (V14) sends and receives of main meet each other, in order and with equal
-//   types, and cannot wait in a circle;
+// - (V10) shapes of collectives match their kind and group;
+// - (V11) inputs with a role have its type, and no two have the same role;
+// - (V12) each parameter is updated at most once; constants, coordinates and
+//   parameters that init reads are never updated;
+// - (V13) there is one entry per device along the pipeline; no shard,
+//   coordinate or collective names the pipeline's axes; every input, output and
+//   parameter belongs to an entry; if one entry updates a parameter, every
+//   entry that reads it updates it too;
+// - (V14) sends and receives of main match each other, in order and with equal
+//   types, and cannot wait in a cycle;
 // - (V15) each token is started once and awaited once, later in the same
-//   function, at most kMaxStarted at a time, and in between nothing writes what
-//   the started collective reads nor touches what it writes: operands, those of
-//   calls, and callees' frames;
-// - (V16) kernels' cycles are finite and not negative, and so are the rows of
-//   entries' memory, of at most kMaxMemory bytes.
+//   function, with at most kMaxStarted in flight; in between, nothing writes
+//   the collective's input, and nothing reads or writes its output, counting
+//   operands, operands of calls, and callees' frames;
+// - (V16) kernels' cycles are finite and not negative; the rows of entries'
+//   memory are not negative and at most kMaxMemory bytes.
 absl::Status ValidateProgram(const Program& program, int64_t data_bytes,
                              bool has_code);
 
 inline constexpr int kMaxCallDepth = 64;
 // Instructions of one pass over main, plus their operands.
 inline constexpr int64_t kMaxSteps = int64_t{1} << 21;
-// Operands and arguments of all functions together: bounds the time of checking
-// a malicious file.
+// Operands and arguments of all functions together; bounds the time to check a
+// malicious file.
 inline constexpr int64_t kMaxOperands = int64_t{1} << 24;
 // Sends and receives of all entries together.
 inline constexpr int64_t kMaxTransfers = int64_t{1} << 21;
-// Collectives started and not awaited in a function.
+// Collectives in flight at any point of a function.
 inline constexpr int64_t kMaxStarted = 64;
-// Of one piece of a launch with several.
+// Operands of one piece of a launch with several pieces.
 inline constexpr int64_t kMaxPieceOperands = 64;
 inline constexpr int64_t kMaxRank = 32;
-// Bytes of each row of an entry's memory: their sum fits 63 bits.
+// Bytes of each row of an entry's memory, so that their sum fits 63 bits.
 inline constexpr int64_t kMaxMemory = int64_t{1} << 50;
 inline constexpr int64_t kMaxDevices = int64_t{1} << 20;
 

@@ -1,4 +1,4 @@
-// Checks of collectives: shapes follow from the kind and the group.
+// Checks that shapes of collectives match the kind and the group.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kMaxRows = int64_t{1} << 40;
 
-// A collective, its shapes and its group, as the checks use it.
+// A collective, its shapes and its group.
 struct Parts {
   const Collective& op;
   std::string name;
@@ -34,8 +34,8 @@ bool Has(const Parts& parts, int dim) {
   return dim >= 0 && dim < static_cast<int>(parts.input.size());
 }
 
-// A dimension goes from or to blocks: `whole` rows over the group in blocks of
-// `block`.
+// Checks a dimension that is divided or gathered: `whole` rows over the group
+// in blocks of `block`.
 absl::Status CheckBlocks(const Parts& parts, int dim, int64_t whole,
                          int64_t block) {
   if (whole > kMaxRows || block > kMaxRows)
@@ -59,8 +59,8 @@ absl::Status CheckReduction(const Parts& parts) {
                                 base::NameOf(ToBase(parts.op.dtype()))));
 }
 
-// The digits that a list of axes covers, as joined intervals (axis, from, to)
-// of divisors.
+// The digits of a list of axes, as merged intervals (axis, from, to) of
+// divisors.
 std::vector<std::vector<int64_t>> Covered(const AxisList* axes) {
   std::vector<std::vector<int64_t>> parts;
   for (int64_t i = 0; i < SizeOrZero(axes); ++i) {
@@ -103,7 +103,7 @@ absl::Status CheckExchange(const Parts& parts) {
   return CheckBlocks(parts, op.dim(), op.size(), parts.input[dim]);
 }
 
-// Dimensions other than those that the kind changes must agree.
+// Dimensions that the kind does not change must agree.
 absl::Status CheckOthers(const Parts& parts, int dim, int other_dim) {
   for (int i = 0; i < static_cast<int>(parts.input.size()); ++i) {
     const size_t index = static_cast<size_t>(i);
@@ -154,7 +154,8 @@ absl::Status CheckKind(const Mesh* mesh, const Parts& parts) {
              : absl::OkStatus();
 }
 
-// The device reads and writes at once: only all_reduce works in place.
+// A device reads and writes at the same time, so only all_reduce works in
+// place.
 absl::Status CheckOverlap(const Parts& parts, const Instruction& instruction) {
   const Buffer& in = *instruction.operands()->Get(0);
   const Buffer& out = *instruction.operands()->Get(1);

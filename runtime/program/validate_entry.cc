@@ -1,5 +1,5 @@
-// Entries: their lists, the arguments of their functions, and that together
-// they use all of the model.
+// Checks entries: their lists, the arguments of their functions, and that
+// together they use the whole model.
 #include "runtime/program/validate_entry.h"
 
 #include <set>
@@ -29,7 +29,7 @@ absl::Status At(const std::string& where, const absl::Status& status) {
                       absl::StrCat(where, ": ", status.message()));
 }
 
-// (V3): in range, none twice.
+// (V3): in range, no duplicates.
 absl::Status CheckIndices(const char* what, const Indices* indices,
                           int64_t limit) {
   std::set<int> seen;
@@ -43,7 +43,7 @@ absl::Status CheckIndices(const char* what, const Indices* indices,
   return absl::OkStatus();
 }
 
-// What one list of the program is used by.
+// Entries that use each element of one list of the program.
 class Used {
  public:
   explicit Used(int64_t size) : seen_(static_cast<size_t>(size), false) {}
@@ -71,7 +71,7 @@ class EntryValidator {
         parameters_(SizeOrZero(program.parameters())),
         derived_(SizeOrZero(entry.derived())) {}
 
-  // `where` is before the names of functions in messages.
+  // Messages put `where` before names of functions.
   absl::Status Run(const std::string& where) {
     for (int64_t i = 0; i < derived_; ++i) {
       const absl::StatusOr<int64_t> bytes =
@@ -135,8 +135,8 @@ class EntryValidator {
       arguments.push_back(GlobalBytes(indices->Get(static_cast<unsigned>(i))));
   }
 
-  // `arguments` are the bytes of what the function is called with; the last
-  // `results` of them are written.
+  // `arguments` gives the bytes of the function's arguments; the last `results`
+  // of them are written.
   absl::Status CheckCalled(int index, const std::vector<int64_t>& arguments,
                            int64_t results) const {
     if (index < 0 || index >= static_cast<int64_t>(needed_.size()))
@@ -198,7 +198,8 @@ class EntryValidator {
   const int64_t parameters_, derived_;
 };
 
-// Copies of a parameter stay equal, and nothing belongs to nobody.
+// Checks that copies of a parameter stay equal, and that every element of the
+// model belongs to an entry.
 absl::Status CheckTogether(const Program& program) {
   Used inputs(SizeOrZero(program.inputs())),
       outputs(SizeOrZero(program.outputs())),

@@ -1,4 +1,4 @@
-// Every rule about entries and transfers is broken once.
+// Breaks every rule about entries and transfers once.
 #include <functional>
 #include <memory>
 #include <string>
@@ -31,7 +31,7 @@ ReceiveT& FirstReceive(ProgramT& p) {
   return *Second(p).body[0]->operation.AsReceive();
 }
 
-// The same after `change` to the send.
+// The message after `change` to the send.
 std::string AfterSend(const std::function<void(SendT&)>& change) {
   const std::string message = After([&](ProgramT& p) { change(TheSend(p)); });
   const std::string where = "function 'pass', instruction 0: ";
@@ -54,7 +54,7 @@ TEST(ValidateEntryTest, MemoryIsCounted) {  // V16
   EXPECT_EQ(after([](MemoryTableT& m) { m.scratch = kMaxMemory; }), "");
   EXPECT_EQ(after([](MemoryTableT& m) { m.scratch = kMaxMemory + 1; }),
             expected + "scratch, found 1125899906842625");
-  // Every row is looked at.
+  // Every row is checked.
   const std::pair<const char*, int64_t MemoryTableT::*> rows[] = {
       {"parameters", &MemoryTableT::parameters},
       {"states", &MemoryTableT::states},

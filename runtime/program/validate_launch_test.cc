@@ -1,4 +1,4 @@
-// Every rule of launches on GPUs is broken once.
+// Breaks every rule about GPU launches once.
 #include <functional>
 #include <limits>
 #include <memory>
@@ -44,7 +44,7 @@ TEST(ValidateLaunchTest, HaveAGeometry) {
                 "a block of 2048 threads with 1024 bytes of shared memory "
                 "is out of range");
   EXPECT_EQ(after([](LaunchT& l) { l.scratch_bytes = 4096; }), "");
-  // Its grain is 0, by which a CPU would divide.
+  // Its grain is 0, and a CPU would divide by it.
   EXPECT_EQ(after([](LaunchT&) {}, "cpu"),
             "function 'main', instruction 4: launch: a grid, block or "
             "tensor map in a program for no GPU");
@@ -86,7 +86,8 @@ TEST(ValidateLaunchTest, HaveTensorMaps) {  // V7
       map.offset = 16;
       map.dtype = DType::bf16;
       map.shape = {2, 3, 64};
-      map.strides = {128, 256};  // rows of one lie between rows of the other
+      // Rows of one head are between rows of the other.
+      map.strides = {128, 256};
       map.box = {1, 64, 64};
       map.swizzle = Swizzle::bytes128;
       change(map);

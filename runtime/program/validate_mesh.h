@@ -1,4 +1,4 @@
-// Checks of meshes, of what refers to their axes, and of collectives.
+// Checks meshes, references to their axes, and collectives.
 #ifndef PARTITA_RUNTIME_PROGRAM_VALIDATE_MESH_H_
 #define PARTITA_RUNTIME_PROGRAM_VALIDATE_MESH_H_
 
@@ -11,14 +11,14 @@
 
 namespace partita::program {
 
-// (V9); a mesh that is null is valid.
+// (V9); a null mesh is valid.
 absl::Status ValidateMesh(const Mesh* mesh);
-// (V9): the size of the groups along `axes`.
+// (V9): returns the size of the groups along `axes`.
 absl::StatusOr<int64_t> ValidateAxes(const Mesh* mesh, const AxisList* axes);
-// Whether no digit of one part is a digit of the other.
+// True if no digit of one part is a digit of the other.
 bool Independent(const AxisPart& a, const AxisPart& b);
-// (V9): whether `type`, which is valid, is the block that `shard` says; a shard
-// that is null is valid. Returns the elements of the global tensor.
+// (V9): checks that the valid `type` is the block described by `shard`; a null
+// shard is valid. Returns the number of elements of the global tensor.
 absl::StatusOr<int64_t> ValidateShard(const Mesh* mesh, const Shard* shard,
                                       const TensorType& type);
 // (V10)

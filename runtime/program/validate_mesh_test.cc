@@ -1,4 +1,4 @@
-// Every rule about meshes, shards, coordinates and collectives is broken once.
+// Breaks every rule about meshes, shards, coordinates and collectives once.
 #include <functional>
 #include <string>
 #include <utility>
@@ -23,7 +23,7 @@ std::string After(const std::function<void(ProgramT&)>& change) {
                          .message());
 }
 
-// The same after `change` to the all_reduce of f32[3,8] over tensor.
+// The message after `change` to the all_reduce of f32[3,8] over tensor.
 std::string AfterCollective(const std::function<void(CollectiveT&)>& change) {
   std::string message = After([&](ProgramT& p) {
     change(*p.functions[0]->body[2]->operation.AsCollective());
@@ -110,7 +110,7 @@ TEST(ValidateMeshTest, Shards) {  // V9
             "tensor of 2");
   EXPECT_EQ(After([](ProgramT& p) { p.inputs[0]->shard->shape[0] = -5; }),
             "input 'x': shape [-5,8] is negative or too big");
-  // The source is that of the undivided tensor.
+  // The source has the size of the undivided tensor.
   EXPECT_EQ(After([](ProgramT& p) {
               p.parameters[2]->source.AsEmbeddedSource()->bytes = 3 * 8 * 4;
             }),
@@ -247,7 +247,7 @@ TEST(MeshPlaceTest, GroupsIndicesAndRows) {
       program.parameters()->Get(1)->shard()->dims()->Get(0)->axes();
   EXPECT_EQ(SizeOf(program.mesh()), 6);
   EXPECT_EQ(DescribeMesh(program.mesh()), "data=2,tensor=3");
-  // Rank 1 stands at position 4: data 1, tensor 1.
+  // Rank 1 is at position 4: data 1, tensor 1.
   const MeshPlace place(program.mesh(), 1);
   EXPECT_EQ(place.Describe(), "rank 1 (data 1, tensor 1)");
   EXPECT_EQ(place.IndexAlong(over_tensor), 1);
@@ -256,7 +256,7 @@ TEST(MeshPlaceTest, GroupsIndicesAndRows) {
   const Shard& rows = *program.inputs()->Get(0)->shard();
   EXPECT_EQ(OwnedRows(rows, 0, place).begin, 3);
   EXPECT_EQ(OwnedRows(rows, 0, place).end, 5);
-  // Ranks 2, 1 and 0 hold the second half; 0 is the first of them.
+  // Ranks 2, 1 and 0 hold the second half; the first of them is 0.
   const std::vector<bool> all = EntriesThatHold(program, Held::kInput, 0);
   EXPECT_EQ(all, (std::vector<bool>{true}));
   EXPECT_EQ(FirstHolders(program, &rows, all), (std::vector<int64_t>{0, 3}));

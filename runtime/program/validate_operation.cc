@@ -1,4 +1,4 @@
-// Checks of single operations: what they touch lies inside their operands.
+// Checks that single operations stay inside their operands.
 #include "runtime/program/validate_operation.h"
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 namespace partita::program {
 namespace {
 
-// Strides and extents beyond this are nonsense, and products of two of them
-// still fit 64 bits.
+// Larger strides and extents are refused; products of two of them still fit 64
+// bits.
 constexpr int64_t kMaxExtent = int64_t{1} << 31;
 constexpr int64_t kMaxBytes = int64_t{1} << 50;
 
@@ -50,7 +50,7 @@ struct Dim {
   int64_t stride;
 };
 
-// Elements from the first to the last one touched.
+// Number of elements from the first to the last one used.
 absl::StatusOr<int64_t> Span(const char* what, const std::array<Dim, 3>& dims) {
   int64_t last = 0;
   for (const Dim& dim : dims) {
@@ -68,7 +68,7 @@ absl::StatusOr<int64_t> Span(const char* what, const std::array<Dim, 3>& dims) {
   return last + 1;
 }
 
-// No two indices may name the same element: threads would race.
+// True if two indices may address the same element, so that threads would race.
 bool Overlaps(std::array<Dim, 3> dims) {
   std::sort(dims.begin(), dims.end(),
             [](const Dim& a, const Dim& b) { return a.stride < b.stride; });
@@ -107,7 +107,7 @@ absl::StatusOr<int64_t> BytesOfShape(const char* what, DType dtype,
   return *bytes;
 }
 
-// What all GPUs allow.
+// Limits that all GPUs share.
 absl::Status CheckGrid(const Launch& launch) {
   if (SizeOrZero(launch.grid()) != 3 || SizeOrZero(launch.block()) != 3)
     return Bad(absl::StrCat(
@@ -134,7 +134,8 @@ absl::Status CheckGrid(const Launch& launch) {
   return absl::OkStatus();
 }
 
-// One number of a tensor map for each of its dimensions, or all but the last.
+// Checks a list with one number per dimension of a tensor map, or per dimension
+// but the last.
 absl::Status CheckMapSizes(const char* what,
                            const flatbuffers::Vector<int64_t>* sizes,
                            int64_t expected, int64_t most, int64_t unit) {
@@ -153,8 +154,8 @@ absl::Status CheckMapSizes(const char* what,
   return absl::OkStatus();
 }
 
-// What cuTensorMapEncodeTiled takes, as the CUDA driver API's documentation
-// says it.
+// The limits of cuTensorMapEncodeTiled, from the documentation of the CUDA
+// driver API.
 absl::Status CheckMap(const TensorMap& map, const Instruction& instruction) {
   const int64_t rank = SizeOrZero(map.shape()),
                 inputs =
@@ -199,7 +200,7 @@ absl::Status CheckMap(const TensorMap& map, const Instruction& instruction) {
 }
 
 absl::Status CheckMaps(const Launch& launch, const Instruction& instruction) {
-  // So many fit among a kernel's parameters, beside its operands.
+  // This many fit into a kernel's parameters, beside its operands.
   constexpr int64_t kMostMaps = 16;
   if (SizeOrZero(launch.maps()) > kMostMaps)
     return Bad(absl::StrCat("launch: expected at most ", kMostMaps,

@@ -1,5 +1,4 @@
-// Checks of single operations and tensor types, and arithmetic that cannot
-// overflow unnoticed.
+// Checks single operations and tensor types, with overflow-safe arithmetic.
 #ifndef PARTITA_RUNTIME_PROGRAM_VALIDATE_OPERATION_H_
 #define PARTITA_RUNTIME_PROGRAM_VALIDATE_OPERATION_H_
 
@@ -15,17 +14,17 @@ namespace partita::program {
 
 absl::StatusOr<int64_t> ValidateType(const TensorType& type);  // its bytes
 
-// That the kernel is one of the program's, and that it is run in the form of
-// the program's target.
+// Checks that the kernel exists, and that the launch has the form of the
+// program's target.
 absl::Status ValidateLaunch(const Program& program, const Launch& launch,
                             const Instruction& instruction);
 
-// `bytes` is what each operand must hold, in order; the last is the only
-// output.
+// `bytes` gives the size that each operand must have, in order; the last
+// operand is the only output.
 absl::Status ValidateOperands(const char* what, const Instruction& instruction,
                               const std::vector<int64_t>& bytes);
 
-// (V7) for gemm, conv and copy: counts of operands and outputs, and bytes of
+// (V7) for gemm, conv and copy: numbers of operands and outputs, and bytes of
 // each operand.
 absl::Status ValidateGemm(const Gemm& gemm, const Instruction& instruction);
 absl::Status ValidateConv(const Conv& conv, const Instruction& instruction);

@@ -1,5 +1,5 @@
-// One walk over a function: what is started and not awaited yet, and that
-// nothing touches its buffers.
+// Walks once over a function, tracks collectives in flight, and checks that
+// nothing uses their buffers.
 #include "runtime/program/validate_started.h"
 
 #include <map>
@@ -21,8 +21,8 @@ absl::Status Bad(const std::string& message) {
   return absl::InvalidArgumentError(message);
 }
 
-// Bytes of a frame, of the data section, or an argument as a whole: what a
-// caller gives for an argument overlaps nothing else.
+// Bytes of a frame or the data section, or a whole argument: different
+// arguments do not overlap.
 struct Place {
   Space space;
   int64_t begin, end;
@@ -133,7 +133,7 @@ class StartedChecker {
 
   const Program& program_;
   const Function& function_;
-  // The argument that each shares its memory with, or itself.
+  // The argument whose memory each argument shares, or itself.
   const std::vector<int> memory_;
   std::set<int> seen_;
   std::map<int, Started> busy_;  // by token
@@ -145,7 +145,7 @@ std::vector<int> OwnMemory(const Function& function) {
   return memory;
 }
 
-// What updates a parameter lies in its argument's memory.
+// An update is in the memory of its parameter's argument.
 std::vector<int> MemoryOf(const Entry& entry, const Function& main) {
   const int64_t updates = SizeOrZero(entry.main_updates());
   std::map<int, int> arguments;  // by parameter
@@ -170,7 +170,7 @@ absl::Status ValidateStarted(const Program& program, const Function& function) {
 }
 
 absl::Status ValidateStartedUpdates(const Program& program) {
-  // Entries may share a main: the time of checking a malicious file is bounded.
+  // Entries may share a main; this bounds the time to check a malicious file.
   int64_t operands = 0;
   for (unsigned i = 0; i < program.entries()->size(); ++i) {
     const Entry& entry = *program.entries()->Get(i);

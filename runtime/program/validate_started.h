@@ -1,4 +1,4 @@
-// Collectives that are started and awaited.
+// Checks collectives that are started and awaited.
 #ifndef PARTITA_RUNTIME_PROGRAM_VALIDATE_STARTED_H_
 #define PARTITA_RUNTIME_PROGRAM_VALIDATE_STARTED_H_
 
@@ -7,12 +7,12 @@
 
 namespace partita::program {
 
-// (V15) of one function, whose buffers, operations and calls are valid; what is
-// given for an argument overlaps nothing else.
+// (V15) for one function with valid buffers, operations and calls. Assumes that
+// different arguments do not overlap.
 absl::Status ValidateStarted(const Program& program, const Function& function);
 
-// (V15) of the mains of entries once more: what updates a parameter lies in the
-// memory of the argument that it is. Entries are valid.
+// (V15) again for the mains of entries, where an update shares the memory of
+// its parameter's argument. Entries are valid.
 absl::Status ValidateStartedUpdates(const Program& program);
 
 }  // namespace partita::program

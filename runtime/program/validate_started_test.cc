@@ -1,5 +1,5 @@
-// A program that starts collectives beside a call, and every kind of damage to
-// it, each refused where it is.
+// A program that starts collectives beside a call. Every kind of damage to it
+// must be refused with its place.
 #include <functional>
 #include <string>
 
@@ -16,8 +16,8 @@ std::unique_ptr<InstructionT> Start(int token, Buffer in, Buffer out) {
   return sum;
 }
 
-// main(x, p) -> y, p': two sums are started, a layer runs beside them on a
-// frame of its own, both are awaited; then p, which is updated.
+// main(x, p) -> y, p': starts two sums, runs a layer on its own frame, awaits
+// both, then updates p.
 struct StartingProgram {
   ProgramT program;
 
@@ -64,7 +64,7 @@ std::string Validate(const std::function<void(StartingProgram&)>& damage =
 
 TEST(ValidateStartedTest, WhatDoesNotTouchBusyBuffersIsValid) {
   EXPECT_EQ(Validate(), "");
-  // Busy inputs may be read, and moved by a second collective.
+  // Inputs in flight may be read, also by a second collective.
   EXPECT_EQ(Validate([](StartingProgram& p) {
               p.main()[1]->operands[0] = Argument(0, 64);
             }),
@@ -139,7 +139,7 @@ TEST(ValidateStartedTest, AFrameOfACalleeOverlapsNothingBusy) {
             "awaited");
 }
 
-// p and p' are one memory.
+// p and p' share their memory.
 TEST(ValidateStartedTest, AnUpdateWritesItsParameter) {
   EXPECT_EQ(Validate([](StartingProgram& p) {
               p.main()[2]->operands[1] = Argument(3, 64);

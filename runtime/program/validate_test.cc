@@ -1,4 +1,4 @@
-// Every rule of ValidateProgram is broken once.
+// Breaks every rule of ValidateProgram once.
 #include "runtime/program/validate.h"
 
 #include <functional>

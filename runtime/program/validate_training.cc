@@ -1,4 +1,4 @@
-// Roles of inputs, and which parameters a step may update.
+// Checks roles of inputs, and parameters that a step may update.
 #include "runtime/program/validate_training.h"
 
 #include <set>

@@ -1,4 +1,4 @@
-// Checks of what makes a program a training step.
+// Checks the parts of a program that make it a training step.
 #ifndef PARTITA_RUNTIME_PROGRAM_VALIDATE_TRAINING_H_
 #define PARTITA_RUNTIME_PROGRAM_VALIDATE_TRAINING_H_
 

@@ -1,6 +1,6 @@
-// The transfers of all entries are executed without data: sends never wait,
-// receives wait for their send. Nothing but the order of an entry's transfers
-// matters to that.
+// Executes the transfers of all entries without data: sends never wait,
+// receives wait for their send. Only the order of each entry's transfers
+// matters.
 #include "runtime/program/validate_transfer.h"
 
 #include <algorithm>
@@ -96,7 +96,7 @@ class TransferLists {
     return counts_[static_cast<size_t>(function)] = sum;
   }
 
-  // Appends them in order; CountOf(function) has been called.
+  // Appends them in order; requires that CountOf(function) was called.
   void Append(int function, std::vector<Transfer>& list) const {
     const auto* body =
         program_.functions()->Get(static_cast<unsigned>(function))->body();
@@ -114,7 +114,7 @@ class TransferLists {
 
  private:
   const Program& program_;
-  // Instructions that are transfers or calls with some.
+  // Instructions that are transfers, or calls with transfers.
   std::vector<std::vector<int64_t>> sites_;
   std::vector<int64_t> counts_;
 };
@@ -155,7 +155,7 @@ class Execution {
     return absl::StrCat("entry ", entry, ", ", Place(transfer));
   }
 
-  // The transfer at which an entry stands, null at its end.
+  // The next transfer of an entry, null at its end.
   const Transfer* Next(size_t entry) const {
     return at_[entry] < lists_[entry].size() ? &lists_[entry][at_[entry]]
                                              : nullptr;
@@ -188,8 +188,8 @@ class Execution {
     return absl::OkStatus();
   }
 
-  // Of the entries that stand still, one that waits for an entry that has
-  // ended says most.
+  // Among stuck entries, reports one that waits for an entry that has ended,
+  // since this says most.
   absl::Status CheckDone() const {
     std::optional<size_t> stuck;
     for (size_t i = 0; i < lists_.size(); ++i) {

@@ -1,5 +1,5 @@
-// Random programs of transfers: those of a 1F1B schedule, reordered as is
-// legal, are valid, and each kind of damage is refused where it is.
+// Random programs of transfers: legal reorderings of a 1F1B schedule are valid,
+// and each kind of damage is refused with its place.
 #include <algorithm>
 #include <functional>
 #include <optional>
@@ -15,7 +15,7 @@
 namespace partita::program {
 namespace {
 
-// A send or receive; every tensor has a length of its own.
+// A send or receive; every tensor has a different length.
 struct Transfer {
   bool sends;
   int peer;
@@ -24,7 +24,7 @@ struct Transfer {
 };
 using Lists = std::vector<std::vector<Transfer>>;
 
-// What stage `s` of `stages` sends and receives under 1F1B.
+// Transfers of stage `s` of `stages` under 1F1B.
 std::vector<Transfer> OneForwardOneBackward(int s, int stages,
                                             int microbatches) {
   std::vector<Transfer> list;
@@ -93,7 +93,7 @@ class ValidateTransferTest : public ::testing::Test {
   }
   Lists DrawSchedule() { return Schedule(2 + Draw(4), 1 + Draw(8)); }
 
-  // Two transfers of one entry in their order that `fits`, if there are any.
+  // Draws two transfers of one entry, in their order, that `fits` accepts.
   using Fits = std::function<bool(const Transfer&, const Transfer&)>;
   std::optional<std::pair<Transfer*, Transfer*>> DrawPair(Lists& lists,
                                                           const Fits& fits,
@@ -111,7 +111,7 @@ class ValidateTransferTest : public ::testing::Test {
   std::mt19937 random_{5};
 };
 
-// A send may always come earlier, if it stays behind those to the same entry.
+// A send may always move earlier, if it stays behind sends to the same entry.
 TEST_F(ValidateTransferTest, LegalOrdersAreValid) {
   for (int trial = 0; trial < 200; ++trial) {
     Lists lists = DrawSchedule();
@@ -139,13 +139,13 @@ TEST_F(ValidateTransferTest, EveryDamageIsRefusedWithItsPlace) {
     const int kind = trial % 7;
     if (kind == 0) {  // missing
       list.erase(list.begin() + static_cast<int64_t>(at));
-    } else if (kind == 1) {  // twice
+    } else if (kind == 1) {  // duplicated
       list.insert(list.begin() + static_cast<int64_t>(at), Transfer(transfer));
-    } else if (kind == 2) {  // another type
+    } else if (kind == 2) {  // a different type
       transfer.dtype = DType::f64;
-    } else if (kind == 3) {  // another shape
+    } else if (kind == 3) {  // a different shape
       ++transfer.length;
-    } else if (kind == 4) {  // another peer
+    } else if (kind == 4) {  // a different peer
       transfer.peer = (transfer.peer + 1 + Draw(stages - 1)) % stages;
     } else if (kind == 5) {  // the order of a pair
       const auto pair = DrawPair(
@@ -156,7 +156,7 @@ TEST_F(ValidateTransferTest, EveryDamageIsRefusedWithItsPlace) {
           /*adjacent=*/false);
       if (!pair) continue;
       std::swap(*pair->first, *pair->second);
-    } else {  // what it is asked for depends on what it sends later: a circle
+    } else {  // a receive that depends on a later send: a cycle
       const auto pair = DrawPair(
           lists,
           [](const Transfer& a, const Transfer& b) {

@@ -1,4 +1,4 @@
-// Between a session's parameters and the tensors of a checkpoint.
+// Copies between a session's parameters and the tensors of a checkpoint.
 #include "runtime/session/checkpoints.h"
 
 #include <unistd.h>
@@ -27,14 +27,14 @@ namespace {
 using executor::ParameterSpec;
 using program::ParameterKind;
 
-// Constants are the compiler's, not the model's.
+// Constants belong to the compiler, not to the model.
 bool IsSaved(const ParameterSpec& parameter) {
   return parameter.kind != ParameterKind::constant;
 }
 
-// What 1-bit optimizers have left out of what they sent, a row for each device:
-// with another optimizer before, or on other devices, there is none. And what
-// they keep beyond their warm-up.
+// States of 1-bit optimizers that a checkpoint may lack: compression errors,
+// one row per device, are missing after another optimizer or on other devices;
+// the others exist only after the warm-up.
 bool MayBeNew(const std::string& name) {
   return absl::EndsWith(name, "/worker_error") ||
          absl::EndsWith(name, "/server_error") ||
@@ -58,8 +58,8 @@ checkpoint::Entry EntryOf(Session& session, const ParameterSpec& parameter) {
   return entry;
 }
 
-// What Hugging Face's loader wants beside the weights, from beside those that
-// the model was compiled with.
+// Files that Hugging Face's loader expects beside the weights, found beside the
+// weights that the model was compiled with.
 std::vector<std::string> Companions(Session& session,
                                     const CheckpointOptions& options) {
   namespace fs = std::filesystem;
@@ -86,8 +86,8 @@ std::vector<std::string> Companions(Session& session,
   return {};
 }
 
-// The main process looks for the newest and reads it through; the others open
-// the same. None where there is none.
+// The main process finds the newest checkpoint and verifies its checksums; the
+// others open the same one. Empty if there is none.
 absl::StatusOr<std::optional<checkpoint::Checkpoint>> OpenSame(
     Session& session, const std::string& folder, const Say& say) {
   std::optional<checkpoint::Checkpoint> saved;
@@ -118,8 +118,8 @@ absl::StatusOr<std::optional<checkpoint::Checkpoint>> OpenSame(
   return saved;
 }
 
-// A step whose loss was finite may have made parameters that are not: what they
-// would replace is the last that can be gone on from.
+// A step with a finite loss may still make non-finite parameters. Saving them
+// would replace the last usable checkpoint.
 absl::Status CheckFinite(Session& session, int64_t step) {
   for (const ParameterSpec& parameter : session.parameters()) {
     if (!parameter.updated || parameter.kind != ParameterKind::parameter ||
@@ -154,11 +154,11 @@ absl::Status CheckSame(const checkpoint::Checkpoint& saved, Session& session,
                    ", with which the run began, found seed ", options.seed));
 }
 
-// `anew`: how many tensors begin as they do without a checkpoint.
+// `anew`: number of tensors that keep their initial values.
 absl::Status Restore(const checkpoint::Checkpoint& saved, Session& session,
                      int64_t& anew) {
   for (const ParameterSpec& parameter : session.parameters()) {
-    // A state that is not updated now was so when it was saved.
+    // A state that is not updated now may have been updated before the save.
     if (!IsSaved(parameter) ||
         (!parameter.updated && parameter.kind != ParameterKind::state))
       continue;
@@ -194,8 +194,8 @@ absl::StatusOr<Resumed> Resume(Session& session,
     say(absl::StrCat("going on from ", saved->path(),
                      anew > 0
                          ? absl::StrCat("; ", anew,
-                                        " states of 1-bit exchanges, which "
-                                        "it has not, begin at zero")
+                                        " states of 1-bit exchanges are not "
+                                        "in it and begin at zero")
                          : ""));
   return Resumed{saved->state().step, saved->state().data};
 }
@@ -205,10 +205,10 @@ absl::Status CheckWarmedUp(const Session& session, int64_t last_step) {
   for (const ParameterSpec& parameter : session.parameters())
     if (MayBeNew(parameter.whole.name))
       return absl::FailedPreconditionError(
-          "a program for what follows the warm-up of a 1-bit optimizer: "
-          "expected a checkpoint of the warm-up to go on from, found none; "
-          "train with --train adamw (of 1bit-lamb: without --onebit-warmup) "
-          "for these steps first, then with --resume and its --checkpoint-dir");
+          "expected a checkpoint of the 1-bit optimizer's warm-up to resume "
+          "from, found none; first train the warm-up steps with --train adamw "
+          "(for 1bit-lamb: without --onebit-warmup), then with --resume and "
+          "its --checkpoint-dir");
   return absl::OkStatus();
 }
 
@@ -217,7 +217,7 @@ absl::StatusOr<std::unique_ptr<TrainCheckpoints>> TrainCheckpoints::Open(
     const Say& say) {
   std::unique_ptr<TrainCheckpoints> checkpoints(
       new TrainCheckpoints(session, options, say));
-  // The same on all processes, and another for every run.
+  // The same on all processes, and different for every run.
   std::vector<double> run = {0, 0};
   if (session.IsMain()) {
     run = {static_cast<double>(
@@ -271,7 +271,7 @@ absl::Status TrainCheckpoints::Finish() {
   return session_.Agree(last_);
 }
 
-// After a step that failed, one may be under way.
+// After a failed step, a save may be in flight.
 TrainCheckpoints::~TrainCheckpoints() {
   if (writer_ == nullptr) return;
   writer_->Finish();

@@ -1,4 +1,4 @@
-// Checkpoints of a session.
+// Saves and restores checkpoints of a session.
 #ifndef PARTITA_RUNTIME_SESSION_CHECKPOINTS_H_
 #define PARTITA_RUNTIME_SESSION_CHECKPOINTS_H_
 
@@ -20,37 +20,37 @@ using Say = std::function<void(const std::string&)>;
 
 struct CheckpointOptions {
   std::string folder;
-  int keep = 3;           // newest checkpoints that are not deleted
+  int keep = 3;           // number of newest checkpoints to keep
   int64_t seed = 0;       // of the run
-  bool quiet = false;     // do not report checkpoints that were saved
+  bool quiet = false;     // do not report saved checkpoints
   SessionOptions loaded;  // how the session was opened
 };
 
-// Where an earlier session of the run stopped.
+// Position at which an earlier session of the run stopped.
 struct Resumed {
   int64_t step = 0;  // 0: there is no checkpoint
   std::string data;  // BatchSource::State
 };
 
-// Puts the newest whole checkpoint in the folder into the session: parameters
-// and states that steps update. Tells what is skipped. InvalidArgument where it
-// is of another model or seed.
+// Loads the newest complete checkpoint of the folder into the session:
+// parameters and states that steps update. Reports skipped checkpoints through
+// `say`. InvalidArgument if the checkpoint is from another model or seed.
 absl::StatusOr<Resumed> Resume(Session& session,
                                const CheckpointOptions& options,
                                const Say& say);
 
-// FailedPrecondition where a 1-bit optimizer would begin at the first step: it
+// FailedPrecondition if a 1-bit optimizer would begin at the first step: it
 // divides by variances that only a warm-up gathers.
 absl::Status CheckWarmedUp(const Session& session, int64_t last_step);
 
-// Parameters and buffers of the model, and the optimizer's states. What became
-// of a checkpoint in the background is told when the next step is done; that
-// the last one failed is Finish's error. The checkpoint before stays until a
-// step after the newest one had a finite loss, or the run ends in order;
-// parameters that are not finite are not saved.
+// Saves the model's parameters and buffers, and the optimizer's states. The
+// result of a background save is reported after the next step; Finish returns
+// the error of the last save. The previous checkpoint is kept until a step
+// after the newest one has a finite loss, or the run ends in order. Non-finite
+// parameters are not saved.
 class TrainCheckpoints : public train::Checkpoints, public train::Observer {
  public:
-  // `start_step` is that of Resume. The session outlives the result.
+  // `start_step` is the step of Resume. The session must outlive the result.
   static absl::StatusOr<std::unique_ptr<TrainCheckpoints>> Open(
       Session& session, const CheckpointOptions& options, int64_t start_step,
       const Say& say);
@@ -63,14 +63,14 @@ class TrainCheckpoints : public train::Checkpoints, public train::Observer {
  private:
   TrainCheckpoints(Session& session, const CheckpointOptions& options, Say say)
       : session_(session), options_(options), say_(std::move(say)) {}
-  // What has ended since the last call.
+  // Reports saves that ended since the last call.
   void Collect(bool finished);
 
   Session& session_;
   const CheckpointOptions options_;
   const Say say_;
   std::unique_ptr<checkpoint::Writer> writer_;
-  absl::Status last_;  // of the newest checkpoint that has ended
+  absl::Status last_;  // result of the newest checkpoint that has ended
 };
 
 }  // namespace partita::session

@@ -1,4 +1,4 @@
-// The one place that knows all devices.
+// The only file that names all devices.
 #include "runtime/session/make_device.h"
 
 #include <stdlib.h>
@@ -24,14 +24,14 @@
 namespace partita::session {
 namespace {
 
-// As launchers set it that give each process a GPU of its own.
+// True if the launcher gives each process a single GPU.
 bool OneGpuIsVisible() {
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
   return visible != nullptr && *visible != '\0' &&
          std::string(visible).find(',') == std::string::npos;
 }
 
-// The same for ranks that stand on the same GPU.
+// Equal for ranks that use the same GPU.
 std::string NameOfGpu(int ordinal) {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
@@ -40,7 +40,7 @@ std::string NameOfGpu(int ordinal) {
                       visible == nullptr ? "all" : visible);
 }
 
-// NCCL refuses two ranks on one GPU. All ranks call it.
+// NCCL refuses two ranks on one GPU. Collective over all ranks.
 absl::StatusOr<bool> HaveGpusOfTheirOwn(comm::Communicator& base, int ordinal) {
   PARTITA_ASSIGN_OR_RETURN(
       const std::vector<std::string> names,
@@ -49,7 +49,7 @@ absl::StatusOr<bool> HaveGpusOfTheirOwn(comm::Communicator& base, int ordinal) {
          names.size();
 }
 
-// The devices of this process and of those beside it.
+// True if the devices of this process and of its neighbours use one GPU.
 bool StandOnOneGpu(const SessionOptions& options) {
   return options.share_gpu || OneGpuIsVisible();
 }
@@ -79,12 +79,11 @@ absl::Status CheckShareGpu(const SessionOptions& options,
       "cuda:sm_80, or what architecture the GPU has"));
 }
 
-// A rank's receives are kernels that turn in place until another rank sends,
-// and a kernel that is loaded when it is first used may have to wait until all
-// that runs on its GPU is done: two ranks that receive from each other would
-// wait for ever (CUDA programming guide, "Lazy Loading", on concurrent
-// execution). So all kernels are loaded before the first step, the libraries'
-// and ours.
+// A receive is a kernel that spins until another rank sends. Loading a kernel
+// at its first use may wait until all work on its GPU is done, so two ranks
+// that receive from each other could wait for ever (CUDA programming guide,
+// "Lazy Loading", on concurrent execution). Therefore all kernels, the
+// libraries' and Partita's, are loaded before the first step.
 void PrepareEnvironment(const SessionOptions& options,
                         const program::Program& program) {
   if (DeviceOf(options, program) != "cuda" || options.share_gpu ||
@@ -103,7 +102,7 @@ absl::StatusOr<std::unique_ptr<device::Device>> MakeDevice(
   if (device == "cpu") return cpu::MakeCpuDevice({threads});
   cuda::CudaOptions cuda;
   cuda.ordinal = OrdinalOf(options, index);
-  // Ranks that compute the same must take the same algorithms.
+  // Ranks that compute the same results must use the same algorithms.
   cuda.tuned = options.model + ".algorithms";
   cuda.measures = program::SizeOf(program.mesh()) == 1;
   return cuda::MakeCudaDevice(cuda);

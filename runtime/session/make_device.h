@@ -1,4 +1,4 @@
-// The device that runs a model.
+// Creates the device that runs a model.
 #ifndef PARTITA_RUNTIME_SESSION_MAKE_DEVICE_H_
 #define PARTITA_RUNTIME_SESSION_MAKE_DEVICE_H_
 
@@ -15,42 +15,43 @@
 
 namespace partita::session {
 
-// "cpu", "cuda" or "null": what the options say, else what the model was
-// compiled for.
+// "cpu", "cuda" or "null": the device in the options, else the target that the
+// model was compiled for.
 std::string DeviceOf(const SessionOptions& options,
                      const program::Program& program);
 
-// How many threads each of `shares` devices on this machine has.
+// Number of threads for each of `shares` devices on this machine.
 int ThreadsOf(const SessionOptions& options, int shares);
 
-// FailedPrecondition where --share-gpu is said of what runs on CPUs.
+// FailedPrecondition if --share-gpu is given for a model that runs on CPUs.
 absl::Status CheckShareGpu(const SessionOptions& options,
                            const program::Program& program);
 
-// Before the first device is made, and before there are threads that read the
-// environment: says there what GPUs that exchange with each other need of the
-// driver, which reads it when it starts. What the user said stays.
+// Sets environment variables that the GPU driver reads when it starts, for GPUs
+// that exchange with each other. Keeps variables that the user has set. Call
+// before the first device is made and before other threads read the
+// environment.
 void PrepareEnvironment(const SessionOptions& options,
                         const program::Program& program);
 
-// The device numbered `index` among those of this job on this machine: a CPU
-// device with this many threads, or the GPU of that number. With --share-gpu
-// all stand on GPU 0, and so does a process to which CUDA_VISIBLE_DEVICES
-// leaves one only.
+// Makes the device with number `index` on this machine within the job: a CPU
+// device with `threads` threads, or the GPU of that number. With --share-gpu
+// all devices use GPU 0; so does a process for which CUDA_VISIBLE_DEVICES
+// leaves a single GPU.
 absl::StatusOr<std::unique_ptr<device::Device>> MakeDevice(
     const SessionOptions& options, const program::Program& program, int index,
     int threads);
 
-// What devices that are threads of this process share where all of them stand
-// on one GPU; null elsewhere.
+// Shared state of devices that are threads of this process, if all of them use
+// one GPU; else null.
 std::shared_ptr<cuda::SharedGpu> MakeSharedGpu(const SessionOptions& options,
                                                const program::Program& program);
 
-// What the device of MakeDevice exchanges by with those of other ranks: copies
-// in the memory of the GPU that they share, if `shared` is one; NCCL, for GPUs
-// of their own where it is installed for all ranks. Else null: tensors go
-// through the host's memory. All ranks call it, and an error of one is
-// everybody's.
+// Makes the communicator between the devices that MakeDevice makes for all
+// ranks. With `shared`, devices copy within the memory of their common GPU;
+// with one GPU per rank, they use NCCL if it is installed for all ranks. Else
+// null: tensors go through host memory. Collective over all ranks; an error of
+// one rank is returned by all.
 absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>>
 MakeDeviceCommunicator(const SessionOptions& options,
                        const program::Program& program, int index,

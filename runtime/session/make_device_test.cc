@@ -1,5 +1,5 @@
-// What the driver of GPUs finds in the environment when it starts, on one that
-// is recorded. Devices are made, or are not: that is others' matter.
+// Environment of the GPU driver when it starts, with a recorded driver. Other
+// tests check whether devices can be made.
 #include "runtime/session/make_device.h"
 
 #include <stdlib.h>
@@ -44,7 +44,7 @@ class EnvironmentTest : public ::testing::Test {
   void Write(const Parts& parts) {
     EXPECT_TRUE(program::WriteArtifact(options_.model, parts).ok());
   }
-  // What the driver was asked while the model was loaded in this process.
+  // Driver calls while the model was loaded in this process.
   std::string Log() {
     recording_.TakeLog();
     OpenSession(options_).status().IgnoreError();
@@ -96,7 +96,7 @@ TEST_F(EnvironmentTest, OneGpuNeedsNothing) {
   EXPECT_THAT(Log(), HasSubstr("cuInit\n"));
 }
 
-// Threads of one process on one GPU exchange in its memory; nobody else does.
+// Only threads of one process on one GPU exchange in its memory.
 TEST_F(EnvironmentTest, ThreadsOnOneGpuExchangeInItsMemory) {
   unsetenv("CUDA_VISIBLE_DEVICES");
   const program::DividedProgram divided(4, 2, 1);
@@ -118,7 +118,7 @@ TEST_F(EnvironmentTest, ThreadsOnOneGpuExchangeInItsMemory) {
       ASSERT_TRUE(made.ok()) << made.status();
       ASSERT_NE(*made, nullptr);
       EXPECT_TRUE((*made)->MeetsOnHosts());
-      // As of a process of its own.
+      // Same as in a separate process.
       const auto alone =
           MakeDeviceCommunicator(options_, program, rank->rank(), *rank);
       EXPECT_TRUE(alone.ok() && *alone == nullptr) << alone.status();

@@ -1,4 +1,4 @@
-// How a compiled model is loaded.
+// Options for loading a compiled model.
 #ifndef PARTITA_RUNTIME_SESSION_OPTIONS_H_
 #define PARTITA_RUNTIME_SESSION_OPTIONS_H_
 
@@ -8,12 +8,12 @@
 namespace partita::session {
 
 struct SessionOptions {
-  std::string model;        // path of the artifact
-  std::string weights_dir;  // where relative paths of weights begin; empty: the
-                            // artifact's folder
-  std::string device;       // "cpu", "cuda", "null"; empty: the model's target
-  int threads = 0;  // of all CPU devices of this process; 0: one per core
-  int devices = 0;  // expected; 0: as many as the model was compiled for
+  std::string model;  // path of the artifact
+  // Base folder of relative weight paths; empty: the artifact's folder.
+  std::string weights_dir;
+  std::string device;  // "cpu", "cuda", "null"; empty: the model's target
+  int threads = 0;     // over all CPU devices of this process; 0: one per core
+  int devices = 0;     // expected number; 0: as the model was compiled for
   std::optional<double> timeout;  // seconds that ranks wait for each other
   bool share_gpu = false;         // all devices use GPU 0
 };

@@ -1,4 +1,4 @@
-// Sessions over processes, of which this is one.
+// Sessions over several processes, including this one.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -138,7 +138,7 @@ class ProcessSession : public Session {
   }
 
  private:
-  // Each value becomes that of all processes.
+  // Reduces each value over all processes.
   absl::Status Combine(comm::Reduction reduction, std::vector<double>& values) {
     std::unique_ptr<comm::Collective>& collective =
         combined_[{reduction, values.size()}];
@@ -165,13 +165,14 @@ class ProcessSession : public Session {
   std::unique_ptr<device::Device> device_;
   std::unique_ptr<comm::DeviceCommunicator> device_communicator_;
   std::unique_ptr<executor::RankExecutor> executor_;
-  double flops_ = 0;  // of a run, of all devices
+  double flops_ = 0;  // per run, over all devices
   std::map<std::pair<comm::Reduction, size_t>,
            std::unique_ptr<comm::Collective>>
-      combined_;  // by length
+      combined_;  // by reduction and length
 };
 
-// A column of zeros per number, but for this process's row.
+// Sums one row of numbers per process; each process fills its own row, the
+// others are zero.
 absl::StatusOr<std::vector<executor::RankUse>> ProcessSession::Uses() {
   const executor::RankUse own = executor_->executor().Use();
   const executor::MemoryUse& memory = own.memory;
@@ -203,7 +204,7 @@ absl::StatusOr<std::vector<executor::RankUse>> ProcessSession::Uses() {
   return uses;
 }
 
-// The process whose numbers were the first to fail tells.
+// The process with the first non-finite number returns the error.
 absl::Status ProcessSession::CheckFinite() {
   using executor::NumberKind;
   std::vector<double> worst = {
@@ -231,7 +232,7 @@ program::Rows ProcessSession::InputRows() const {
         *program().inputs()->Get(static_cast<unsigned>(i));
     const TensorSpec& spec = inputs_[static_cast<size_t>(i)];
     if (port.role() != program::PortRole::data) continue;
-    // A device's rows of all microbatches do not lie together.
+    // A device's rows over all microbatches are not contiguous.
     if (port.model_shape() != nullptr || spec.shape.empty() ||
         (size >= 0 && spec.shape[0] != size))
       return Session::InputRows();
@@ -245,7 +246,7 @@ program::Rows ProcessSession::InputRows() const {
   return rows.begin < rows.end ? rows : Session::InputRows();
 }
 
-// All ranks opened the same bytes, wherever they lie.
+// Checks that all ranks opened the same bytes, at any path.
 absl::Status CheckSameModel(const program::Artifact& artifact,
                             comm::Communicator& communicator) {
   const std::string content =

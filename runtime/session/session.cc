@@ -198,7 +198,8 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(
   PARTITA_RETURN_IF_ERROR(CheckShareGpu(options, artifact->program()));
   const int64_t size = program::SizeOf(artifact->program().mesh());
   const bool matches = options.devices == 0 || options.devices == size;
-  // One device that executes nothing stands for all that run the same.
+  // On the null device, one device represents all devices that run the same
+  // entry.
   if (matches && (artifact->program().mesh() == nullptr ||
                   (DeviceOf(options, artifact->program()) == "null" &&
                    artifact->program().entries()->size() == 1)))

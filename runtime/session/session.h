@@ -1,5 +1,5 @@
-// A loaded model, wherever its devices are: in this thread, in threads of this
-// process, or in processes of which this is one.
+// A loaded model. Its devices are in this thread, in threads of this process,
+// or in several processes including this one.
 #ifndef PARTITA_RUNTIME_SESSION_SESSION_H_
 #define PARTITA_RUNTIME_SESSION_SESSION_H_
 
@@ -24,54 +24,56 @@ class Session {
  public:
   virtual ~Session() = default;
 
-  // Whole tensors.
+  // Specs of whole tensors.
   virtual const std::vector<executor::TensorSpec>& inputs() const = 0;
   virtual const std::vector<executor::TensorSpec>& outputs() const = 0;
   virtual int64_t step_count() const = 0;
   virtual int devices() const = 0;
   virtual void EnableProfile() = 0;
-  // Of the first device of this process in each entry it has one of; empty
-  // before.
+  // Profiles of this process's first device in each entry; empty before
+  // EnableProfile.
   virtual std::vector<executor::Profile*> profiles() = 0;
 
   virtual absl::Status Run(
       const std::vector<executor::ConstTensor>& inputs,
       const std::vector<executor::MutableTensor>& outputs) = 0;
 
-  // Whether inputs are worth being known ahead; alike in all processes.
+  // True if prefetching inputs pays; the same in all processes.
   virtual bool LooksAhead() const { return false; }
-  // Inputs of the run after the next one, as far as their data is not null; the
-  // memory must stay as it is until that run is done. An error of it may be the
-  // next run's.
+  // Prefetches inputs of the run after the next one; skips tensors without
+  // data. The memory must not change until that run is done. An error may be
+  // returned by the next run.
   virtual absl::Status Prefetch(
       const std::vector<executor::ConstTensor>& inputs) {
     return absl::OkStatus();
   }
 
-  // Why inputs are not brought to the devices of this process ahead any more
-  // (executor::Executor::not_ahead); empty where they are.
+  // The error that switched prefetching off on this process's devices
+  // (executor::Executor::not_ahead); empty if prefetching works.
   virtual std::string NotAhead() const { return ""; }
 
-  // As executor::Executor's, of all devices.
+  // Same as executor::Executor::EnableNanTrace, for all devices.
   virtual absl::Status EnableNanTrace() = 0;
-  // After a run, in all processes alike: what made numbers that are not finite,
-  // of which an error tells. Ok where all that matter are.
+  // After a run: returns an error that says which step made non-finite numbers,
+  // the same in all processes. OK if all outcomes are finite.
   virtual absl::Status CheckFinite() = 0;
 
   virtual const program::Program& program() const = 0;
-  // Of the matrix products and convolutions of a run, on all devices.
+  // FLOPs of a run's matrix products and convolutions, over all devices.
   virtual double FlopsPerRun() const = 0;
 
-  // Parameters, between runs.
+  // Parameters, accessible between runs.
   virtual const std::vector<executor::ParameterSpec>& parameters() const = 0;
-  // What elements of an input have to be below; 0: anything.
+  // Exclusive upper bound for the elements of an input; 0: none.
   int64_t LimitOf(const std::string& input) const;
 
-  // What this process has of a parameter, of which it writes the runs into
-  // checkpoints; other processes have the others.
+  // This process's part of a parameter. A checkpoint gets `runs` from this
+  // process, and all other elements from other processes.
   struct Part {
     struct Run {
-      int64_t whole = 0;  // elements, in the whole tensor and in the part
+      // First element in the whole tensor and in the part, and number of
+      // elements.
+      int64_t whole = 0;
       int64_t part = 0;
       int64_t count = 0;
     };
@@ -80,35 +82,36 @@ class Session {
   };
   virtual Part PartOf(const executor::ParameterSpec& parameter) const;
   virtual absl::Status ReadPart(const Part& part, void* memory) = 0;
-  // Of updated parameters, on all devices of this process.
+  // Sets an updated parameter on all devices of this process.
   virtual absl::Status WriteParameter(const std::string& name,
                                       const executor::ConstTensor& whole) = 0;
 
-  // What follows matters where other processes take part.
-  // Whether this process has the outputs and reports; others pass outputs
+  // The following functions matter if several processes take part.
+  // True if this process has the outputs and reports; others pass outputs
   // without data.
   virtual bool IsMain() const { return true; }
   virtual int rank() const { return 0; }
   virtual int processes() const { return 1; }
-  // The rows of data inputs that this process reads; none at all, [0, 0), where
-  // that cannot be told, and all must be there.
+  // Rows of data inputs that this process reads. Empty, [0, 0), if they cannot
+  // be told: then all rows must be present.
   virtual program::Rows InputRows() const;
-  // All wait for each other.
+  // Waits for all processes.
   virtual absl::Status Align() { return absl::OkStatus(); }
-  // An error of any process becomes everybody's.
+  // Returns an error of any process in all processes.
   virtual absl::Status Agree(const absl::Status& status) { return status; }
-  // Each value becomes the greatest of all processes.
+  // Sets each value to its maximum over all processes.
   virtual absl::Status Max(std::vector<double>& values) {
     return absl::OkStatus();
   }
-  // What every device does, in order.
+  // Work and memory of every device, in order.
   virtual absl::StatusOr<std::vector<executor::RankUse>> Uses() = 0;
-  // Brings outputs of one element to the main process.
+  // Gathers outputs of one element on the main process.
   virtual absl::Status GatherNumbers(
       const std::vector<executor::MutableTensor>& outputs) {
     return absl::OkStatus();
   }
-  // Brings outputs together, and makes times those of the slowest.
+  // Gathers outputs on the main process, and sets each time to that of the
+  // slowest process.
   virtual absl::Status Complete(
       const std::vector<executor::MutableTensor>& outputs,
       std::vector<double>& times_ms) {
@@ -116,28 +119,28 @@ class Session {
   }
 };
 
-// Of the device that holds most.
+// Memory of the device that holds most.
 executor::MemoryUse FullestOf(const std::vector<executor::RankUse>& uses);
 
-// A list of `profile`, or none where it is null.
+// A list of `profile`; empty if it is null.
 std::vector<executor::Profile*> OneIfThere(executor::Profile* profile);
 
-// How long ranks wait for each other.
+// Communicator options, with the timeout of `options`.
 comm::CommOptions CommOptionsOf(const SessionOptions& options);
 
-// FailedPrecondition where there are not as many processes as the model's mesh
-// has devices: what was expected, what was found, what to do.
+// FailedPrecondition if the number of processes differs from the number of
+// devices of the model's mesh; the message says what to do.
 absl::Status CheckProcesses(const program::Artifact& artifact,
                             const SessionOptions& options,
                             const comm::Launch& launch);
 
-// In this process: without a mesh in this thread, else in one thread per
-// device.
+// Opens a model in this process: in this thread without a mesh, else with one
+// thread per device.
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(
     const SessionOptions& options);
 
-// This process is one rank. `world` must outlive the session. Where the error
-// is known to all, it is the communicator's agreed().
+// Opens a model as one rank of a job. `world` must outlive the session. If an
+// error is known to all ranks, the communicator is agreed().
 absl::StatusOr<std::unique_ptr<Session>> OpenProcessSession(
     const SessionOptions& options, const comm::Launch& launch,
     comm::Communicator& communicator);

@@ -1,4 +1,4 @@
-// A step, and what people hear of it.
+// Runs a step, and reports to the user.
 #include "runtime/session/session_stepper.h"
 
 #include <algorithm>
@@ -27,13 +27,13 @@ void SessionStepper::SayOnceIfNotAhead() {
   const std::string found = session_.NotAhead();
   if (found.empty()) return;
   said_not_ahead_ = true;
-  say_(absl::StrCat("batches are not uploaded while the step before runs, ",
-                    "since there is too little memory for them: ", found));
+  say_(absl::StrCat("batches are not uploaded ahead of their step, because ",
+                    "there is too little memory for them: ", found));
 }
 
-// Without a flush, the last microbatch's forward pass runs as many microbatches
-// late as there are stages before the last. The field `|` of each row of the
-// schedule precedes the cells that every step repeats.
+// Without a flush, the last microbatch's forward pass is late by as many
+// microbatches as there are stages before the last. In each row of the
+// schedule, the field `|` precedes the cells that every step repeats.
 int64_t LateLosses(const program::Program& program) {
   if (program.schedule() == nullptr) return 0;
   int64_t last_stage = 0, forwards = 0;
@@ -42,7 +42,7 @@ int64_t LateLosses(const program::Program& program) {
     if (*at == '\n') repeats = false;
     if (*at == '|') repeats = true;
     if (*at != 'F') continue;
-    // The table has not been checked.
+    // The table has not been validated.
     const int64_t stage = std::strtoll(at + 1, nullptr, 10);
     last_stage = std::clamp<int64_t>(stage, last_stage, 1 << 20);
     if (repeats) ++forwards;

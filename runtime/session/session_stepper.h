@@ -1,4 +1,4 @@
-// A session as what the loop of training steps.
+// Adapts a session to the training loop.
 #ifndef PARTITA_RUNTIME_SESSION_SESSION_STEPPER_H_
 #define PARTITA_RUNTIME_SESSION_SESSION_STEPPER_H_
 
@@ -15,9 +15,9 @@ namespace partita::session {
 
 class SessionStepper : public train::Stepper {
  public:
-  // The session outlives it. `traced`: numbers that are not finite are an error
-  // of the step, that tells what made them. `say` tells people, in this process
-  // whichever it is.
+  // The session must outlive this object. `traced`: non-finite numbers make the
+  // step fail with an error that says which operation made them. `say` reports
+  // to the user from any process.
   SessionStepper(Session& session, bool traced,
                  std::function<void(const std::string&)> say)
       : session_(session), traced_(traced), say_(std::move(say)) {}
@@ -55,7 +55,8 @@ class SessionStepper : public train::Stepper {
 // FailedPrecondition unless the program is a training step.
 absl::Status CheckTrains(const Session& session);
 
-// Steps between a step and its loss: 0, but for pipelines without a flush.
+// Number of steps between a step and its loss: 0, except in pipelines without a
+// flush.
 int64_t LateLosses(const program::Program& program);
 
 }  // namespace partita::session

@@ -1,4 +1,4 @@
-// What a session's steps say, and what they make an error.
+// Messages and errors of a session's steps.
 #include "runtime/session/session_stepper.h"
 
 #include <memory>
@@ -79,8 +79,8 @@ TEST_F(SessionStepperTest, MissingMemoryForTheNextBatchIsSaidOnce) {
   session_.not_ahead = "rank 2: allocating 72 bytes";
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(stepper->Run({}, {}).ok());
   EXPECT_THAT(said_,
-              ElementsAre("batches are not uploaded while the step before "
-                          "runs, since there is too little memory for them: "
+              ElementsAre("batches are not uploaded ahead of their step, "
+                          "because there is too little memory for them: "
                           "rank 2: allocating 72 bytes"));
   EXPECT_EQ(session_.runs, 4);
 }

@@ -1,4 +1,4 @@
-// Copies what is fixed, and what another source gives, into each batch.
+// Combines fixed inputs and the tensors of another source in each batch.
 #include "runtime/tools/fixed_inputs.h"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Batches of which some tensors, or all, are the same in every step.
+// Batches in which some or all tensors are the same in every step.
 #ifndef PARTITA_RUNTIME_TOOLS_FIXED_INPUTS_H_
 #define PARTITA_RUNTIME_TOOLS_FIXED_INPUTS_H_
 
@@ -14,9 +14,9 @@
 
 namespace partita::tools {
 
-// `fixed` names inputs among `specs` and what they hold (see RunHelp). `rest`
-// makes the source of the others from their specs; not called if there are
-// none. InvalidArgument where a name is none of `specs`.
+// `fixed` pairs names of inputs in `specs` with their content (see RunHelp).
+// `rest` makes the source of the other inputs; it is not called if there are
+// none. InvalidArgument if a name is not in `specs`.
 using MakeSource =
     std::function<absl::StatusOr<std::unique_ptr<data::BatchSource>>(
         const std::vector<base::TensorSpec>& specs)>;

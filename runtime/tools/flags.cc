@@ -1,4 +1,4 @@
-// One loop over the arguments.
+// Parses arguments in one loop.
 #include "runtime/tools/flags.h"
 
 #include "absl/strings/numbers.h"
@@ -33,7 +33,7 @@ absl::StatusOr<int64_t> ParseCount(const std::string& value, int64_t low,
 absl::StatusOr<double> ParseNumber(const std::string& value, double low,
                                    double high, const std::string& expected) {
   double number;
-  // Not a number is on neither side.
+  // NaN fails both comparisons.
   if (absl::SimpleAtod(value, &number) && number >= low && number <= high)
     return number;
   return Wrong(absl::StrCat("expected ", expected, ", found '", value, "'"));

@@ -1,4 +1,4 @@
-// Command lines as tables of flags.
+// Parses command lines with tables of flags.
 #ifndef PARTITA_RUNTIME_TOOLS_FLAGS_H_
 #define PARTITA_RUNTIME_TOOLS_FLAGS_H_
 
@@ -15,7 +15,7 @@
 
 namespace partita::tools {
 
-// Takes a flag's value. InvalidArgument says what was expected and found.
+// Parses a flag's value. InvalidArgument says what was expected and found.
 using FlagSetter = std::function<absl::Status(const std::string&)>;
 
 struct Flags {
@@ -23,20 +23,20 @@ struct Flags {
   std::map<std::string, bool*> switches;     // --name
 };
 
-// Everything that is no flag goes to `model`: once. InvalidArgument names the
-// argument that is wrong.
+// Stores the only positional argument in `model`. InvalidArgument names the
+// wrong argument.
 absl::Status ParseFlags(const std::vector<std::string>& arguments,
                         const Flags& flags, std::string& model);
 
-// Setters; the target must outlive them. Not empty:
+// Returns a setter for a non-empty value. Targets of setters must outlive them.
 FlagSetter SetString(std::string& target);
-// A number from `low` to `high`, both allowed.
+// Parses a number from `low` to `high`, both allowed.
 absl::StatusOr<int64_t> ParseCount(const std::string& value, int64_t low,
                                    int64_t high);
 absl::StatusOr<double> ParseNumber(const std::string& value, double low,
                                    double high, const std::string& expected);
 
-// A whole number of at least `minimum` for an integer, or an optional one.
+// Sets an integer, or an optional one, to a whole number of at least `minimum`.
 template <typename Target>
 FlagSetter SetCount(Target& target, int64_t minimum) {
   return [&target, minimum](const std::string& value) {

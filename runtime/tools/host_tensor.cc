@@ -1,5 +1,5 @@
-// Inputs of a run: from .npy files, a safetensors file, a pattern, or random
-// numbers.
+// Makes a run's inputs from .npy files, a safetensors file, a pattern, or
+// random numbers.
 #include "runtime/tools/host_tensor.h"
 
 #include <algorithm>
@@ -30,8 +30,8 @@ absl::Status ForInput(const TensorSpec& spec, const std::string& message) {
       absl::StrCat("input '", spec.name, "': ", message));
 }
 
-// Copies an array of the same shape and type; f32 may stand for the 16-bit
-// floats, which .npy files lack.
+// Copies an array of the same shape and type. f32 arrays are accepted for
+// 16-bit floats, since .npy has no bf16.
 absl::Status CopyArray(const std::string& path, base::DType dtype,
                        const std::vector<int64_t>& shape, std::string_view data,
                        HostTensor& tensor) {
@@ -57,7 +57,8 @@ absl::Status ReadNpy(const std::string& path, HostTensor& tensor) {
   return CopyArray(path, array.dtype, array.shape, array.data, tensor);
 }
 
-// zeros, ones, arange, random:LOW:HIGH; none if `content` is none of them.
+// zeros, ones, arange, random:LOW:HIGH. Returns nothing for any other
+// `content`.
 std::optional<absl::Status> FillPattern(const std::string& content,
                                         uint64_t seed, HostTensor& tensor) {
   const TensorSpec& spec = tensor.spec();
@@ -83,8 +84,8 @@ std::optional<absl::Status> FillPattern(const std::string& content,
         absl::StrCat("expected random:LOW:HIGH with LOW below HIGH, found '",
                      content, "'"));
   }
-  // Conversion to integers cuts towards zero, which for LOW of zero and more
-  // keeps values below HIGH.
+  // Conversion to integers truncates towards zero. For LOW >= 0 this keeps
+  // values below HIGH.
   for (int64_t i = 0; i < CountOf(spec); ++i)
     store(i, low + (high - low) *
                        base::RandomUnit(seed, static_cast<uint64_t>(i)));
@@ -108,7 +109,7 @@ std::string ListInputs(const std::vector<TensorSpec>& specs) {
   return list + "\nor, for a trial: --random-inputs 1";
 }
 
-// Which inputs have their content, by index.
+// Tracks by index which inputs have their content.
 class InputMaker {
  public:
   InputMaker(const std::vector<TensorSpec>& specs, const InputSources& sources,

@@ -1,4 +1,4 @@
-// Tensors in host memory of the runtime's own, and where they come from.
+// Tensors in host memory owned by the runtime, and their sources.
 #ifndef PARTITA_RUNTIME_TOOLS_HOST_TENSOR_H_
 #define PARTITA_RUNTIME_TOOLS_HOST_TENSOR_H_
 
@@ -39,15 +39,16 @@ class HostTensor {
 
 struct InputSources {
   std::vector<std::pair<std::string, std::string>>
-      named;                // input, file or content (see RunHelp)
+      // Name, and file or content (see RunHelp).
+      named;
   std::string safetensors;  // empty: none
-  bool random = false;      // whether to fill what remains
+  bool random = false;      // fill the remaining inputs
   uint64_t seed = 0;
 };
 
-// One tensor per spec. InvalidArgument if a named input does not exist, a file
-// does not have the type that the model expects, or inputs are missing: then
-// all of them are listed with an example.
+// Makes one tensor per spec. InvalidArgument if a named input does not exist,
+// if a file's type differs from the model's, or if inputs are missing; the
+// message then lists all of them with an example.
 absl::StatusOr<std::vector<HostTensor>> MakeInputs(
     const std::vector<executor::TensorSpec>& specs,
     const InputSources& sources);

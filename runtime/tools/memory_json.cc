@@ -1,4 +1,4 @@
-// The same words in the reports of runs and of training.
+// Uses the same names in reports of runs and of training.
 #include "runtime/tools/memory_json.h"
 
 namespace partita::tools {

@@ -1,4 +1,4 @@
-// What devices hold, for programs.
+// Reports device memory as JSON.
 #ifndef PARTITA_RUNTIME_TOOLS_MEMORY_JSON_H_
 #define PARTITA_RUNTIME_TOOLS_MEMORY_JSON_H_
 
@@ -9,10 +9,11 @@
 
 namespace partita::tools {
 
-// In bytes.
+// Values in bytes.
 nlohmann::json MemoryJson(const executor::MemoryUse& memory);
 
-// Of each device, in order: its place in the pipeline, its steps, its memory.
+// One object per device, in order: its place in the pipeline, its steps, its
+// memory.
 nlohmann::json RanksJson(const std::vector<executor::RankUse>& ranks);
 
 }  // namespace partita::tools

@@ -24,7 +24,8 @@ for name in y all where; do
   cmp "$dir/threads/$name.npy" "$dir/processes/$name.npy" || fail "$name differs"
 done
 
-# Stages: rank 0 reports what it does not hold, and what all devices use.
+# Pipeline stages: rank 0 reports outputs that it does not hold, and the use of
+# all devices.
 "$4" "$dir/pipeline.partita" 8 2 || exit 1
 stages=("$dir/pipeline.partita" --input x=random:0:1 --input t=random:0:1 --input lr=random:0:0.01 --input step=arange --random-inputs 3)
 "$run" "${stages[@]}" --output-dir "$dir/stage-threads" >"$dir/out" 2>&1 || fail "stages as threads" "$dir/out"
@@ -45,7 +46,7 @@ grep -q "found 1 process of mpirun" "$dir/out" || fail "the message about one pr
 "${mpi[@]}" -np 4 "$run" "$model" >"$dir/out" 2>&1 && fail "no input was accepted"
 [ "$(grep -c "no content for input 'x'" "$dir/out")" = 1 ] || fail "the missing input is told once" "$dir/out"
 
-# Another model of the same shape on one rank.
+# A different model of the same shape on one rank.
 "$3" "$dir/other.partita" 6 2 2 || exit 1
 "${mpi[@]}" -np 2 "$run" "$model" --input x=arange : -np 1 "$run" "$dir/other.partita" --input x=arange \
   : -np 1 "$run" "$model" --input x=arange >"$dir/out" 2>&1 && fail "different models were accepted"
@@ -56,7 +57,7 @@ cp "$model" "$dir/copy.partita"
 "${mpi[@]}" -np 3 "$run" "$model" --input x=arange : -np 1 "$run" "$dir/copy.partita" --input x=arange \
   >"$dir/out" 2>&1 || fail "a copy on one rank" "$dir/out"
 
-# Launchers that promise processes which MPI does not see, and no MPI at all.
+# Launchers that promise processes which MPI does not see, and a missing MPI.
 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=0 "$run" "$model" --input x=arange >"$dir/out" 2>&1 \
   && fail "srun without PMI was accepted"
 grep -q "srun started 4 processes, but MPI sees 1; use srun --mpi=pmix" "$dir/out" || fail "the message about srun" "$dir/out"
@@ -67,13 +68,15 @@ OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=0 "$dir/alone" "$model" --input x=ar
 grep -q "libpartita_mpi.so: cannot open shared object file.*install Open MPI" "$dir/out" \
   || fail "the message about the plugin" "$dir/out"
 
-# Sends signal $1 to one process of a long run of the rest and waits for the end of all.
+# Sends signal $1 to one process of a long run (command: the other arguments)
+# and waits until all end.
 lose_one() {
   local signal=$1
   shift
   "${mpi[@]}" -np 4 "$run" "$@" --repeat 1000000000 --timeout 2 >"$dir/out" 2>&1 &
   local mpirun_id=$! victim="" tries ready id
-  # MPI has started in all once they have the model mapped; before, it waits as long as it likes.
+  # MPI has started in all processes once they have mapped the model; before
+  # that, it may wait without a timeout.
   for tries in $(seq 300); do
     sleep 0.1
     ready=0

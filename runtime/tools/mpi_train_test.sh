@@ -29,7 +29,7 @@ for file in model-00001-of-00001 optimizer-00001-of-00001; do
     || fail "checkpoints differ"
 done
 
-# Stages: the loss is the last one's, and each saves what it holds.
+# Pipeline stages: the last stage has the loss, and each stage saves its part.
 "$4" "$dir/pipeline.partita" 8 2 || exit 1
 train=("$dir/pipeline.partita" "${slow[@]}" --steps 4)
 "$run" train "${train[@]}" --log "$dir/stages-threads.jsonl" --checkpoint-dir "$dir/stages-threads" >"$dir/out" 2>&1 \
@@ -47,7 +47,7 @@ cmp "$dir/stages-threads/step-00000004/model-00001-of-00001.safetensors" \
   || fail "stages without a pause" "$dir/out"
 [ "$(losses "$dir/straight.jsonl")" = "$(losses "$dir/stages.jsonl")" ] || fail "losses after the pause differ" "$dir/stages.jsonl"
 
-# Each process reads the rows of files that its device needs.
+# Each process reads only the file rows that its device needs.
 bytes() { # FILE ROWS COLUMNS
   printf "\\x00\\x00\\x08\\x02\\x00\\x00\\x00\\x$(printf %02x "$2")\\x00\\x00\\x00\\x$(printf %02x "$3")" >"$1"
   seq 100 400 | tr -d '\n' | head -c $(($2 * $3)) >>"$1"
@@ -69,7 +69,7 @@ stage_files=("$dir/pipeline.partita" --data "x=$dir/x.idx,t=$dir/t.idx" --steps 
 [ "$(losses "$dir/stage-rows-threads.jsonl")" = "$(losses "$dir/stage-rows.jsonl")" ] \
   || fail "losses of files of stages differ" "$dir/stage-rows.jsonl"
 
-# One device goes on where four processes stopped, and the other way round.
+# One device resumes a run of four processes, and the other way round.
 "$run" train "$dir/one.partita" "${common[@]}" --steps 8 --log "$dir/processes.jsonl" --checkpoint-dir "$dir/processes" \
   --resume >"$dir/out" 2>&1 || fail "one device goes on" "$dir/out"
 "${mpi[@]}" -np 4 "$run" train "$dir/four.partita" "${common[@]}" --steps 10 --log "$dir/processes.jsonl" \
@@ -81,7 +81,7 @@ grep -q "going on from $dir/processes/step-00000008" "$dir/out" || fail "where i
   >"$dir/out" 2>&1 && fail "another run's checkpoints were accepted"
 [ "$(grep -c 'partita-run:' "$dir/out")" = 1 ] || fail "the message about them comes once" "$dir/out"
 
-# mpirun passes SIGUSR1 on.
+# mpirun forwards SIGUSR1.
 "${mpi[@]}" -np 4 "$run" train "$dir/four.partita" "${common[@]}" --steps 1000000000 --log "$dir/stop.jsonl" \
   --checkpoint-dir "$dir/stop" >"$dir/out" 2>&1 &
 mpirun_id=$!

@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
     return partita::tools::RunCommand(
         std::vector<std::string>(argv + 1, argv + argc), std::cout, std::cerr);
   } catch (const std::exception& exception) {
-    // Ours does not throw; the standard library does, when memory runs out.
+    // Partita does not throw; the standard library does when memory runs out.
     std::cerr << "partita-run: " << exception.what() << "\n";
     return 70;
   }

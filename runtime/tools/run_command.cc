@@ -43,7 +43,7 @@ absl::StatusOr<std::vector<HostTensor>> MakeOutputs(
   return outputs;
 }
 
-// Names of outputs may hold what file names may not.
+// Names of outputs may contain characters that file names may not.
 std::string FileName(const std::string& name) {
   std::string file = name;
   std::replace(file.begin(), file.end(), '/', '_');
@@ -121,7 +121,7 @@ absl::Status CheckIndices(const Session& session,
   return absl::OkStatus();
 }
 
-// `begin`: when loading began.
+// `begin`: start of loading.
 absl::Status RunSession(Session& session, const RunOptions& options,
                         Clock::time_point begin, std::ostream& out) {
   RunReport report;

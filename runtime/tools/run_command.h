@@ -8,9 +8,9 @@
 
 namespace partita::tools {
 
-// `arguments` without the program's name, as RunHelp describes them. Results go
-// to `out`, messages to `error`. Returns the exit code: 0, 1 (files or inputs),
-// 2 (command line) or 70 (a bug of ours).
+// `arguments` exclude the program's name; RunHelp describes them. Results go to
+// `out`, messages to `error`. Returns the exit code: 0, 1 (files or inputs), 2
+// (command line) or 70 (a bug in Partita).
 int RunCommand(const std::vector<std::string>& arguments, std::ostream& out,
                std::ostream& error);
 

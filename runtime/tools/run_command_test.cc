@@ -126,7 +126,7 @@ TEST_F(RunCommandTest, InputsFromFilesAndPatterns) {
   ASSERT_EQ(
       Run({model_, "--input", "x=" + x, "--input", "image=zeros", "--json"}), 0)
       << error_.str();
-  // A convolution without bias of zeros is zero.
+  // A convolution of zeros without bias is zero.
   EXPECT_EQ(nlohmann::json::parse(out_.str())["outputs"][1]["max"], 0);
   ASSERT_EQ(Run({model_, "--input", "x=random:2:3", "--input", "image=arange",
                  "--json"}),

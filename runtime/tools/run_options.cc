@@ -112,29 +112,30 @@ const char* RunHelp() {
 Runs a compiled model and prints its outputs, times and memory.
 
 Inputs
-  --input NAME=FILE.npy    an input from a file; may be repeated. In place of a file:
+  --input NAME=FILE.npy    Read an input from a file; may be repeated. Instead of a file, give a pattern:
                              zeros, ones, arange (0, 1, 2 ...), random:LOW:HIGH (from LOW to below HIGH)
-  --inputs FILE            inputs from a safetensors file, by name ("x" or "in.x")
-  --random-inputs SEED     fills the remaining floating-point inputs: mean 0, deviation 1
+  --inputs FILE            Read inputs from a safetensors file, by name ("x" or "in.x")
+  --random-inputs SEED     Fill the remaining floating-point inputs with random numbers: mean 0, deviation 1
 Outputs
-  --output-dir DIR         writes each output as DIR/NAME.npy
-  --json                   prints one JSON object in place of tables
-  --profile                prints the time of each kernel
+  --output-dir DIR         Write each output as DIR/NAME.npy
+  --json                   Print one JSON object instead of tables
+  --profile                Print the time of each kernel
 Execution
-  --threads N              shared by the devices of this process; default: one per processor
-  --devices N              how many devices, as threads of this process; must be as many as the model was
+  --threads N              Use N threads over all devices of this process; default: one per processor
+  --devices N              Run N devices as threads of this process; must equal the number that the model was
                            compiled for, which is the default. Under mpirun, srun and torchrun each process is one
-  --timeout SECONDS        how long devices wait for one that makes no progress; default 60
-  --warmup N               runs before the measured ones; default 0, or 1 with --repeat
-  --repeat N               measured runs; default 1
-  --weights-dir DIR        where relative paths of weights begin; default: the model's folder
-  --device cpu|cuda|null   default: what the model was compiled for; null plans and counts, and executes nothing
-  --share-gpu              all devices of this machine stand on GPU 0, each with its own streams and memory; they
-                           exchange in its memory, as several processes through the host's. To check a divided model
-                           where there is one GPU: it must hold what all devices need, and they take turns on it
-  --help
+  --timeout SECONDS        Fail if a device makes no progress for this long; default 60
+  --warmup N               Run N times before the measured runs; default 0, or 1 with --repeat
+  --repeat N               Measure N runs; default 1
+  --weights-dir DIR        Resolve relative weight paths in DIR; default: the model's folder
+  --device cpu|cuda|null   Run on this kind of device; default: the target that the model was compiled for.
+                           null executes nothing: it only plans memory and counts steps
+  --share-gpu              Run all devices of this machine on GPU 0, in turns, each with its own streams and memory.
+                           Threads of one process exchange in its memory, several processes through host memory.
+                           To check a divided model with one GPU, whose memory must hold all devices
+  --help                   Print this text
 
-Exit code: 0 success, 1 something is wrong with the files or inputs, 2 wrong command line, 70 a bug of ours.
+Exit code: 0 success, 1 invalid files or inputs, 2 wrong command line, 70 a bug in Partita.
 )";
 }
 

@@ -17,7 +17,7 @@ namespace partita::tools {
 struct RunOptions : session::SessionOptions {
   bool help = false;
   std::vector<std::pair<std::string, std::string>>
-      inputs;  // name, file or content
+      inputs;  // name, and file or content
   std::string inputs_file;
   std::string output_dir;
   std::optional<uint64_t> random_seed;
@@ -27,18 +27,18 @@ struct RunOptions : session::SessionOptions {
   bool profile = false;
 };
 
-// `arguments` without the program's name. InvalidArgument says which argument
+// `arguments` exclude the program's name. InvalidArgument says which argument
 // is wrong and what was expected.
 absl::StatusOr<RunOptions> ParseRunOptions(
     const std::vector<std::string>& arguments);
 
-// Setters of flags that commands share; the options must outlive them.
+// Setters of flags shared by commands; the options must outlive them.
 FlagSetter SetInput(RunOptions& options);    // --input
 FlagSetter SetTimeout(RunOptions& options);  // --timeout
-// --device; `trains`: of a command that needs results.
+// --device; `trains`: the command trains, so the null device is refused.
 FlagSetter SetDevice(RunOptions& options, bool trains);
 
-// Options of devices that contradict each other.
+// Refuses device options that contradict each other.
 absl::Status CheckDeviceOptions(const RunOptions& options);
 
 // The text of --help.

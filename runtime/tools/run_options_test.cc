@@ -1,4 +1,4 @@
-// Every flag, and what is wrong with a command line.
+// Every flag, and errors in command lines.
 #include "runtime/tools/run_options.h"
 
 #include <string>

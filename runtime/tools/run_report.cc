@@ -1,4 +1,4 @@
-// Tables and JSON.
+// Formats tables and JSON.
 #include "runtime/tools/run_report.h"
 
 #include <algorithm>
@@ -91,7 +91,7 @@ double Median(std::vector<double> values) {
 
 namespace {
 
-// `where` follows the sum.
+// `where` is appended to the sum.
 std::string MemoryText(const executor::MemoryUse& memory,
                        const std::string& where) {
   std::string text =
@@ -109,7 +109,7 @@ std::string MemoryText(const executor::MemoryUse& memory,
   return text;
 }
 
-// A line per place in a pipeline: the fullest of its devices.
+// One line per pipeline place, with the numbers of its fullest device.
 std::string PipelineTable(const std::vector<executor::RankUse>& ranks) {
   std::map<int, executor::RankUse> fullest;
   for (const executor::RankUse& rank : ranks) {
@@ -124,8 +124,8 @@ std::string PipelineTable(const std::vector<executor::RankUse>& ranks) {
   return text;
 }
 
-// Of the profile of this number: those of all places are here, or the first
-// rank's.
+// Pipeline rank of a profile: its index if this process has the profiles of all
+// ranks, else that of the first rank.
 int PipelineRankOf(const RunReport& report, size_t profile) {
   return report.profiles.size() > 1 ? static_cast<int>(profile)
                                     : report.ranks[0].entry;
@@ -178,7 +178,7 @@ std::string ToJson(const RunReport& report,
   object["memory"]["peak_process"] = report.peak_process_bytes;
   if (!report.ranks.empty()) object["ranks"] = RanksJson(report.ranks);
   for (const HostTensor& output : outputs) {
-    // Numbers that JSON lacks become null.
+    // Numbers that JSON cannot represent become null.
     const Summary summary = Summarise(output);
     object["outputs"].push_back({{"name", output.spec().name},
                                  {"dtype", base::NameOf(output.spec().dtype)},

@@ -1,4 +1,4 @@
-// What partita-run tells: tables for people, one JSON object for programs.
+// Reports of partita-run: readable tables, or one JSON object.
 #ifndef PARTITA_RUNTIME_TOOLS_RUN_REPORT_H_
 #define PARTITA_RUNTIME_TOOLS_RUN_REPORT_H_
 
@@ -16,12 +16,13 @@ struct RunReport {
   int devices = 1;
   double load_ms = 0;
   std::vector<double> times_ms;
-  double cpu_ms = 0;  // processor time of this process in a run, the mean
+  double cpu_ms = 0;  // mean processor time of this process per run
   int64_t steps = 0;
   executor::MemoryUse memory;
   std::vector<executor::RankUse> ranks;  // of a pipeline; else empty
   int64_t peak_process_bytes = 0;        // resident set, mapped files included
-  std::vector<executor::Profile*> profiles;  // by entry; none: not asked for
+  // One per entry; empty without --profile.
+  std::vector<executor::Profile*> profiles;
 };
 
 double Median(std::vector<double> values);

@@ -1,4 +1,4 @@
-// Who reports an error, and how processes end.
+// Chooses the process that reports an error, and ends the processes.
 #include "runtime/tools/run_session.h"
 
 #include <sys/resource.h>
@@ -23,14 +23,15 @@ int CodeOf(const absl::Status& status) {
   return absl::IsInternal(status) ? 70 : 1;
 }
 
-// This process as one rank. An error that all know is told once and ends all
-// in order; another ends them at once.
+// Runs this process as one rank. An error that all ranks know is printed once,
+// and all end in order. Any other error ends all processes at once.
 int RunAsProcess(const SessionOptions& options, const comm::Launch& launch,
                  const SessionWork& work, std::ostream& error) {
   const comm::CommOptions comm = session::CommOptionsOf(options);
   const auto world = comm::StartWorld(launch, comm);
   if (!world.ok()) {
-    // Where ranks meet, one that rank 0 does not know of speaks for itself.
+    // At a rendezvous, a rank unknown to rank 0 reports its own
+    // error.
     if (launch.rank == 0 || !launch.meet_at.empty())
       error << "partita-run: "
             << (launch.rank == 0 ? ""
@@ -53,9 +54,9 @@ int RunAsProcess(const SessionOptions& options, const comm::Launch& launch,
           << std::endl;
   }
   if (!status.ok() && !known) (*world)->Abort(CodeOf(status));
-  // Its sends end before MPI does.
+  // The communicator's sends must end before MPI does.
   communicator.reset();
-  // As long as for an agreement: one rank may have more to report.
+  // Waits as long as Agree does: one rank may have more to report.
   const absl::Status finished = (*world)->Finish(10 * comm.timeout);
   if (!finished.ok()) {
     error << "partita-run: " << who << ": " << finished.message() << std::endl;
@@ -64,7 +65,7 @@ int RunAsProcess(const SessionOptions& options, const comm::Launch& launch,
   return CodeOf(status.ok() ? finished : status);
 }
 
-// One process of mpirun or srun; a model for one device runs as ever.
+// Checks one process of mpirun or srun; a model for one device runs as usual.
 absl::Status CheckAlone(const SessionOptions& options,
                         const comm::Launch& launch) {
   if (options.devices > 0) return absl::OkStatus();

@@ -1,4 +1,4 @@
-// Work on a loaded model, in this process or as one of many.
+// Runs work on a loaded model, in this process or as one rank of several.
 #ifndef PARTITA_RUNTIME_TOOLS_RUN_SESSION_H_
 #define PARTITA_RUNTIME_TOOLS_RUN_SESSION_H_
 
@@ -14,24 +14,25 @@ namespace partita::tools {
 
 using SessionWork = std::function<absl::Status(session::Session&)>;
 
-// Opens a session where this process stands (alone, or under mpirun or srun),
-// does the work and returns the exit code. An error is told on `error`, once if
+// Opens a session for this process (alone, or under mpirun, srun or torchrun),
+// does the work and returns the exit code. Prints an error to `error`, once if
 // all processes know it.
 int RunInSession(const session::SessionOptions& options,
                  const SessionWork& work, std::ostream& error);
 
-// Whether this process is the one that speaks where many read the same command
-// line.
+// True if this process should print when several processes read the same
+// command line: rank 0, or a process without a launcher.
 bool Speaks();
 
-// Tells an error. Returns the exit code: 0, 1 for a user's error, 70 for ours.
+// Prints an error. Returns the exit code: 0, 1 for a user's error, 70 for a bug
+// in Partita.
 int Tell(const absl::Status& status, std::ostream& error);
 
-// The most memory that this process had at once: its resident set, mapped files
-// included; 0 if that is not known.
+// Peak resident set of this process in bytes, mapped files included; 0 if
+// unknown.
 int64_t PeakProcessBytes();
 
-// Unavailable if what was written did not arrive.
+// Unavailable if the output could not be written.
 absl::Status Flush(std::ostream& out);
 
 }  // namespace partita::tools

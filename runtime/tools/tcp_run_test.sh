@@ -16,7 +16,7 @@ fail() {
   exit 1
 }
 
-# start RANK ARGUMENT...: in the background; its words in $dir/RANK
+# start RANK ARGUMENT...: runs in the background, with output in $dir/RANK
 start() {
   local rank=$1
   shift
@@ -26,7 +26,8 @@ start() {
 
 "$run" "$model" --input x=arange --output-dir "$dir/threads" >"$dir/out" 2>&1 || fail "threads" "$dir/out"
 
-# As torchrun says it; a port that is taken is no reason to fail this test.
+# With torchrun's variables. A taken port must not fail this test, so it
+# retries.
 for attempt in 1 2 3 4 5; do
   export MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + RANDOM % 10000))
   for rank in 3 1 0 2; do start $rank --output-dir "$dir/tcp" --json; done
@@ -44,14 +45,14 @@ for name in y all where; do
 done
 unset MASTER_ADDR MASTER_PORT
 
-# By a file, which is gone afterwards.
+# Rendezvous through a file, which is removed afterwards.
 export PARTITA_MEET_AT=file://$dir/meet
 for rank in 0 1 2 3; do start $rank --output-dir "$dir/file" --repeat 3; done
 for rank in 0 1 2 3; do wait "${pids[$rank]}" || fail "by a file" "$dir/$rank"; done
 cmp "$dir/threads/y.npy" "$dir/file/y.npy" || fail "y differs"
 [ ! -e "$dir/meet" ] || fail "the file is still there"
 
-# A rank that does not come is named by all that do, in time.
+# If a rank does not come, all others name it within the timeout.
 begin=$SECONDS
 for rank in 0 1 3; do start $rank --timeout 2; done
 for rank in 0 1 3; do
@@ -60,7 +61,7 @@ for rank in 0 1 3; do
 done
 [ $((SECONDS - begin)) -lt 30 ] || fail "that took $((SECONDS - begin)) s"
 
-# One that is killed as well.
+# Likewise for a rank that is killed.
 for rank in 0 1 2 3; do start $rank --repeat 1000000 --timeout 20; done
 sleep 3
 kill -9 "$(pgrep -P "${pids[2]}" | head -1)" || fail "nobody to kill"
@@ -70,7 +71,7 @@ for rank in 0 1 3; do
 done
 grep -hq "has ended: its connection was closed" "$dir/0" "$dir/1" "$dir/3" || fail "how rank 2 ended" "$dir/0"
 
-# Another number of processes than the model has devices.
+# The number of processes differs from the model's number of devices.
 export WORLD_SIZE=2
 for rank in 0 1; do start $rank; done
 for rank in 0 1; do wait "${pids[$rank]}" && fail "two processes were accepted"; done

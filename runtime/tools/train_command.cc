@@ -1,4 +1,4 @@
-// Puts a session, a source of data, logs and checkpoints together.
+// Connects a session, a source of data, logs and checkpoints.
 #include "runtime/tools/train_command.h"
 
 #include <unistd.h>
@@ -35,7 +35,7 @@ namespace {
 using data::BatchSource;
 using session::Session;
 
-// Reads ahead where there is something to read.
+// Reads ahead if there are data inputs to read.
 absl::StatusOr<std::unique_ptr<BatchSource>> MakeBatches(
     Session& session, const TrainOptions& options,
     const std::vector<base::TensorSpec>& specs) {
@@ -96,9 +96,9 @@ class TrainingRun {
     trainer_.late_losses = session::LateLosses(session_.program());
     if (const int64_t late = trainer_.late_losses;
         late > 0 && trainer_.last_step == 0 && !options_.quiet)
-      Tell(absl::StrCat("a pipeline without a flush: losses are told ", late,
-                        late == 1 ? " step" : " steps",
-                        " late, at first none (-)"));
+      Tell(absl::StrCat("a pipeline without a flush: losses are reported ",
+                        late, late == 1 ? " step" : " steps",
+                        " late; the first steps have none (-)"));
     trainer_.checkpoint_every = options_.checkpoint_every;
     trainer_.stop = [this] { return signal_.Caught(); };
     trainer_.say = [this](const std::string& text) { Tell(text); };
@@ -110,7 +110,7 @@ class TrainingRun {
   }
 
  private:
-  // To the batch that the model was compiled for.
+  // Scales the rate to the batch that the model was compiled for.
   absl::Status ScaleRate() {
     if (options_.lr_batch_rule == train::BatchRule::kNone)
       return absl::OkStatus();
@@ -141,11 +141,11 @@ class TrainingRun {
     trainer_.observers.push_back(progress_.get());
   }
 
-  // What people must know comes even where they want no progress.
+  // Prints important messages even with --quiet, on the main process.
   void Tell(const std::string& text) {
     if (session_.IsMain()) TellHere(text);
   }
-  // In any process.
+  // Prints in any process.
   void TellHere(const std::string& text) {
     if (progress_ != nullptr) {
       progress_->Say(text);
@@ -244,7 +244,7 @@ int TrainCommand(const std::vector<std::string>& arguments, std::ostream& out,
     if (Speaks()) out << TrainHelp();
     return Tell(Flush(out), error);
   }
-  // A file that may not grow is an error of its writer, not the end of the run.
+  // Reaching a file size limit must fail the write, not end the run.
   std::signal(SIGXFSZ, SIG_IGN);
   const train::StopSignal signal;
   return RunInSession(

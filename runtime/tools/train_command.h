@@ -8,7 +8,7 @@
 
 namespace partita::tools {
 
-// `arguments` without the program's name and "train". Returns the exit code.
+// `arguments` exclude the program's name and "train". Returns the exit code.
 // Results go to `out`, progress and errors to `error`.
 int TrainCommand(const std::vector<std::string>& arguments, std::ostream& out,
                  std::ostream& error);

@@ -70,7 +70,7 @@ class TrainCommandTest : public ::testing::Test {
     arguments.insert(arguments.end(), {"--threads", "1"});
     return RunCommand(arguments, out_, error_);
   }
-  // Of a successful run.
+  // Report of a successful run.
   json Train(std::vector<std::string> arguments) {
     arguments.insert(arguments.end(), {"--json", "--quiet"});
     EXPECT_EQ(Run(arguments), 0) << error_.str();
@@ -195,7 +195,7 @@ TEST_F(TrainCommandTest, ResumesUnderAnotherPlan) {
   EXPECT_TRUE(std::filesystem::exists(ckpt + "/step-00000009"));
   EXPECT_TRUE(std::filesystem::exists(ckpt + "/step-00000010"));
   EXPECT_FALSE(std::filesystem::exists(ckpt + "/step-00000006"));
-  // Nothing is left to do.
+  // No steps are left.
   EXPECT_TRUE(run("model", {"--steps", "10", "--checkpoint-dir", ckpt,
                             "--resume"})["losses"]
                   .empty());
@@ -217,7 +217,7 @@ TEST_F(TrainCommandTest, ResumedStepsHaveTheSameBits) {
   EXPECT_EQ(rest, std::vector<double>(whole.begin() + 3, whole.end()));
 }
 
-// The loss of a step is that of the parameters before it.
+// The loss of a step belongs to the parameters before it.
 TEST_F(TrainCommandTest, WhatDivergesReplacesNoGoodCheckpoint) {
   const auto run = [&](const std::string& data, const std::string& steps,
                        const std::string& rate) {
@@ -231,7 +231,7 @@ TEST_F(TrainCommandTest, WhatDivergesReplacesNoGoodCheckpoint) {
   };
   ASSERT_EQ(run(data_, "2", "0.02"), 0) << error_.str();
   EXPECT_FALSE(has(1));
-  // Parameters of step 3 are finite, and its checkpoint is whole.
+  // Parameters of step 3 are finite, and its checkpoint is complete.
   EXPECT_EQ(run(data_, "5", "1e30"), 1);
   EXPECT_THAT(error_.str(), HasSubstr("step 4: the loss is"));
   EXPECT_TRUE(has(2));
@@ -257,14 +257,14 @@ TEST_F(TrainCommandTest, ParametersThatAreNotFiniteAreNotSaved) {
                         "finite, so nothing is saved; training goes on"));
   EXPECT_THAT(error_.str(), HasSubstr("step 2: the loss is"));
   EXPECT_FALSE(std::filesystem::exists(Path("2/step-00000001")));
-  // Where it is the last step too.
+  // The step is also the last one.
   EXPECT_EQ(run("1"), 1);
   EXPECT_THAT(error_.str(), HasSubstr("'w' is no longer finite"));
 }
 
 TEST_F(TrainCommandTest, ASignalEndsInOrder) {
   std::thread killer([this] {
-    // When the run is on its way.
+    // Wait until the run has logged a step.
     while (!std::filesystem::exists(Path("log.jsonl")) ||
            std::filesystem::file_size(Path("log.jsonl")) == 0)
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -279,7 +279,7 @@ TEST_F(TrainCommandTest, ASignalEndsInOrder) {
   EXPECT_THAT(out_.str(),
               HasSubstr("ended   after step " + std::to_string(last) +
                         " of 1000000000 by SIGINT; saved in " + Path("ckpt") +
-                        ", --resume goes on from there"));
+                        ", --resume continues from there"));
   const auto saved = checkpoint::OpenLatest(
       Path("ckpt"), checkpoint::Verify::kChecksums, nullptr);
   ASSERT_TRUE(saved.ok()) << saved.status();
@@ -299,7 +299,7 @@ TEST_F(TrainCommandTest, AFullDiskIsToldAndTrainingGoesOn) {
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
   const int code = run("7");
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-  // Only the last one is an error.
+  // Only the last failed save is an error.
   EXPECT_EQ(code, 1);
   EXPECT_THAT(error_.str(), HasSubstr("step 7/7  loss "));
   for (const char* step : {"4", "6"})

@@ -1,5 +1,5 @@
-// Fills the disk under a training run, and empties it again: files that a
-// process writes may not grow beyond a limit. Argument: partita-run.
+// Simulates a full disk under a training run with a limit on file sizes, then
+// lifts the limit. Argument: partita-run.
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -20,7 +20,7 @@ using ::testing::IsEmpty;
 std::string program;
 constexpr int64_t kSteps = 2000, kEvery = 10;
 
-// What a process writes beyond this is an error; no error with no limit.
+// Writes beyond this size fail; no limit, no failures.
 void Limit(const TrainProcess& process, rlim_t bytes) {
   const struct rlimit limit = {bytes, RLIM_INFINITY};
   ASSERT_EQ(prlimit(process.id(), RLIMIT_FSIZE, &limit, nullptr), 0);
@@ -41,7 +41,7 @@ TEST(TrainFullDiskTest, TrainingGoesOn) {
   Limit(process, 100);
   const std::string end = "; those before are intact, training goes on\n";
   ASSERT_TRUE(process.WaitUntilSaid(end)) << process.Said();
-  // What was whole still is, while others fail.
+  // Complete checkpoints stay complete while new ones fail.
   std::vector<std::string> skipped;
   const auto saved = checkpoint::OpenLatest(
       files.Path("full"), checkpoint::Verify::kChecksums, &skipped);
@@ -50,7 +50,7 @@ TEST(TrainFullDiskTest, TrainingGoesOn) {
   ASSERT_TRUE(process.WaitUntilSaid(end, process.Said().size()));
   const std::string troubles = process.Said();
   EXPECT_THAT(troubles, HasSubstr(": File too large; "));
-  // The log is told of once.
+  // The failed log is reported once.
   EXPECT_THAT(troubles,
               HasSubstr(files.Log("full") +
                         ": cannot write: File too large; training goes on\n"));
@@ -63,7 +63,7 @@ TEST(TrainFullDiskTest, TrainingGoesOn) {
   TrainProcess last(program, files.Arguments("full", kSteps, 0));
   ASSERT_EQ(last.Wait(), 0) << last.Said();
 
-  // The log lacks the steps for which there was no room, and has no others.
+  // The log lacks the steps that did not fit, and has no others.
   const std::map<int64_t, double> losses = ReadLosses(files.Log("full"));
   EXPECT_LT(losses.size(), whole.size());
   for (const auto& [step, loss] : losses) EXPECT_EQ(loss, whole.at(step));

@@ -1,6 +1,6 @@
 // Kills a training run at random moments, a third of them while a checkpoint is
-// written, and compares it with one that was left alone. Arguments:
-// partita-run, and how often.
+// written, and compares it with an undisturbed run. Arguments: partita-run, and
+// the number of kills.
 #include <signal.h>
 
 #include <algorithm>
@@ -31,8 +31,8 @@ std::string program;
 int kills = 0;
 constexpr int64_t kEvery = 20;
 
-// Whether a checkpoint of this process is half written. Those of processes
-// before it are removed at its start.
+// True if this process has an unfinished checkpoint. Earlier processes'
+// unfinished checkpoints are removed when it starts.
 bool IsSaving(const std::string& folder, pid_t process) {
   const std::string owner = "-" + std::to_string(process) + "-";
   std::error_code error;
@@ -47,7 +47,7 @@ bool IsSaving(const std::string& folder, pid_t process) {
   return false;
 }
 
-// The step of the newest checkpoint, all of which must be whole; 0: none.
+// The step of the newest checkpoint; all must be complete. 0: there is none.
 int64_t LatestStep(const std::string& folder) {
   std::vector<std::string> skipped;
   const auto latest =
@@ -68,13 +68,13 @@ class TrainKillTest : public ::testing::Test {
   }
   ~TrainKillTest() override { std::filesystem::remove_all(files_.folder); }
 
-  // Where a run stands is told by its log.
+  // The log shows how far the run is.
   void WaitForStep(TrainProcess& process, int64_t step) {
     while (process.Runs() && CountLines(files_.Log("killed")) < step)
       std::this_thread::sleep_for(microseconds(200));
   }
 
-  // At a random moment: of a save, of the steps after some, or of the start.
+  // Kills at a random moment: during a save, between steps, or during start-up.
   void RunAndKill(int64_t from, bool while_saving, uint64_t random,
                   bool& was_saving) {
     TrainProcess process(program, files_.Arguments("killed", steps_, kEvery));
@@ -118,13 +118,13 @@ TEST_F(TrainKillTest, GoesOnAsIfNothingHadHappened) {
                base::RandomWord(13, static_cast<uint64_t>(i)), was_saving);
     if (HasFatalFailure()) return;
     while_saving += was_saving;
-    // The steps that it took are those of the other run.
+    // Its steps have the same losses as in the undisturbed run.
     const Losses losses = ReadLosses(files_.Log("killed"));
     const auto done = static_cast<int64_t>(losses.size());
     EXPECT_EQ(losses, Losses(whole.begin(), std::next(whole.begin(), done)));
-    // What was whole stays. The save of a step that lies behind had begun, so
-    // those before it had ended: one interval is lost, and the steps that were
-    // taken while that save was under way.
+    // Complete checkpoints stay. When a save begins, the previous one has
+    // ended. So at most one interval is lost, plus the steps run during the
+    // interrupted save.
     const int64_t before = saved;
     saved = LatestStep(files_.Path("killed"));
     const int64_t begun = (done - 1) / kEvery * kEvery;
@@ -132,7 +132,7 @@ TEST_F(TrainKillTest, GoesOnAsIfNothingHadHappened) {
     ASSERT_LE(saved, done);
     most_lost = std::max(most_lost, done - saved);
   }
-  // Otherwise this has tested nothing.
+  // Without enough kills during saves, the test checks nothing.
   EXPECT_GE(while_saving * 3, kills);
   EXPECT_GT(saved, kEvery);
 

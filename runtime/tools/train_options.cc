@@ -154,52 +154,52 @@ Trains a model that was compiled with --train: runs its step on one batch after 
     --log run.jsonl --checkpoint-dir ckpt --checkpoint-every 100 --resume
 
 Data
-  --data SOURCE            where batches come from, one of
+  --data SOURCE            Read batches from one of
 )",
       data::SourceHelp(),
-      R"(  --input NAME=FILE.npy    an input that is the same in every step, as for partita-run; may be repeated
-  --data-range FROM:TO     the part of a token file to draw from, as shares of it; default 0:1
-  --vocabulary N           refuses tokens and labels of N and more
-  --pixel-mean X           bytes of images become (byte / 255 - mean) / deviation; default 0
-  --pixel-deviation X        and 1
-  --epochs N               ends when the data was seen N times; default: with --steps
-  --no-shuffle             in the order of the data
-  --seed N                 of the order of the data, and of dropout; default 0
+      R"(  --input NAME=FILE.npy    Use this input in every step, as for partita-run; may be repeated
+  --data-range FROM:TO     Draw from this part of a token file, as shares of it; default 0:1
+  --vocabulary N           Refuse token ids and labels of N and more
+  --pixel-mean X           Scale image bytes to (byte / 255 - mean) / deviation; default: mean 0
+  --pixel-deviation X        and deviation 1
+  --epochs N               End after N passes over the data; default: end with --steps
+  --no-shuffle             Read samples in the order of the data
+  --seed N                 Set the seed of the data order and of dropout; default 0
 Steps
-  --steps N                the run ends after this step
-  --lr RATE                learning rate; default 1e-3
-  --lr-batch-rule RULE     linear or sqrt: RATE is for batches of --lr-batch examples, and grows with the model's
-  --lr-batch N               as their ratio or its square root
-  --schedule KIND          constant, linear, cosine or inverse_sqrt; default constant
-  --warmup N               steps in which the rate rises to RATE; default 0
-  --min-lr SHARE           of RATE, that linear and cosine come down to after the last step; default 0
+  --steps N                End the run after step N
+  --lr RATE                Set the learning rate; default 1e-3
+  --lr-batch-rule RULE     Scale RATE from batches of --lr-batch examples to the model's batch: linear by the ratio
+  --lr-batch N               of the sizes, sqrt by its square root; default: do not scale
+  --schedule KIND          Change the rate over the steps: constant, linear, cosine or inverse_sqrt; default constant
+  --warmup N               Raise the rate to RATE over the first N steps; default 0
+  --min-lr SHARE           Let linear and cosine fall to this share of RATE after the last step; default 0
 Reports
-  --log FILE.jsonl         a JSON object per step; --resume continues it
-  --events DIR             event files for TensorBoard
-  --peak-flops X           FLOP/s that a device can reach, for the share of peak
-  --quiet                  no progress
-  --debug-nan              looks at all numbers of all steps, slower: where the loss or a parameter is no finite
-                           number, says which operation made the first that is not, and stops
-  --json                   prints one JSON object at the end in place of tables
+  --log FILE.jsonl         Write a JSON object per step; --resume continues the file
+  --events DIR             Write event files for TensorBoard
+  --peak-flops X           Report the share of this peak FLOP/s per device
+  --quiet                  Print no progress
+  --debug-nan              Check all numbers of all steps (slower): if the loss or a parameter is not finite, name the
+                           operation that made the first such number, and stop
+  --json                   Print one JSON object at the end instead of tables
 Checkpoints
-  --checkpoint-dir DIR     where checkpoints lie; the last step is always saved
-  --checkpoint-every N     steps between checkpoints; default: only the last step
-  --keep N                 how many are kept; default 3
-  --resume                 goes on from the newest one, from the beginning where there is none
+  --checkpoint-dir DIR     Save checkpoints in DIR; the last step is always saved
+  --checkpoint-every N     Save a checkpoint every N steps; default: only the last step
+  --keep N                 Keep the newest N checkpoints; default 3
+  --resume                 Continue from the newest checkpoint, or from the beginning if there is none
 Execution
-  --threads N              shared by the devices of this process; default: one per processor
-  --devices N              how many devices, as threads of this process; must be as many as the model was
+  --threads N              Use N threads over all devices of this process; default: one per processor
+  --devices N              Run N devices as threads of this process; must equal the number that the model was
                            compiled for, which is the default. Under mpirun, srun and torchrun each process is one
-  --timeout SECONDS        how long devices wait for one that makes no progress; default 60
-  --weights-dir DIR        where relative paths of weights begin; default: the model's folder
-  --device cpu|cuda        default: what the model was compiled for
-  --share-gpu              all devices of this machine stand on GPU 0, each with its own streams and memory; they
-                           exchange in its memory, as several processes through the host's. To check a divided model
-                           where there is one GPU: it must hold what all devices need, and they take turns on it
-  --help
+  --timeout SECONDS        Fail if a device makes no progress for this long; default 60
+  --weights-dir DIR        Resolve relative weight paths in DIR; default: the model's folder
+  --device cpu|cuda        Run on this kind of device; default: the target that the model was compiled for
+  --share-gpu              Run all devices of this machine on GPU 0, in turns, each with its own streams and memory.
+                           Threads of one process exchange in its memory, several processes through host memory.
+                           To check a divided model with one GPU, whose memory must hold all devices
+  --help                   Print this text
 
 Ctrl-C, SIGTERM and SIGUSR1 finish the step, save a checkpoint and end the run; the second one ends it at once.
-Exit code: 0 success, 1 something is wrong with the files or inputs, 2 wrong command line, 70 a bug of ours.
+Exit code: 0 success, 1 invalid files or inputs, 2 wrong command line, 70 a bug in Partita.
 )");
 }
 

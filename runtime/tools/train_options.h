@@ -15,26 +15,26 @@ namespace partita::tools {
 
 struct TrainOptions {
   RunOptions run;    // model, inputs, devices, threads, help, json ...
-  std::string data;  // as data::OpenSource has it; empty: inputs alone
+  std::string data;  // as in data::OpenSource; empty: --input gives all inputs
   data::SourceOptions source;
-  int64_t seed = 0;  // of the order of the data and of the program
+  int64_t seed = 0;  // of the data order and of the program
   train::Schedule schedule;
-  // The schedule's rate is for batches of lr_batch examples, at least 1 where
-  // there is a rule.
+  // The schedule's rate applies to batches of lr_batch examples; lr_batch is at
+  // least 1 if there is a rule.
   train::BatchRule lr_batch_rule = train::BatchRule::kNone;
   int64_t lr_batch = 0;
   std::string log;
   std::string events;
   bool quiet = false;
   bool debug_nan = false;
-  double peak_flops = 0;  // per second and device; 0: not known
+  double peak_flops = 0;  // per second and device; 0: unknown
   std::string checkpoint_dir;
-  int64_t checkpoint_every = 0;  // 0: only at the end
+  int64_t checkpoint_every = 0;  // in steps; 0: only at the end
   int keep = 3;
   bool resume = false;
 };
 
-// `arguments` without the program's name and "train". InvalidArgument says
+// `arguments` exclude the program's name and "train". InvalidArgument says
 // which argument is wrong and what was expected.
 absl::StatusOr<TrainOptions> ParseTrainOptions(
     const std::vector<std::string>& arguments);

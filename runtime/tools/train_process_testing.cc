@@ -1,4 +1,4 @@
-// fork, exec, and a thread that reads what the process says.
+// fork, exec, and a thread that reads the output.
 #include "runtime/tools/train_process_testing.h"
 
 #include <signal.h>

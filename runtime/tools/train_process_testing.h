@@ -1,4 +1,4 @@
-// partita-run train as a process of its own, for tests that disturb it.
+// Runs partita-run train as a child process, for tests that disturb it.
 #ifndef PARTITA_RUNTIME_TOOLS_TRAIN_PROCESS_TESTING_H_
 #define PARTITA_RUNTIME_TOOLS_TRAIN_PROCESS_TESTING_H_
 
@@ -18,23 +18,23 @@ namespace partita::tools {
 
 class TrainProcess {
  public:
-  // `program` is partita-run.
+  // `program` is the path of partita-run.
   TrainProcess(const std::string& program,
                const std::vector<std::string>& arguments);
-  ~TrainProcess();  // ends it, if nobody has
+  ~TrainProcess();  // ends it if it still runs
   TrainProcess(const TrainProcess&) = delete;
   TrainProcess& operator=(const TrainProcess&) = delete;
 
   pid_t id() const { return id_; }
-  // What it has said until now, on standard output and error.
+  // Output so far, standard output and error together.
   std::string Said();
-  // False if it ends, or a minute goes by, before it has said `text` at `from`
-  // or later.
+  // Waits until the output contains `text` at `from` or later. False if the
+  // process ends, or after a minute.
   bool WaitUntilSaid(const std::string& text, size_t from = 0);
-  // Whether it is there still.
+  // True if the process still runs.
   bool Runs();
   void Send(int signal);
-  // Its exit code, or less than 0: the signal that ended it.
+  // The exit code, or, negative, the signal that ended it.
   int Wait();
 
  private:
@@ -48,7 +48,7 @@ class TrainProcess {
   std::thread reader_;
 };
 
-// A training program of batches of 256 rows, and its data, in a folder.
+// A training program with batches of 256 rows, and its data, in a folder.
 struct TrainFiles {
   std::string folder;
 
@@ -56,8 +56,8 @@ struct TrainFiles {
   std::string Path(const std::string& name) const {
     return folder + "/" + name;
   }
-  // For partita-run; its log is NAME.jsonl, its checkpoints lie in NAME. They
-  // are resumed. `checkpoint_every` 0: only the last step is saved.
+  // Arguments for partita-run. The log is NAME.jsonl, and checkpoints are in
+  // NAME and are resumed. `checkpoint_every` 0: only the last step is saved.
   std::vector<std::string> Arguments(const std::string& name, int64_t steps,
                                      int64_t checkpoint_every) const;
   std::string Log(const std::string& name) const {
@@ -65,14 +65,14 @@ struct TrainFiles {
   }
 };
 
-// The losses of a log's whole lines, by step. A line that is none of a step,
-// and steps out of order, are errors of the test.
+// Losses by step, from the complete lines of a log. Fails the test on a line
+// that does not describe a step, and on steps out of order.
 std::map<int64_t, double> ReadLosses(const std::string& log);
 
-// The number of whole lines.
+// The number of complete lines.
 int64_t CountLines(const std::string& file);
 
-// All of it; empty if there is none.
+// The whole file; empty if it does not exist.
 std::string ReadFile(const std::string& file);
 
 }  // namespace partita::tools

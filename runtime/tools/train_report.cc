@@ -1,4 +1,4 @@
-// Losses first: they are what a run is about.
+// Formats the training report, losses first.
 #include "runtime/tools/train_report.h"
 
 #include <algorithm>
@@ -95,7 +95,7 @@ std::string ToTables(const TrainReport& report) {
       report.checkpoint_dir.empty()
           ? "; nothing was saved"
           : absl::StrCat("; saved in ", report.checkpoint_dir,
-                         ", --resume goes on from there"),
+                         ", --resume continues from there"),
       "\n");
   return text;
 }

@@ -1,4 +1,4 @@
-// What a training run prints when it ends.
+// The report that a training run prints when it ends.
 #ifndef PARTITA_RUNTIME_TOOLS_TRAIN_REPORT_H_
 #define PARTITA_RUNTIME_TOOLS_TRAIN_REPORT_H_
 
@@ -15,10 +15,10 @@ struct TrainReport {
   std::string model;
   int devices = 1;
   int64_t first_step = 1;  // of this session
-  int64_t steps = 1;       // that the run has
+  int64_t steps = 1;       // of the whole run
   train::TrainResult result;
-  std::string signal;                // that ended it; empty: none
-  int64_t examples = 0, tokens = 0;  // of a batch; 0: not known, not text
+  std::string signal;                // signal that ended the run; empty: none
+  int64_t examples = 0, tokens = 0;  // per batch; 0: unknown, or not text
   double flops_per_step = 0;
   std::string checkpoint_dir;
   executor::MemoryUse memory;
@@ -26,11 +26,11 @@ struct TrainReport {
   int64_t peak_process_bytes = 0;
 };
 
-// A table of losses with 6 significant digits: all of a short run, else the
-// first, the last, and some between at equal distances; speed and memory.
+// Tables of losses, speed and memory. Losses have 6 significant digits: all of
+// a short run, else the first, the last and some between at equal distances.
 std::string ToTables(const TrainReport& report);
 
-// One object with all losses.
+// One JSON object with all losses.
 std::string ToJson(const TrainReport& report);
 
 }  // namespace partita::tools

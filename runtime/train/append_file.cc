@@ -1,4 +1,4 @@
-// O_APPEND, and a way back from half a record.
+// Uses O_APPEND, and truncates a partly written record.
 #include "runtime/train/append_file.h"
 
 #include <fcntl.h>
@@ -44,7 +44,7 @@ absl::Status AppendFile::Append(std::string_view record) {
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) {
       const int error = count < 0 ? errno : EIO;
-      // Pipes and devices cannot be shortened, and need not be.
+      // Pipes and devices cannot be truncated, and need not be.
       if (done > 0) (void)!ftruncate(descriptor_, before.st_size);
       return Failed(path_, "write", error);
     }

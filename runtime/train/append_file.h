@@ -1,4 +1,4 @@
-// A file that grows by whole records, whenever the process may be killed.
+// A file that grows by complete records, even if the process is killed.
 #ifndef PARTITA_RUNTIME_TRAIN_APPEND_FILE_H_
 #define PARTITA_RUNTIME_TRAIN_APPEND_FILE_H_
 
@@ -13,7 +13,8 @@ namespace partita::train {
 
 class AppendFile {
  public:
-  // Opens or creates; what is there stays. NotFound without a folder for it.
+  // Opens or creates the file; keeps its content. NotFound if its folder does
+  // not exist.
   static absl::StatusOr<std::unique_ptr<AppendFile>> Open(
       const std::string& path);
 
@@ -22,8 +23,8 @@ class AppendFile {
   ~AppendFile();
 
   const std::string& path() const { return path_; }
-  // In one call of the system, so that others see all of it or nothing. If the
-  // disk is full, what was written of it is taken back.
+  // Appends in one system call, so that readers see the whole record or
+  // nothing. If the disk is full, removes the partly written record.
   absl::Status Append(std::string_view record);
 
  private:

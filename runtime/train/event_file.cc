@@ -1,4 +1,4 @@
-// Protobuf's wire format by hand: the messages are few and small.
+// Encodes protobuf by hand: the messages are few and small.
 #include "runtime/train/event_file.h"
 
 #include <unistd.h>
@@ -16,7 +16,7 @@
 namespace partita::train {
 namespace {
 
-// Fixed-size values are little endian, as are the machines we run on.
+// Fixed-size values are little endian, as are the supported machines.
 template <typename T>
 void AppendFixed(std::string& out, T value) {
   char bytes[sizeof(T)];
@@ -131,7 +131,7 @@ absl::StatusOr<std::unique_ptr<EventFile>> EventFile::Create(
   char host[256] = "";
   if (gethostname(host, sizeof(host) - 1) != 0) std::strcpy(host, "localhost");
   const double now = Now();
-  // Names sort by time, which is how readers order sessions.
+  // Names sort by time, as readers order sessions by name.
   PARTITA_ASSIGN_OR_RETURN(
       std::unique_ptr<AppendFile> file,
       AppendFile::Open(

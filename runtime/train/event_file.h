@@ -30,25 +30,26 @@
 
 namespace partita::train {
 
-// The checksum of Castagnoli (polynomial 0x1edc6f41, reflected).
+// CRC-32C: the checksum of Castagnoli (polynomial 0x1edc6f41, reflected).
 uint32_t Crc32c(std::string_view bytes);
 
-// One record of the file.
+// Encodes one record of the file.
 std::string FrameRecord(std::string_view data);
 
-// Encoded events; wall times in seconds since 1970.
+// Encode events; wall times are in seconds since 1970.
 std::string VersionEvent(double wall_time);
-// Readers forget what older files of the folder have for this step and later.
+// Readers discard data of older files in the folder from this step on.
 std::string StartEvent(double wall_time, int64_t step);
 std::string ScalarsEvent(
     double wall_time, int64_t step,
     const std::vector<std::pair<std::string, double>>& scalars);
 
-// Writes loss, lr and rates of every step. One thread.
+// Writes the loss, the learning rate and speeds of every step. Used by one
+// thread.
 class EventFile : public Observer {
  public:
-  // Makes the folder if it is missing, and in it a file of this session. The
-  // run goes on after step `last_step`.
+  // Creates a new file for this session, and its folder if it is missing. The
+  // run continues after step `last_step`.
   static absl::StatusOr<std::unique_ptr<EventFile>> Create(
       const std::string& folder, int64_t last_step);
 

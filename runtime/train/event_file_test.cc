@@ -1,4 +1,4 @@
-// Bytes as the format gives them.
+// Compares bytes with the format's definition.
 #include "runtime/train/event_file.h"
 
 #include <stdlib.h>
@@ -44,8 +44,8 @@ TEST(EventFileTest, Events) {
 }
 
 TEST(EventFileTest, Records) {
-  // As TensorFlow's writer frames this event (any file of its begins so, the
-  // time aside).
+  // Same bytes as framed by TensorFlow's writer; all its files begin like this,
+  // except for the time.
   const std::string record = FrameRecord(VersionEvent(0));
   ASSERT_EQ(record.size(), 8 + 4 + 24 + 4u);
   EXPECT_EQ(record.substr(0, 12),
@@ -72,7 +72,7 @@ TEST(EventFileTest, FilesOfARun) {
                             std::istreambuf_iterator<char>()};
   const size_t second = FrameRecord(VersionEvent(0)).size();
   const size_t third = second + FrameRecord(StartEvent(0, 5)).size();
-  // Behind the time, which is now.
+  // After the wall time, which is now.
   EXPECT_EQ(content.substr(second + 12 + 9, 6),
             Bytes({0x10, 5, 0x3a, 2, 0x08, 1}));
   const std::string scalars =

@@ -1,4 +1,4 @@
-// JSON lines; what a resumed run will log again is removed first.
+// Writes JSON lines; first removes lines that a resumed run will log again.
 #include "runtime/train/log.h"
 
 #include <filesystem>
@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// The step of a line, or less than 0 where it is not one of ours.
+// The step of a line; negative if the line is not a log line.
 int64_t StepOf(std::string_view line) {
   const ordered_json object =
       ordered_json::parse(line.begin(), line.end(), nullptr,
@@ -76,7 +76,7 @@ std::string ToJsonLine(const StepRecord& record) {
 
 absl::StatusOr<std::unique_ptr<JsonLog>> JsonLog::Open(const std::string& path,
                                                        int64_t last_step) {
-  // A pipe or a device keeps nothing.
+  // A pipe or a device has no content to keep.
   std::error_code error;
   if (std::filesystem::is_regular_file(path, error)) {
     std::ifstream file(path, std::ios::binary);

@@ -1,4 +1,4 @@
-// The log of a run for programs: one JSON object per line and step.
+// The machine-readable log of a run: one JSON object per line and step.
 #ifndef PARTITA_RUNTIME_TRAIN_LOG_H_
 #define PARTITA_RUNTIME_TRAIN_LOG_H_
 
@@ -15,18 +15,18 @@ namespace partita::train {
 
 // {"step":1,"loss":2.5,"lr":0.001,"seconds":0.02,"examples":8,"tokens":512,
 //  "examples_per_second":400.0,"tokens_per_second":25600.0,"grad_norm":1.2}
-// without tokens where the data is not text; further outputs of the step have
-// their names. Numbers that JSON lacks are null.
+// Without tokens if the data is not text. Further outputs of the step appear
+// under their names. Numbers that JSON cannot represent are null.
 std::string ToJsonLine(const StepRecord& record);
 
-// A line is there as soon as its step is done, and whole whenever the process
-// is killed.
+// A line is written as soon as its step is done, and is complete even if the
+// process is killed.
 class JsonLog : public Observer {
  public:
-  // The run goes on after step `last_step`: lines of later steps, which a
-  // killed session left behind, and half a line go; all others stay. 0 begins
-  // anew. InvalidArgument where the file holds something else than such lines:
-  // it is not touched then.
+  // The run continues after step `last_step`. Removes an incomplete line and
+  // the lines of later steps, which a killed session left behind; keeps all
+  // others. 0 empties the log. InvalidArgument if the file contains anything
+  // but such lines; it is not changed then.
   static absl::StatusOr<std::unique_ptr<JsonLog>> Open(const std::string& path,
                                                        int64_t last_step);
 

@@ -1,4 +1,4 @@
-// Lines, and what a resumed run finds in its log.
+// Format of lines, and the log of a resumed run.
 #include "runtime/train/log.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// One line of text from a step's record.
+// Formats one line of text from a step's record.
 #include "runtime/train/progress.h"
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// How a run goes, for people: on a terminal one line that changes, elsewhere a
-// line now and then.
+// Shows the progress of a run: one updated line on a terminal, elsewhere a line
+// from time to time.
 #ifndef PARTITA_RUNTIME_TRAIN_PROGRESS_H_
 #define PARTITA_RUNTIME_TRAIN_PROGRESS_H_
 
@@ -13,30 +13,30 @@
 namespace partita::train {
 
 struct ProgressOptions {
-  int64_t steps = 0;          // at which the run ends
-  bool terminal = false;      // whether `out` is one
-  double interval = 10;       // seconds of steps between lines elsewhere
-  double flops_per_step = 0;  // of all devices; 0: not known
-  double peak_flops = 0;      // per second, of all devices; 0: not known
+  int64_t steps = 0;      // last step of the run
+  bool terminal = false;  // `out` is a terminal
+  double interval = 10;  // seconds of steps between lines, if not on a terminal
+  double flops_per_step = 0;  // of all devices; 0: unknown
+  double peak_flops = 0;      // per second, of all devices; 0: unknown
 };
 
-// "832", "25.6k", "1.20M", "3.40G", "5.60T": three digits; `gap` stands before
+// "832", "25.6k", "1.20M", "3.40G", "5.60T": three digits, with `gap` before
 // the unit.
 std::string FormatShort(double value, const std::string& gap = "");
 // "42 s", "3 min 20 s", "2 h 5 min", "3 d 4 h".
 std::string FormatDuration(double seconds);
 
-// Speeds are averages of which each step is a tenth; the first step of a
-// session, which is slower, is left out as soon as there are others.
+// Speeds are moving averages in which each step weighs a tenth. The slower
+// first step of a session is left out once there are others.
 class Progress : public Observer {
  public:
   Progress(std::ostream& out, const ProgressOptions& options)
       : out_(out), options_(options) {}
-  // Ends the line that changes.
+  // Ends the updated line.
   ~Progress() override;
 
   absl::Status OnStep(const StepRecord& record) override;
-  // A line of its own, now.
+  // Prints a separate line at once.
   void Say(const std::string& text);
 
  private:
@@ -47,7 +47,7 @@ class Progress : public Observer {
   int64_t seen_ = 0;
   double average_ = 0;  // seconds per step
   double since_ = 0;    // seconds of steps since the last line
-  bool open_ = false;   // the cursor stands behind a line that changes
+  bool open_ = false;   // the cursor is behind an updated line
 };
 
 }  // namespace partita::train

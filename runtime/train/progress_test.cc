@@ -1,4 +1,4 @@
-// What people see.
+// Checks the printed text.
 #include "runtime/train/progress.h"
 
 #include <limits>

@@ -1,4 +1,4 @@
-// What is known of a step when it is done.
+// The record of a finished step.
 #ifndef PARTITA_RUNTIME_TRAIN_RECORD_H_
 #define PARTITA_RUNTIME_TRAIN_RECORD_H_
 
@@ -13,16 +13,17 @@ namespace partita::train {
 
 struct StepRecord {
   int64_t step = 0;  // from 1 on, over all sessions of the run
-  // NaN: the program has not told it yet (TrainerOptions::late_losses).
+  // NaN: not known yet (TrainerOptions::late_losses).
   double loss = 0;
-  double rate = 0;       // the learning rate
-  double seconds = 0;    // of this step, its batch included
+  double rate = 0;       // learning rate
+  double seconds = 0;    // of this step, including reading its batch
   int64_t examples = 0;  // rows of the batch
-  int64_t tokens = 0;    // positions of the batch; 0: it is not text
-  std::vector<std::pair<std::string, double>> scalars;  // further outputs
+  int64_t tokens = 0;    // positions of the batch; 0: not text
+  // Further outputs of one element.
+  std::vector<std::pair<std::string, double>> scalars;
 };
 
-// Hears of every step, in the process that has the outputs.
+// Is called after every step, in the process that has the outputs.
 class Observer {
  public:
   virtual ~Observer() = default;

@@ -1,4 +1,4 @@
-// The formulas of the header.
+// Implements the formulas of the header.
 #include "runtime/train/schedule.h"
 
 #include <algorithm>

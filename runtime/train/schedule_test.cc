@@ -1,4 +1,4 @@
-// Rates at the corners of every kind.
+// Rates at the boundaries of every kind.
 #include "runtime/train/schedule.h"
 
 #include <cmath>
@@ -41,9 +41,9 @@ TEST(ScheduleTest, AfterWarmUp) {
   EXPECT_DOUBLE_EQ(Rate(Kind::kInverseSqrt, 90), 2.0 / 3);
 }
 
-// What get_linear_schedule_with_warmup and get_cosine_schedule_with_warmup of
-// transformers give the optimizer in steps 1 to 5 of 5, without warm-up, and
-// CosineAnnealingLR of torch with T_max=5 and eta_min=0.1.
+// Rates of transformers' get_linear_schedule_with_warmup and
+// get_cosine_schedule_with_warmup in steps 1 to 5 of 5, without warm-up, and of
+// torch's CosineAnnealingLR with T_max=5 and eta_min=0.1.
 TEST(ScheduleTest, AsOthersHaveThem) {
   const double linear[] = {1, 0.8, 0.6, 0.4, 0.2},
                cosine[] = {1, 0.9045084971874737, 0.6545084971874737,

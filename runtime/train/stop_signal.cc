@@ -1,5 +1,6 @@
-// A handler that sets a flag. What stops a group of processes may send a signal
-// to each of them and to the group: one that comes at once is the same one.
+// A handler sets a flag. A tool that stops a process group may send the signal
+// to each process and to the group, so a signal that follows at once counts as
+// the same one.
 #include "runtime/train/stop_signal.h"
 
 #include <time.h>
@@ -37,7 +38,7 @@ StopSignal::StopSignal() {
   caught = 0;
   struct sigaction action = {};
   action.sa_handler = &Remember;
-  action.sa_flags = SA_RESTART;  // reads and writes go on
+  action.sa_flags = SA_RESTART;  // reads and writes continue
   sigemptyset(&action.sa_mask);
   for (size_t i = 0; i < std::size(kSignals); ++i)
     sigaction(kSignals[i], &action, &before_[i]);

@@ -1,4 +1,4 @@
-// Ctrl-C and its like as a question.
+// Lets a program poll for Ctrl-C and similar signals.
 #ifndef PARTITA_RUNTIME_TRAIN_STOP_SIGNAL_H_
 #define PARTITA_RUNTIME_TRAIN_STOP_SIGNAL_H_
 
@@ -7,10 +7,10 @@
 
 namespace partita::train {
 
-// While it lives, the first SIGINT, SIGTERM or SIGUSR1 is remembered; the
-// second, half a second later or more, ends the process as if nobody had asked.
-// (mpirun passes SIGUSR1 and SIGTERM on to all processes; schedulers announce
-// the end of a job by one of them.) One at a time.
+// Remembers the first SIGINT, SIGTERM or SIGUSR1 during its lifetime. A second
+// one, at least half a second later, ends the process as by default. (mpirun
+// forwards SIGUSR1 and SIGTERM to all processes; schedulers announce the end of
+// a job with one of them.) Only one object at a time.
 class StopSignal {
  public:
   StopSignal();

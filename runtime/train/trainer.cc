@@ -1,5 +1,5 @@
-// Every process runs the same loop on the same batches; those without outputs
-// learn from the others what to do next.
+// Every process runs the same loop on the same batches. Processes without
+// outputs learn from the others what to do next.
 #include "runtime/train/trainer.h"
 
 #include <chrono>
@@ -66,7 +66,7 @@ class Loop {
     return absl::OkStatus();
   }
 
-  // A batch, whether there is one, and where the data stands behind it.
+  // A batch, its status, and the position of the data after it.
   struct Taken {
     data::Batch memory;
     absl::Status status;
@@ -76,7 +76,7 @@ class Loop {
     batch.status = source_.Next(batch.memory);
     batch.state = source_.State();
   }
-  // The batch of this step, and whoever looks ahead hears of the next one's.
+  // Takes the batch of this step, and prefetches the next one if that pays.
   absl::Status TakeBatch(int64_t step) {
     const bool ahead = stepper_.LooksAhead();
     if (ahead && is_taken_) {
@@ -92,7 +92,7 @@ class Loop {
         status = stepper_.Prefetch(
             StepInputs(stepper_, next_.memory.tensors(), nullptr));
     }
-    // Behind all that may take long, or fail, in one process alone.
+    // After all work that may take long or fail in a single process.
     return stepper_.Agree(status);
   }
 
@@ -131,7 +131,7 @@ class Loop {
     return absl::OkStatus();
   }
 
-  // Where the outputs are: the loss, and whoever wants to hear of it.
+  // In the process with the outputs: takes the loss and calls the observers.
   absl::Status Note(StepRecord& record) {
     if (!stepper_.IsMain()) return absl::OkStatus();
     const bool is_late = record.step <= options_.late_losses;
@@ -202,11 +202,12 @@ class Loop {
   TrainResult result_;
   size_t loss_ = 0;
   Taken batch_, next_;
-  bool is_taken_ = false;  // next_ is
+  bool is_taken_ = false;  // next_ holds a batch
   data::Batch results_;
   std::vector<MutableTensor> outputs_;
   StepRecord counts_;
-  std::vector<bool> failing_;  // observers, so that each trouble is told once
+  // By observer, so that each failure is reported once.
+  std::vector<bool> failing_;
   int64_t saved_ = 0;
   StepValues values_;
 };

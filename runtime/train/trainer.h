@@ -18,47 +18,46 @@
 
 namespace partita::train {
 
-// A loaded training program: Run is one step and updates its parameters.
+// A loaded training program. Run executes one step and updates the parameters.
 class Stepper {
  public:
   virtual ~Stepper() = default;
 
-  // Whole tensors.
+  // Specs of whole tensors.
   virtual const std::vector<base::TensorSpec>& inputs() const = 0;
   virtual const std::vector<base::TensorSpec>& outputs() const = 0;
   virtual program::PortRole RoleOf(size_t input) const = 0;
   virtual absl::Status Run(const std::vector<base::ConstTensor>& inputs,
                            const std::vector<base::MutableTensor>& outputs) = 0;
-  // Whether it makes use of batches that are known ahead; alike in all
-  // processes.
+  // True if prefetching batches pays; the same in all processes.
   virtual bool LooksAhead() const { return false; }
-  // The next run but one gets these, as far as their data is not null, in
-  // memory that stays as it is until that run is done.
+  // Prefetches inputs of the run after the next one; skips tensors without
+  // data. The memory must not change until that run is done.
   virtual absl::Status Prefetch(const std::vector<base::ConstTensor>& inputs) {
     return absl::OkStatus();
   }
 
-  // What follows matters where other processes take part.
-  // Whether this process has the outputs.
+  // The following functions matter if several processes take part.
+  // True if this process has the outputs.
   virtual bool IsMain() const { return true; }
-  // An error of any process becomes everybody's.
+  // Returns an error of any process in all processes.
   virtual absl::Status Agree(const absl::Status& status) { return status; }
-  // Each value becomes the greatest of all processes.
+  // Sets each value to its maximum over all processes.
   virtual absl::Status Max(std::vector<double>& values) {
     return absl::OkStatus();
   }
 };
 
-// Where a run is saved. All processes call it alike.
+// Saves a run. All processes make the same calls.
 class Checkpoints {
  public:
   virtual ~Checkpoints() = default;
 
-  // The parameters as `step` left them, and the position of the data. May write
-  // in the background; an error may be that of an earlier one, and is the same
-  // in all processes.
+  // Saves the parameters after `step`, and the position of the data. May write
+  // in the background. Returns the same status in all processes; an error may
+  // be that of an earlier save.
   virtual absl::Status Save(int64_t step, const std::string& data_state) = 0;
-  // Until everything is written.
+  // Waits until everything is written.
   virtual absl::Status Finish() = 0;
 };
 
@@ -66,60 +65,62 @@ struct TrainerOptions {
   int64_t last_step = 0;  // of an earlier session; 0: none
   int64_t steps = 1;      // the run ends after this step
   Schedule schedule;
-  int64_t seed =
-      0;  // what inputs with this role get follows from it and the step
-  // The program tells in a step what the step this many before was to compute,
-  // as pipelines without a flush do: a run's first steps have neither loss nor
-  // scalars.
+  // Inputs with the role seed get a value computed from this and the step.
+  int64_t seed = 0;
+  // Each step returns the loss and scalars of the step this many steps before,
+  // as pipelines without a flush do. The first steps of a run have neither loss
+  // nor scalars.
   int64_t late_losses = 0;
   Checkpoints* checkpoints = nullptr;
   int64_t checkpoint_every = 0;  // steps; 0: only at the end
-  // Asked after every step: whether to end now. Null: never.
+  // Called after every step: returns true to end the run. Null: never.
   std::function<bool()> stop;
-  // For what people should know at once.
+  // Reports urgent messages to the user.
   std::function<void(const std::string&)> say;
   std::vector<Observer*> observers;
 };
 
 struct TrainResult {
-  // Of this session, in the main process; NaN: not told yet.
+  // One per step of this session, in the main process; NaN: not known yet.
   std::vector<double> losses;
   double seconds = 0;  // of its steps
   int64_t last_step = 0;
   enum class End { kSteps, kStopped, kData } end = End::kSteps;
 };
 
-// FailedPrecondition where the program is no training step: it has no loss, the
-// output "loss" or else the first one, a floating-point number.
+// Index of the loss: the output "loss", else the first output.
+// FailedPrecondition if it is not a single floating-point number: the program
+// is no training step.
 absl::StatusOr<size_t> FindLoss(const std::vector<base::TensorSpec>& outputs);
 
-// The inputs that are data, in order: what `source` must give.
+// The data inputs, in order; `source` must provide them.
 std::vector<base::TensorSpec> DataInputs(const Stepper& stepper);
 
-// The inputs of a step that are not data.
+// Values of a step's inputs that are not data.
 struct StepValues {
   float rate = 0;
   int64_t step = 0;  // counted from 1
   int64_t seed = 0;  // of this step
 };
-// Of step `step` in a run with the seed `run_seed`.
+// Values for step `step` of a run with the seed `run_seed`.
 StepValues ValuesOfStep(double rate, int64_t step, int64_t run_seed);
 
 // A step's inputs in the program's order: `data` in order, and `values`, which
-// must outlive the result. Null `values`: inputs other than data are null.
+// must outlive the result. If `values` is null, inputs other than data have
+// null data.
 std::vector<base::ConstTensor> StepInputs(
     const Stepper& stepper, const std::vector<base::ConstTensor>& data,
     const StepValues* values);
 
-// A record with the numbers of examples, the rows of the first input, and of
-// tokens: the elements of the first one of integers [rows, length > 1].
+// A record with the number of examples (rows of the first input) and of tokens
+// (elements of the first input of integers [rows, length > 1]).
 StepRecord CountBatch(const std::vector<base::TensorSpec>& data);
 
-// Runs steps last_step + 1 to steps. The source stands where they begin. A loss
-// that is not finite is an error that names the step; so is one of the program
-// or the data. An observer or a periodic checkpoint that fails is told, and the
-// run goes on; the last checkpoint must succeed. Ends early, with a checkpoint,
-// when any process is asked to stop or the data ends.
+// Runs steps last_step + 1 to steps. The source must be positioned at the first
+// of them. A non-finite loss is an error that names the step, as is an error of
+// the program or the data. A failed observer or periodic checkpoint is
+// reported, and the run continues; the last checkpoint must succeed. Ends
+// early, with a checkpoint, if any process is asked to stop or the data ends.
 absl::StatusOr<TrainResult> Train(Stepper& stepper, data::BatchSource& source,
                                   const TrainerOptions& options);
 

@@ -1,4 +1,4 @@
-// The loop around a program that counts, and everything that may end it.
+// Runs the loop around a program that counts, and tests each way of ending it.
 #include "runtime/train/trainer.h"
 
 #include <chrono>
@@ -48,7 +48,7 @@ class Counting : public data::BatchSource {
   int64_t at_ = 0;
 };
 
-// loss = 10 / step, norm = batch; remembers what it was given.
+// loss = 10 / step, norm = batch; records its inputs.
 class FakeStepper : public Stepper {
  public:
   FakeStepper() {
@@ -76,7 +76,7 @@ class FakeStepper : public Stepper {
   absl::Status Run(const std::vector<base::ConstTensor>& inputs,
                    const std::vector<base::MutableTensor>& outputs) override {
     const int64_t step = *static_cast<const int64_t*>(inputs[2].data);
-    // What was told ahead lies where it was told.
+    // A prefetched batch is passed in the same memory.
     if (told_ != nullptr) {
       EXPECT_EQ(inputs[1].data, told_);
     }
@@ -111,7 +111,7 @@ class FakeStepper : public Stepper {
 
  private:
   std::vector<base::TensorSpec> inputs_, outputs_;
-  // Memory of the next batch and, while a run goes on, of the one after.
+  // Memory of the next batch and, during a run, of the one after it.
   const void *told_ = nullptr, *tells_ = nullptr;
 };
 
@@ -214,7 +214,7 @@ TEST_F(TrainerTest, GoesOnWhereItStopped) {
   ASSERT_TRUE(done.ok());
   EXPECT_THAT(done->losses, IsEmpty());
   EXPECT_THAT(checkpoints_.saved, ElementsAre("5:5"));
-  // Step 5 has the seed of step 5, wherever the session began.
+  // Step 5 has the seed of step 5, whichever step the session began with.
   const std::vector<int64_t> seeds = stepper_.seeds;
   ASSERT_EQ(seeds.size(), 2u);
   EXPECT_NE(seeds[0], seeds[1]);
@@ -225,8 +225,8 @@ TEST_F(TrainerTest, GoesOnWhereItStopped) {
   EXPECT_THAT(stepper_.seeds, ElementsAre(seeds[1]));
 }
 
-// Each batch is told before the run before it; what is saved stands behind the
-// one that was computed.
+// Each batch is prefetched before the previous run; the saved position is that
+// after the computed batch.
 TEST_F(TrainerTest, BatchesAreToldAhead) {
   stepper_.looks_ahead = true;
   options_.checkpoint_every = 2;
@@ -275,7 +275,7 @@ TEST_F(TrainerTest, FirstLossesOfAPipelineWithoutAFlushAreNotThereYet) {
   EXPECT_TRUE(std::isnan(recorder_.records[0].loss));
   EXPECT_THAT(recorder_.records[0].scalars, IsEmpty());
   EXPECT_EQ(recorder_.records[1].scalars.size(), 1u);
-  // A run that goes on knows the step before.
+  // A resumed run knows the previous step.
   options_.last_step = 1;
   result = Run();
   ASSERT_TRUE(result.ok()) << result.status();
@@ -288,7 +288,7 @@ TEST_F(TrainerTest, FirstLossesOfAPipelineWithoutAFlushAreNotThereYet) {
   EXPECT_TRUE(std::isnan(result->losses[1]));
   EXPECT_EQ(result->losses[2], 10.0f / 3);
   options_.late_losses = 1;
-  // What is told and no number is an error still.
+  // A known loss that is NaN is still an error.
   options_.last_step = 0;
   stepper_.nan_at = 2;
   EXPECT_THAT(std::string(Run().status().message()),
@@ -343,7 +343,8 @@ TEST(StopSignalTest, TheSecondOneEndsTheProcess) {
         const StopSignal stop;
         std::raise(SIGUSR1);
         if (stop.Name() != "SIGUSR1") _exit(3);
-        std::raise(SIGUSR1);  // the same one: to the process and to its group
+        // The same signal: to the process and to its group.
+        std::raise(SIGUSR1);
         std::this_thread::sleep_for(std::chrono::milliseconds(600));
         std::raise(SIGUSR1);
         _exit(4);

@@ -1,8 +1,8 @@
-"""What all benchmarks share: peers in processes of their own that are stopped when it is not their turn, and turns.
+"""Shared by all benchmarks: peers in separate processes, stopped while it is not their turn, and taking turns.
 
-A peer is a program that prints one JSON object when it is ready; for each line {"warmup": W, "seconds": S} or {"warmup": W,
-"repeat": N} on its standard input it prints {"times_ms": [...], "cpu_ms": processor time of a run, "peak_bytes": of its process}.
-`serve` is the peer's side, `Peer` the other. Needs Python alone: JAX lives in an environment of its own.
+A peer is a program that prints one JSON object when it is ready. For each line {"warmup": W, "seconds": S} or {"warmup": W,
+"repeat": N} on its standard input it prints {"times_ms": [...], "cpu_ms": CPU time of one run, "peak_bytes": peak memory of its
+process}. `serve` is the peer's side, `Peer` the harness's. Needs only Python, because JAX has its own environment.
 """
 
 import ctypes
@@ -19,14 +19,15 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "peers"))
 CACHE = pathlib.Path(os.environ.get("PARTITA_BENCH_CACHE", "~/.cache/partita-bench/inference")).expanduser()
 
-# Baselines at their best: Debian's OpenBLAS knows no recent AMD CPU, and idle workers must not spin beside another system.
+# Settings for the baselines' best performance: Debian's OpenBLAS does not recognise recent AMD CPUs, and idle workers
+# must not spin while another system runs.
 FAIR_ENVIRONMENT = {"OPENBLAS_CORETYPE": "SkylakeX", "OMP_WAIT_POLICY": "ACTIVE", "KMP_BLOCKTIME": "20"}
 
 PR_SET_PDEATHSIG = 1
 
 
 class Peer:
-    """A peer's own process, stopped by a signal whenever it is not its turn. `first`: what it said when it was ready."""
+    """A peer in a separate process, stopped by a signal while it is not its turn. `first` is its first answer."""
 
     def __init__(self, name, command, threads=None):
         self.name = name
@@ -61,8 +62,8 @@ class Peer:
 
 
 def answers_file():
-    """Where a peer writes its answers: libraries may print, which goes to standard error from here on. First of all it asks to
-    be killed with the harness, which may die while this process is stopped."""
+    """The file for a peer's answers. Libraries may print, so standard output is redirected to standard error. Also asks the kernel
+    to kill this process with the harness, because the harness may die while this process is stopped."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -70,7 +71,7 @@ def answers_file():
 
 
 def serve(answers, first, run):
-    """Answers until the harness closes the pipe; `run` does once what is timed."""
+    """Answers until the harness closes the pipe. `run` does the timed work once."""
     print(json.dumps(first), file=answers, flush=True)
     for line in sys.stdin:
         request = json.loads(line)
@@ -86,14 +87,14 @@ def serve(answers, first, run):
 
 
 def turns(systems, rounds):
-    """Each system once a round, in an order that rotates."""
+    """Runs each system once per round, in an order that rotates."""
     for number in range(rounds):
         begin = number % len(systems)
         yield from systems[begin:] + systems[:begin]
 
 
 def call(command):
-    """The standard output of a program of ours; what it said is the error's text."""
+    """The standard output of one of our programs. If it fails, its output is the error's text."""
     command = [str(part) for part in command]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
@@ -102,7 +103,7 @@ def call(command):
 
 
 def warn_if_busy():
-    """Others' load spoils the figures, two threads' above all."""
+    """Warns if other load on the machine distorts the figures. Two threads suffer most."""
     load = os.getloadavg()[0]
     if load > 0.5:
         print(f"run.py: the machine is busy (load {load:.1f}): figures will be high and uneven", file=sys.stderr)

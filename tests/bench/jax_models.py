@@ -1,7 +1,7 @@
-"""The models of the benchmarks as plain JAX: the same layers at the same shapes, weights at random.
+"""The benchmarks' models in plain JAX: the same layers at the same shapes, with random weights.
 
-Each parameter says which of its dimensions the axis "t" divides under M and N; XLA's partitioner spreads that from there.
-Unless they are trained, batch normalisations are folded into convolutions already, as Partita does when it loads a model.
+Each parameter names its dimension that the axis "t" divides under M and N; XLA's partitioner propagates from there. Except in
+training, batch normalisations are already folded into convolutions, as Partita does when it loads a model.
 """
 
 import jax
@@ -10,7 +10,7 @@ from jax.sharding import PartitionSpec
 
 
 class Parameters:
-    """Hands out the given values in order; without values, notes the shapes and how they are divided."""
+    """Returns the given values in order. Without values, records the shapes and their divisions."""
 
     def __init__(self, values=None, training=False):
         self.training = training
@@ -34,12 +34,12 @@ def layer_norm(p, x, epsilon):
 
 
 def column(p, x, width):
-    """A product whose result is divided."""
+    """A product with a divided result dimension."""
     return x @ p(x.shape[-1], width, on=1) + p(width, on=0)
 
 
 def row(p, x, width):
-    """A product that sums over what is divided."""
+    """A product that sums over a divided dimension."""
     return x @ p(x.shape[-1], width, on=0) + p(width)
 
 
@@ -91,7 +91,7 @@ def minilm(p, inputs):
 
 
 def batch_norm(p, x):
-    """With the batch's statistics when trained."""
+    """Batch normalisation; uses the batch's statistics in training."""
     if p.training:
         x = x - x.mean((0, 1, 2))
         x = x * jax.lax.rsqrt((x * x).mean((0, 1, 2)) + 1e-5)
@@ -99,8 +99,8 @@ def batch_norm(p, x):
 
 
 def conv(p, x, width, size=1, stride=1, groups=1, on=None, bias=True, norm=False):
-    """`on`: "out" where the result's channels are divided, "in" where it sums over divided ones. `norm`: a batch normalisation
-    follows."""
+    """A convolution. `on` is "out" if the result's channels are divided, "in" if it sums over divided channels. With `norm`, a batch
+    normalisation follows."""
     weight = p(size, size, x.shape[-1] // groups, width, on={None: None, "in": 2, "out": 3}[on])
     y = jax.lax.conv_general_dilated(x, weight, (stride, stride), [(size // 2, size // 2)] * 2,
                                      dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=groups)

@@ -1,9 +1,9 @@
-"""The golden models through the C interface, from C: each compiled for one device and for two, its answers compared with
-PyTorch's, and its losses over five training steps; in four threads with a session each.
+"""The golden models through the C interface, called from C. Each model is compiled for one device and for two; its results and its
+losses over five training steps are compared with PyTorch's. Runs in four threads with one session each.
 
     api_golden_test.py PARTITA PROGRAM SUPPRESSIONS
 
-PROGRAM is api_golden, as it is or built with a sanitizer; SUPPRESSIONS are ThreadSanitizer's.
+PROGRAM is api_golden, plain or built with a sanitizer. SUPPRESSIONS is ThreadSanitizer's file.
 """
 
 import json
@@ -49,7 +49,7 @@ class Golden:
         return self.write("targets", struct.pack("<%dq" % len(numbers), *numbers))
 
     def sizes(self):
-        """What --dim takes: rows of the batch, and lengths of sequences where inputs are token ids."""
+        """The value of --dim: rows of the batch, and lengths of sequences if inputs are token ids."""
         shapes = {name: entry["shape"] for name, entry in self.header.items() if name.startswith("in.")}
         first = next(iter(shapes.values()))
         sizes = {"batch": first[0]}

@@ -1,4 +1,4 @@
-// Compile, load, run: as a user would, once per test.
+// Compiles, loads and runs like a user, once per test.
 #include "tests/conformance/compiled_executor.h"
 
 #include <iostream>

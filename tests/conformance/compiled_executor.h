@@ -1,4 +1,4 @@
-// Backend tests through the whole compiler and the runtime.
+// Executor of backend tests that uses the whole compiler and the runtime.
 #ifndef PARTITA_TESTS_CONFORMANCE_COMPILED_EXECUTOR_H_
 #define PARTITA_TESTS_CONFORMANCE_COMPILED_EXECUTOR_H_
 
@@ -9,10 +9,10 @@
 namespace partita::conformance {
 
 // Compiles each module to an artifact in `folder`, loads it on the CPU and runs
-// it. A failure prints why to stderr.
+// it. Prints the reason for a failure to stderr.
 Executor compiledExecutor(const std::string& folder);
 
-// Element types that programs cannot hold, as `type f8E5M2`.
+// Element types of the module that programs cannot represent, as `type f8E5M2`.
 std::vector<std::string> compilerLacks(mlir::ModuleOp module);
 
 }  // namespace partita::conformance

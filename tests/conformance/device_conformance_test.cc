@@ -1,4 +1,4 @@
-// What every device must do: memory, streams, events, copies, kernels.
+// Requirements for every device: memory, streams, events, copies, kernels.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -141,7 +141,7 @@ TEST_P(DeviceConformanceTest, KernelsReadAndWriteTheHostsMemory) {
   EXPECT_FALSE(device_->AllocateHost(-1).ok());
 }
 
-// Pieces of any size, in any shares.
+// Pieces of any size, split in any way.
 TEST_P(DeviceConformanceTest, OneLaunchCoversEveryPiece) {
   std::unique_ptr<device::Module> module =
       std::move(device_->LoadModule(KernelCode())).value();
@@ -165,7 +165,7 @@ TEST_P(DeviceConformanceTest, OneLaunchCoversEveryPiece) {
     int64_t range = 0;
     for (size_t i = 0; i < ranges.size(); ++i) {
       range += ranges[i];
-      // One more, which no piece may write.
+      // one more element, which no piece may write
       const int64_t size = ranges[i] + 1;
       a.push_back(Values(size, static_cast<int>(i) + 3));
       b.push_back(Values(size, static_cast<int>(i) + 40));

@@ -1,4 +1,4 @@
-// Convolutions on every device against plain loops.
+// Compares convolutions on every device with plain loops.
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,8 +20,8 @@ int64_t Product(const std::vector<int64_t>& shape) {
   return product;
 }
 
-// A convolution of `channels` to `outputs` over the given sizes, stride 1, no
-// padding, without holes.
+// A convolution from `channels` to `outputs` channels over the given sizes,
+// with stride 1, no padding and no dilation.
 ConvDesc Plain(int64_t batch, int64_t channels, int64_t outputs,
                std::vector<int64_t> sizes, std::vector<int64_t> kernel) {
   ConvDesc desc;
@@ -35,7 +35,7 @@ ConvDesc Plain(int64_t batch, int64_t channels, int64_t outputs,
   return desc;
 }
 
-// Fills in the result's shape, and puts the channels last if asked to.
+// Fills in the result's shape. Puts channels last if requested.
 ConvDesc Finished(ConvDesc desc, bool channels_last) {
   desc.weight_shape[1] = desc.input_shape[1] / desc.groups;
   desc.out_shape = {desc.input_shape[0], desc.weight_shape[0]};
@@ -56,7 +56,7 @@ ConvDesc Finished(ConvDesc desc, bool channels_last) {
 
 class DeviceConvTest : public DeviceTest {
  protected:
-  // The convolution and its gradients.
+  // Checks the convolution and its gradients.
   void Check(const ConvDesc& desc, double tolerance = 2e-5) {
     CheckDirection(desc, tolerance);
     ConvDesc gradient = desc;
@@ -71,7 +71,7 @@ class DeviceConvTest : public DeviceTest {
     }
   }
 
-  // In both layouts, with the weight as a constant and without.
+  // Checks both layouts, with a constant weight and without.
   void CheckDirection(const ConvDesc& desc, double tolerance) {
     for (const bool channels_last : {false, true}) {
       for (const bool constant : {false, true}) {
@@ -200,7 +200,7 @@ TEST_P(DeviceConvTest, GroupsAndDepthwise) {
 }
 
 TEST_P(DeviceConvTest, Patches) {
-  // A vision transformer's embedding: kernel = stride.
+  // A vision transformer's embedding: the kernel equals the stride.
   ConvDesc desc = Plain(1, 3, 32, {32, 32}, {8, 8});
   desc.strides = {8, 8};
   desc.has_bias = true;

@@ -39,8 +39,8 @@ double Activate(Activation activation, double x) {
   return x;
 }
 
-// A convolution with its activations seen as [N, C, D, H, W], whatever their
-// layout and rank.
+// A convolution with its activations as [N, C, D, H, W], for any layout and
+// rank.
 class ConvView {
  public:
   explicit ConvView(const device::ConvDesc& desc)
@@ -52,7 +52,7 @@ class ConvView {
     return desc_.channels_last ? shape.back() : shape[1];
   }
 
-  // Where element (n, c, at) lies, or -1 if `at` is outside.
+  // The position of element (n, c, at), or -1 if `at` is outside.
   int64_t Index(const std::vector<int64_t>& shape, int64_t n, int64_t c,
                 const std::vector<int64_t>& at) const {
     int64_t spatial = 0;
@@ -87,8 +87,8 @@ class ConvView {
                                 desc_.weight_shape.end());
   }
 
-  // Calls `visit` with the places in input and weight of the factors of each
-  // product that out's element (n, o, at) sums.
+  // Calls `visit` for each product summed in out's element (n, o, at), with the
+  // positions of its factors in input and weight.
   template <typename Visit>
   void ForEachProduct(int64_t n, int64_t o, const std::vector<int64_t>& at,
                       Visit visit) const {
@@ -123,7 +123,7 @@ class ConvView {
 
 constexpr char kRecording[] = "runtime/cuda/recording/librecording.so";
 
-// device_kernels.cu on the processor.
+// device_kernels.cu, executed on the CPU.
 void RecordedAdd(void** parameters, const cuda::recording::Place& place) {
   const auto buffer = [&](int i) {
     return *static_cast<float**>(parameters[i]);

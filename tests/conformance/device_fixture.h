@@ -1,4 +1,4 @@
-// What the conformance tests of devices share: the devices, memory on them, and
+// Shared by the conformance tests of devices: the devices, device memory, and
 // slow reference loops.
 #ifndef PARTITA_TESTS_CONFORMANCE_DEVICE_FIXTURE_H_
 #define PARTITA_TESTS_CONFORMANCE_DEVICE_FIXTURE_H_
@@ -14,14 +14,13 @@
 
 namespace partita::conformance {
 
-// A device under test. `threads` matters to those that have them.
+// A device under test. `threads` applies only to devices with threads.
 struct DeviceUnderTest {
   std::string name;
   int threads = 1;
-  bool executes =
-      true;  // false: calls are accepted, but results are not computed
-  // Of a GPU: what its code is compiled for, and the libraries to open (empty:
-  // those that are installed).
+  bool executes = true;  // false: calls are accepted, but nothing is computed
+  // For a GPU: the target of its code, and the libraries to open (empty: the
+  // installed ones).
   std::string target;
   std::string driver;
   std::string blas;
@@ -29,13 +28,13 @@ struct DeviceUnderTest {
   bool IsGpu() const { return !target.empty(); }
 };
 
-// Names it in messages of tests.
+// Prints the device's name in test messages.
 inline void PrintTo(const DeviceUnderTest& device, std::ostream* out) {
   *out << device.name;
 }
 
-// Every device that this machine can run: GPUs where there are some, and one
-// that is recorded everywhere, with the recorded libraries and without.
+// Every device that this machine can run: its GPUs, if any, and everywhere a
+// recorded GPU, with the recorded libraries and without.
 std::vector<DeviceUnderTest> AllDevices();
 std::string DeviceName(const ::testing::TestParamInfo<DeviceUnderTest>& info);
 std::unique_ptr<device::Device> MakeDevice(const DeviceUnderTest& device);
@@ -47,12 +46,12 @@ class DeviceTest : public ::testing::TestWithParam<DeviceUnderTest> {
   bool Executes() const { return GetParam().executes; }
   // The kernels of device_kernels.c or device_kernels.cu.
   static std::string KernelCode();
-  // Runs them over a range, a thread per element on a GPU; room for the scratch
-  // is made.
+  // The launch shape for a range, with scratch memory; on a GPU, one thread per
+  // element.
   device::LaunchShape Shape(int64_t range, int64_t grain = 1,
                             int64_t scratch_bytes = 0);
   device::Allocation Allocate(int64_t bytes);
-  // Bytes of device memory with this content.
+  // Copies `bytes` of `data` to new device memory.
   device::Allocation Upload(const void* data, int64_t bytes);
   void Download(const device::Allocation& allocation, void* data);
 
@@ -63,12 +62,12 @@ class DeviceTest : public ::testing::TestWithParam<DeviceUnderTest> {
 // Deterministic values in [-1, 1).
 std::vector<float> Values(int64_t count, uint64_t seed);
 
-// Elements of `dtype` (f32, f16, bf16) as bytes, and back.
+// Converts elements of `dtype` (f32, f16, bf16) to bytes, and back.
 std::string Encode(base::DType dtype, const std::vector<float>& values);
 std::vector<float> Decode(base::DType dtype, const std::string& bytes);
 
-// By the definitions of program.fbs, in double precision. `residual` and `bias`
-// may be empty. What lies between the elements of `out` stays as it was.
+// Implements the definitions of program.fbs in double precision. `residual` and
+// `bias` may be empty. Memory between the elements of `out` is not changed.
 void ReferenceGemm(const device::GemmDesc& desc, const std::vector<float>& lhs,
                    const std::vector<float>& rhs,
                    const std::vector<float>& bias,
@@ -79,7 +78,7 @@ void ReferenceConv(const device::ConvDesc& desc,
                    const std::vector<float>& bias,
                    const std::vector<float>& residual, std::vector<float>& out);
 
-// |found - expected| <= tolerance * (1 + |expected|), everywhere.
+// Expects |found - expected| <= tolerance * (1 + |expected|) for every element.
 void ExpectNear(const std::vector<float>& expected,
                 const std::vector<float>& found, double tolerance);
 

@@ -1,4 +1,4 @@
-// Matrix products on every device against plain loops.
+// Compares matrix products on every device with plain loops.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -36,8 +36,8 @@ size_t Span(const std::array<int64_t, 3>& strides, int64_t a, int64_t b,
 
 class DeviceGemmTest : public DeviceTest {
  protected:
-  // Runs on the device and compares; once with the right-hand side as a
-  // constant, once without.
+  // Runs on the device and compares, with a constant right-hand side and
+  // without.
   void Check(const GemmDesc& desc, double tolerance = 2e-5) {
     for (const bool constant : {false, true}) {
       SCOPED_TRACE(constant ? "constant rhs" : "variable rhs");
@@ -46,7 +46,7 @@ class DeviceGemmTest : public DeviceTest {
   }
 
  private:
-  // What the device's 16-bit types can hold.
+  // Random values, rounded to the device's 16-bit type.
   std::vector<float> Rounded(const GemmDesc& desc, size_t count,
                              uint64_t seed) {
     return Decode(
@@ -70,7 +70,7 @@ class DeviceGemmTest : public DeviceTest {
     const size_t out_size = Span(desc.out_strides, desc.batch, desc.m, desc.n);
     const std::vector<float> residual =
         desc.has_residual ? Rounded(desc, out_size, 4) : std::vector<float>();
-    // What lies between the elements of out belongs to others.
+    // Memory between the elements of out must not change.
     std::vector<float> expected = Rounded(desc, out_size, 5);
     const device::Allocation out = Put(desc, expected);
     ReferenceGemm(desc, lhs, rhs, bias, residual, expected);
@@ -139,7 +139,7 @@ TEST_P(DeviceGemmTest, StridesWithGaps) {
   desc.rhs_strides = {16 * 30, 30, 1};
   desc.out_strides = {9 * 40, 40, 1};
   Check(desc);
-  // Heads side by side, as attention has them: [rows, heads, width].
+  // Attention's layout, with heads side by side: [rows, heads, width].
   desc.lhs_strides = {16, 2 * 16, 1};
   desc.rhs_strides = {16, 1, 2 * 16};
   desc.out_strides = {24, 2 * 24, 1};
@@ -156,7 +156,7 @@ TEST_P(DeviceGemmTest, OneMatrixForTheWholeBatch) {
   desc.has_bias = true;
   desc.has_residual = true;
   Check(desc);
-  // A batch that is not just more rows.
+  // A batch that cannot be merged with the rows.
   desc.lhs_strides = {8, 4 * 8, 1};
   Check(desc);
   desc = Dense(4, 6, 10, 8);
@@ -197,7 +197,7 @@ TEST_P(DeviceGemmTest, HalfPrecision) {
       desc.has_bias = true;
       desc.has_residual = true;
       desc.activation = Activation::kGeluErf;
-      // The sum is in f32; what is stored has 8 or 11 bits.
+      // The sum is in f32; the stored value has 8 or 11 bits.
       Check(desc, dtype == base::DType::kBF16 ? 8e-3 : 1e-3);
       desc.out_strides = {5 * 60, 60, 1};
       Check(desc, dtype == base::DType::kBF16 ? 8e-3 : 1e-3);
@@ -206,7 +206,7 @@ TEST_P(DeviceGemmTest, HalfPrecision) {
 }
 
 TEST_P(DeviceGemmTest, ResidualMayBeTheOutput) {
-  // Of a long sum libraries may write parts of it before they add the rest.
+  // Libraries may write partial results of a long sum before they add the rest.
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{8, 32, 16},
                                 std::array<int64_t, 3>{64, 96, 4096}}) {
     SCOPED_TRACE(k);

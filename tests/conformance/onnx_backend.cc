@@ -39,7 +39,7 @@ struct Value {
   bool is_unsigned = false;
 };
 
-// One test while it runs.
+// The state of one running test.
 struct Run {
   mlir::MLIRContext context;
   std::string errors;
@@ -81,7 +81,7 @@ struct Run {
   }
 };
 
-// The names of the graph's inputs that are no initializers.
+// The names of the graph's inputs that are not initializers.
 std::vector<std::string> inputNames(const std::string& path) {
   Buffer buffer = readFile(path);
   onnx::Model model;
@@ -96,7 +96,8 @@ std::vector<std::string> inputNames(const std::string& path) {
   return names;
 }
 
-// Imports; where the importer asks for the values of inputs, gives them.
+// Imports the model. If the importer asks for the values of inputs, supplies
+// them as constants.
 mlir::OwningOpRef<mlir::ModuleOp> import(
     Run& run, const std::string& model,
     const std::map<std::string, Value>& inputs) {
@@ -131,7 +132,7 @@ bool isClose(double actual, double expected, const BackendOptions& options) {
          options.atol + options.rtol * std::abs(expected);
 }
 
-// Empty if they agree.
+// Returns the first difference; empty if there is none.
 std::string compare(const nn::Tensor& actual, const Value& expected,
                     const BackendOptions& options) {
   std::string text;
@@ -172,7 +173,7 @@ TestResult runModel(Run& run, const std::string& model,
   for (unsigned i = 0; i < main.getNumArguments(); ++i) {
     if (main.getArgAttr(i, nn::kSourceAttr)) continue;
     if (main.getArgAttr(i, nn::kRoleAttr)) {
-      // What is expected was drawn by another generator.
+      // The expected values come from another generator.
       run.result.unsupported = {"random numbers"};
       run.result.outcome = Outcome::kSkipped;
       return run.result;
@@ -206,8 +207,8 @@ TestResult runModel(Run& run, const std::string& model,
   return run.result;
 }
 
-// The test's other data, or why it cannot be read: unsupported types are
-// found by the importer first.
+// Reads the test's data. Returns the reason if it cannot be read; the importer
+// finds unsupported types first.
 bool readDataSet(Run& run, const fs::path& folder,
                  const std::vector<std::string>& names,
                  std::map<std::string, Value>& inputs,

@@ -1,9 +1,9 @@
 // Runs ONNX's own backend tests: import, execute, compare.
 //
 // A test is a folder with model.onnx and test_data_set_*/{input,output}_*.pb.
-// What the importer refuses as unsupported is skipped and counted under what
-// it named: an operator, an attribute, a type; never by the test's name. Inputs
-// whose values shapes depend on are given to the importer as constants.
+// If the importer refuses a feature as unsupported, the test is skipped and
+// counted under that operator, attribute or type, never under the test's name.
+// Inputs whose values determine shapes are passed to the importer as constants.
 #ifndef PARTITA_TESTS_CONFORMANCE_ONNX_BACKEND_H_
 #define PARTITA_TESTS_CONFORMANCE_ONNX_BACKEND_H_
 
@@ -18,12 +18,12 @@
 
 namespace partita::conformance {
 
-// Computes the results of @main for the values of its inputs (the arguments of
-// kind "input", in order). Weights come from the files that the arguments name.
+// Computes the results of @main for the values of its inputs (arguments of kind
+// "input", in order). Weights come from the files that the arguments name.
 using Executor = std::function<mlir::FailureOr<std::vector<nn::Tensor>>(
     mlir::ModuleOp, llvm::ArrayRef<nn::Tensor>)>;
 
-// Through the nn interpreter.
+// An executor that uses the nn interpreter.
 Executor interpreterExecutor();
 
 enum class Outcome { kPassed, kFailed, kSkipped };
@@ -31,14 +31,14 @@ enum class Outcome { kPassed, kFailed, kSkipped };
 struct TestResult {
   std::string name;
   Outcome outcome = Outcome::kPassed;
-  std::vector<std::string> unsupported;  // why it was skipped
-  std::string message;                   // why it failed
+  std::vector<std::string> unsupported;  // reasons for skipping
+  std::string message;                   // reason for a failure
 };
 
 struct Summary {
   int passed = 0, failed = 0, skipped = 0;
-  // Tests skipped for each operator, attribute or type (a test may need
-  // several).
+  // Number of tests skipped for each operator, attribute or type (a test may
+  // need several).
   std::map<std::string, int> skipped_for;
   std::vector<TestResult> failures;
 
@@ -47,24 +47,24 @@ struct Summary {
 };
 
 struct BackendOptions {
-  // Only tests whose names contain this.
+  // Run only tests whose names contain this.
   std::string filter;
   double rtol = 1e-3, atol = 1e-7;
-  // What the executor lacks for a module: the test is skipped and counted under
-  // these names.
+  // Features of a module that the executor lacks. The test is skipped and
+  // counted under these names.
   std::function<std::vector<std::string>(mlir::ModuleOp)> lacks;
 };
 
-// One test.
+// Runs one test.
 TestResult runBackendTest(const std::string& folder, const Executor& executor,
                           const BackendOptions& options = {});
 
-// Every folder with a model.onnx directly below `folder`.
+// Runs every folder with a model.onnx directly below `folder`.
 Summary runBackendTests(const std::string& folder, const Executor& executor,
                         const BackendOptions& options = {});
 
-// A whole network, light_<name>.onnx with light_<name>_output_0.pb beside it:
-// its input is arange(n) / n.
+// Runs a whole network, light_<name>.onnx with light_<name>_output_0.pb beside
+// it. Its input is arange(n) / n.
 TestResult runLightNetwork(const std::string& model, const Executor& executor,
                            const BackendOptions& options = {});
 

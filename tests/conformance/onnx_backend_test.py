@@ -1,6 +1,6 @@
-"""ONNX's own backend tests, imported, compiled and run: every one that the importer takes must pass.
+"""ONNX's own backend tests, imported, compiled and run. Every test that the importer accepts must pass.
 
-With --interpreted they run through the references of the nn dialect in place of compiled code. With --networks only the networks
+With --interpreted they run through the references of the nn dialect instead of compiled code. With --networks only the networks
 run, all of them.
 """
 
@@ -14,10 +14,10 @@ import unittest
 
 RUNNER = os.path.abspath("tests/conformance/onnx_backend_runner")
 FETCH = os.path.abspath("tests/conformance/fetch_onnx_backend.sh")
-# Of 1,905 in onnx 1.22. A lower count means that something was refused which was taken before.
+# Number of passing tests of the 1,905 in onnx 1.22. A lower count means that the importer now refuses a test that it accepted before.
 AT_LEAST = 1446
 INTERPRETED = "--interpreted" in sys.argv
-# Networks that take a second or two; --networks runs the others too.
+# Networks that take one or two seconds; --networks also runs the others.
 QUICK = ["light/light_%s.onnx" % name for name in ("shufflenet", "squeezenet")]
 NETWORKS = 9
 
@@ -25,7 +25,7 @@ NETWORKS = 9
 class OnnxBackendTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        # Bazel hides HOME; the cache is the user's.
+        # Bazel hides HOME, but the cache is in the user's home directory.
         environment = dict(os.environ, HOME=pwd.getpwuid(os.getuid()).pw_dir)
         cls.data = subprocess.run([FETCH], env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 

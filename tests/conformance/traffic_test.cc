@@ -1,5 +1,5 @@
-// The bytes that the runtime counts for a collective are those that the
-// compiler counted when it chose it.
+// Checks that the runtime counts the same bytes for a collective as the
+// compiler did when it chose it.
 #include "compiler/core/traffic.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using comm::Operation;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Of the busiest device.
+// Bytes of the busiest device.
 int64_t RuntimeCount(const Operation& operation, int n) {
   int64_t most = 0;
   for (int i = 0; i < n; ++i) {
@@ -60,7 +60,8 @@ class TrafficTest : public testing::TestWithParam<Kind> {
     return std::uniform_int_distribution<int64_t>(first, last)(random_);
   }
 
-  // On tensors of three dimensions; blocks are the even shares of any size.
+  // A random collective on tensors with three dimensions, with even blocks of
+  // any size.
   Operation RandomOperation(int n) {
     Operation op;
     op.kind = GetParam();

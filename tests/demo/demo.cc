@@ -1,5 +1,5 @@
-// //:demo: what Partita does, shown to a person in a minute: models by three
-// doors, compiled, divided, run, and compared with what PyTorch computed.
+// //:demo: a one-minute tour. Imports models by three frontends, compiles,
+// divides and runs them, and compares the results with PyTorch's.
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,14 +30,14 @@ double Now() {
 
 struct Show {
   std::string title;
-  std::string model;     // what `partita import` would get
+  std::string model;     // the argument of `partita import`
   std::string expected;  // golden output in io.safetensors; empty: none
   std::string golden;    // folder of io.safetensors
   std::map<std::string, int64_t> dims;
-  std::string mesh, shard;  // as on the command line; empty: one device
+  std::string mesh, shard;  // as on the command line; empty mesh: one device
 };
 
-// Inputs that nobody recorded: standard normal numbers, or token 1, 2, 3 ...
+// Inputs without a recording: standard normal numbers, or tokens 1, 2, 3 ...
 std::map<std::string, HostTensor> MakeInputs(const CompiledModel& model) {
   std::map<std::string, HostTensor> inputs;
   std::mt19937 generator(1);
@@ -109,7 +109,7 @@ absl::StatusOr<std::unique_ptr<CompiledModel>> Compile(
   return CompiledModel::MakeDivided(module, folder, name, plan);
 }
 
-// One model from file to answer; false where it is not what it should be.
+// Runs one model from file to result. Returns false if a check fails.
 bool Run(const Show& show, const std::string& folder) {
   std::printf("\n%s\n  import    %s\n", show.title.c_str(), show.model.c_str());
   std::fflush(stdout);

@@ -1,4 +1,4 @@
 #!/bin/bash
-# The demo runs, and says that its answers are right.
+# Checks that the demo runs and reports correct answers.
 tests/demo/demo | tee "$TEST_TMPDIR/demo.txt"
 grep -q "^All answers are right.$" "$TEST_TMPDIR/demo.txt"

@@ -1,5 +1,5 @@
-// ONNX files with multi-device annotations: where elements lie, and that the
-// annotated program computes what the undivided one does.
+// ONNX files with multi-device annotations: each element is on the annotated
+// device, and the annotated program computes the same as the undivided one.
 #include <fstream>
 
 #include "compiler/driver/annotate.h"
@@ -27,7 +27,7 @@ std::string Write(const std::string& name, const Message& model) {
   return path;
 }
 
-// What each device gets of [[1, 2], [3, 4]] where `spec` says so of x.
+// The elements of [[1, 2], [3, 4]] on each device if `spec` annotates x.
 std::vector<Rows> Scatter(const Message& spec, int64_t devices) {
   const Message model = onnx::withDevices(
       onnx::model(onnx::graph(
@@ -57,8 +57,8 @@ std::vector<Rows> Scatter(const Message& spec, int64_t devices) {
   return parts;
 }
 
-// The examples of ONNX's multi-device proposal. Of the last, its text prints
-// [[2, 3]] for devices 2 and 3, which is no row of the tensor.
+// The examples of ONNX's multi-device proposal. For the last one, the proposal
+// prints [[2, 3]] for devices 2 and 3, which is not a row of the tensor.
 TEST(AnnotatedTest, ElementsLieWhereTheProposalSays) {
   using onnx::shardedDim;
   using onnx::shardingSpec;
@@ -70,7 +70,7 @@ TEST(AnnotatedTest, ElementsLieWhereTheProposalSays) {
                                    {shardedDim(0, 2), shardedDim(1, 2)}),
                       4),
               ElementsAre(Rows{1}, Rows{2}, Rows{3}, Rows{4}));
-  // The order of axes is that in which they are listed.
+  // The order of axes is the order in the list.
   EXPECT_THAT(Scatter(shardingSpec("x", {0, 1, 2, 3}, {},
                                    {shardedDim(1, 2), shardedDim(0, 2)}),
                       4),
@@ -134,7 +134,7 @@ TEST(AnnotatedTest, EqualsUndivided) {
   EXPECT_LE(distance.largest, 1e-5 * distance.largest_expected);
 }
 
-// A plan beside the annotations is for their mesh.
+// A plan given together with annotations must use their mesh.
 TEST(AnnotatedTest, APlanMustFit) {
   const std::string path = Write("fits", onnx::dividedPerceptron());
   CompilerContext context;
@@ -152,7 +152,7 @@ TEST(AnnotatedTest, APlanMustFit) {
                 testing::HasSubstr(part));
 }
 
-// The mesh and what arguments and results are annotated with.
+// The mesh, and the annotations of arguments and results.
 std::vector<std::string> Signature(mlir::ModuleOp module) {
   std::vector<std::string> lines;
   auto print = [&](const auto& printed) {
@@ -168,7 +168,7 @@ std::vector<std::string> Signature(mlir::ModuleOp module) {
   return lines;
 }
 
-// Writes the model at `path` again, as `plan` says or its own annotations do.
+// Writes the model at `path` again, with the annotations of `plan` or its own.
 std::string Annotate(const std::string& path, const std::string& name,
                      const driver::ImportOptions& import,
                      std::optional<plan::Plan> plan, int64_t& tensors) {
@@ -186,7 +186,7 @@ std::string Annotate(const std::string& path, const std::string& name,
   return options.output;
 }
 
-// Reading, writing and reading again says the same.
+// Reading, writing and reading again gives the same annotations.
 TEST(AnnotatedTest, RoundTrip) {
   const std::string path = Write("round", onnx::dividedPerceptron());
   int64_t tensors = 0, again = 0;
@@ -201,20 +201,20 @@ TEST(AnnotatedTest, RoundTrip) {
   auto original = driver::importModel(path, {}, context.get());
   ASSERT_TRUE(first && second && original) << context.errors;
   EXPECT_EQ(Signature(*first), Signature(*second));
-  // What was not annotated in the original has a sharding now, too: the bias
-  // and the result.
+  // Values without an annotation in the original, the bias and the result, now
+  // have a sharding too.
   const std::vector<std::string> had = Signature(*original);
   const std::vector<std::string> has = Signature(*first);
   for (const std::string& line : had) EXPECT_THAT(has, testing::Contains(line));
   EXPECT_EQ(had.size(), 4u);
   EXPECT_EQ(has.size(), 6u);
-  // The reshard at the use of v is still one.
+  // The reshard at the use of v is preserved.
   int constraints = 0;
   second->walk([&](dist::ConstraintOp) { ++constraints; });
   EXPECT_EQ(constraints, 1);
 }
 
-// A plan becomes annotations, and these the division that the plan made.
+// A plan written as annotations gives the division of the plan.
 TEST(AnnotatedTest, APlanWrittenDownComputesTheSame) {
   const std::string folder = "tests/data/onnx-tiny/gpt2/";
   auto inputs = ReadTensors(folder + "io.safetensors", "in.");

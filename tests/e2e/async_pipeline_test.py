@@ -1,7 +1,7 @@
-"""Schedules without a flush, compiled and run: losses are those of stale weights, as their definitions say.
+"""Compiles and runs schedules without a flush. Their losses must be those of the stale weights in their definitions.
 
-On one batch with plain SGD, PipeDream-2BW computes steps 0 and 1 with the weights of no update and step 2 with those of one, which
-is the undivided model's second loss. What a step computes is told by the next.
+On one batch with plain SGD, PipeDream-2BW computes steps 0 and 1 with the initial weights and step 2 with the weights after one
+update. The loss of step 2 is therefore the undivided model's second loss. The effect of an update shows in the next step.
 """
 
 import json
@@ -25,7 +25,7 @@ class AsyncPipelineTest(unittest.TestCase):
         self.folder = folder.name
 
     def losses(self, *plan, steps=6, rate="0.1", options=()):
-        """Of as many steps on one batch."""
+        """Losses of that many steps on one batch."""
         artifact = os.path.join(self.folder, "m.partita")
         subprocess.run([PARTITA, "compile", MODEL, *SIZES, "--train", "sgd", "-o", artifact, *plan], check=True,
                        stdout=subprocess.DEVNULL)
@@ -79,12 +79,12 @@ class AsyncPipelineTest(unittest.TestCase):
         newest = self.losses(*self.pipeline("async", 4))
         self.assertIsNone(newest[0])
         self.assert_close(newest[1], whole[0])
-        # Between the loss without the first update and that with all of it.
+        # Between the loss without the first update and the loss with the whole update.
         self.assertLess(newest[2], whole[0])
         self.assertGreater(newest[2], whole[1])
 
     def rows(self, schedule, microbatches):
-        """The table of two devices."""
+        """The schedule's table for two devices."""
         plan = os.path.join(self.folder, "plan.yaml")
         with open(plan, "w", encoding="utf-8") as file:
             file.write(f"mesh: {{pipe: 2}}\nshard: [{{D: pipe}}]\nmicrobatches: {microbatches}\nschedule: {schedule}\n")
@@ -101,7 +101,7 @@ class AsyncPipelineTest(unittest.TestCase):
         for schedule in ("async", "async-2bw"):
             rows = self.rows(schedule, 4)
             expected = self.losses(*self.pipeline(schedule, 4))
-            # Backwards in halves, stages on each other's devices.
+            # Split backwards, and swap the stages of the two devices.
             halves = [re.sub(r"B([^,]*)", r"I\1,W\1", row) for row in rows]
             for own in (rows, halves, rows[::-1], halves[::-1]):
                 with self.subTest(schedule=schedule, rows=own):
@@ -111,7 +111,7 @@ class AsyncPipelineTest(unittest.TestCase):
                         self.assert_close(a, b)
 
     def test_other_steps_are_refused(self):
-        # Sound, but the first stage is further ahead than there are stages behind it.
+        # A valid table, but the first stage is further ahead than the number of stages after it.
         far = self.table(["F0.0@-1,F0.1@-1,|,F0.2,B0.0@-1,F0.3,B0.1@-1", "|,F1.0@-1,B1.0@-1,F1.1@-1,B1.1@-1"])
         done = subprocess.run([PARTITA, "compile", MODEL, *SIZES, "--train", "sgd", "-o", os.path.join(self.folder, "m.partita"),
                                *self.pipeline(far, 2)], stderr=subprocess.PIPE, text=True, check=False)
@@ -125,7 +125,7 @@ class AsyncPipelineTest(unittest.TestCase):
         kept = self.losses(*plan, steps=8, rate="0.02")
         corrected = self.losses(*plan, "--pipemare-correction", "0.1", steps=8, rate="0.02")
         newest = self.losses(*plan, "--pipemare-correction", "1e-30", steps=8, rate="0.02")
-        # Until weights differ, so do no losses.
+        # Losses are equal until the weights differ.
         self.assertEqual(kept[:3], corrected[:3])
         self.assertNotEqual(kept[-1], corrected[-1])
         self.assertNotEqual(newest[-1], corrected[-1])
@@ -148,7 +148,7 @@ class AsyncPipelineTest(unittest.TestCase):
     def test_pipemare_slows_stages_of_old_weights(self):
         plan = self.pipeline("async", 1, devices=4)
         slow = self.losses(*plan, "--pipemare", "1000000000000", steps=9, rate="0.02")
-        # The weights of the stages are 3, 2, 1 and no updates old.
+        # The stages' weights are 3, 2, 1 and 0 updates old.
         by_hand = self.losses(*plan, "--lr-scale", "*=0.3333333;*h.1.*=0.5;*h.2.*=1;*h.3.*=1;*ln_f*=1", steps=9, rate="0.02")
         for a, b in zip(slow, by_hand):
             self.assert_close(a, b) if b is not None else self.assertIsNone(a)

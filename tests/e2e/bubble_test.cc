@@ -1,5 +1,5 @@
-// Compiled pipelines under a virtual clock: what they leave idle is what their
-// schedules say. The programs are run, not the tables they came from.
+// Runs compiled pipelines under a virtual clock and compares their idle time
+// with that of their schedules. It runs the programs, not the schedule tables.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -21,7 +21,7 @@ namespace {
 
 using simulator::Simulation;
 
-// Eight equal layers: a stage of each for four ranks with two stages.
+// Eight equal layers, i.e. one per stage for four ranks with two stages.
 constexpr char kConfig[] = R"({"model_type": "gpt2", "n_layer": 8, "n_head": 2,
   "n_embd": 16, "vocab_size": 31, "n_positions": 16,
   "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5,
@@ -31,11 +31,12 @@ struct Case {
   const char* schedule;
   int ranks;
   int microbatches;
-  double bubble;  // where all halves of a backward take what a forward takes
+  double bubble;  // if each half of a backward costs as much as a forward
   double within = 1e-9;
 };
 
-// What one microbatch costs in each layer; the rest of a program costs nothing.
+// Assigns a cost to one microbatch in each layer; all other operations are
+// free.
 class LayerCosts : public simulator::Costs {
  public:
   explicit LayerCosts(const core::StageCost& cost) : cost_(cost) {}
@@ -90,7 +91,8 @@ class BubbleTest : public testing::TestWithParam<Case> {
     schedule_ = *schedule;
   }
 
-  // Of layers that cost `cost`, and the table under the same.
+  // Expects that the program of layers with cost `cost` equals the table under
+  // that cost.
   void ExpectEqualsTable(const core::StageCost& cost) {
     const int layers = 8 / schedule_.stages;
     core::StageCost of_stage = cost;
@@ -110,8 +112,7 @@ class BubbleTest : public testing::TestWithParam<Case> {
   core::Schedule schedule_;
 };
 
-// Layers' forwards that are done and whose backwards are not, at most, by the
-// device: [rank].
+// Peak number of layers in flight (forward done, backward not done) by rank.
 std::vector<int> MostInFlight(const Simulation& simulation) {
   std::vector<std::map<std::string, int>> now(simulation.classes.size());
   std::vector<int> most(simulation.classes.size(), 0);
@@ -129,7 +130,7 @@ std::vector<int> MostInFlight(const Simulation& simulation) {
   return most;
 }
 
-// No more is in flight than the schedule says.
+// Expects that no rank has more in flight than the schedule allows.
 void ExpectInFlight(const program::Program& program,
                     const core::Schedule& schedule, const std::string& name) {
   simulator::SimulateOptions options;
@@ -159,7 +160,7 @@ TEST_P(BubbleTest, IsTheSchedules) {
   EXPECT_EQ(found.classes.size(), static_cast<size_t>(GetParam().ranks));
   EXPECT_NEAR(found.Bubble(), GetParam().bubble, GetParam().within);
   ExpectEqualsTable({});
-  // As layers of transformers on a CPU have it: the gradients take longer.
+  // Typical for transformer layers on a CPU: gradients take longer.
   ExpectEqualsTable({1, 2.3, 1.05, 1.15});
   ExpectInFlight(artifact_->program(), schedule_, GetParam().schedule);
 }
@@ -174,8 +175,8 @@ std::vector<Case> Cases() {
       cases.push_back(
           {"interleaved(2)", ranks, microbatches, fill / (2 * m + fill)});
       cases.push_back({"zb-h1", ranks, microbatches, fill / (3 * m + fill)});
-      // No wait between a rank's first cell and its last, given microbatches
-      // enough; else no worse than the other.
+      // With enough microbatches, a rank never waits between its first and last
+      // cell; otherwise it is no worse than the other schedule.
       if (microbatches >= 2 * ranks - 1)
         cases.push_back({"zb-v", ranks, microbatches, 0, 0.06});
       else

@@ -1,5 +1,5 @@
-// Reductions over parts of a mesh, on the runtime: programs that
-// iree-org/iree#21503 and #22139 report as failing elsewhere.
+// Runs reductions over parts of a mesh: programs that iree-org/iree#21503 and
+// #22139 report as failing in IREE.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,14 +12,15 @@
 namespace partita::e2e {
 namespace {
 
-// An input over an axis, by the text of its sharding's dimensions.
+// An input divided over an axis, by the text of its sharding's dimensions.
 struct Placed {
   std::string name, dims;
 };
 
 class CollectivesTest : public testing::Test {
  protected:
-  // The first result under a mesh with inputs placed; empty mesh: undivided.
+  // The first result under a mesh with these input shardings; empty mesh:
+  // undivided.
   std::vector<float> run(const std::string& text, const std::string& mesh,
                          const std::vector<Placed>& placed) {
     auto module = mlir::parseSourceString<mlir::ModuleOp>(text, context_.get());
@@ -54,7 +55,7 @@ class CollectivesTest : public testing::Test {
     return {first.floats(), first.floats() + first.elements()};
   }
 
-  // What the divided program sends: "all_reduce over a: 16".
+  // The collectives of the divided program: "all_reduce over a: 16".
   std::vector<std::string> sent(const std::string& text,
                                 const std::string& mesh,
                                 const std::vector<Placed>& placed) {
@@ -103,8 +104,8 @@ TEST_F(CollectivesTest, FourNumbersOverTwoDevices) {
   EXPECT_THAT(sums, testing::ElementsAre(-5 + 1, 2 - 3, -2 + 4, 5 + 0));
 }
 
-// F3 and F4: on 2 x 2 devices the groups along the first axis are {0, 2} and
-// {1, 3}, along the second {0, 1} and {2, 3}; a 512 x 512 sum of each, added.
+// F3 and F4: on 2 x 2 devices, the groups along the first axis are {0, 2} and
+// {1, 3}, along the second {0, 1} and {2, 3}. Adds a 512 x 512 sum over each.
 TEST_F(CollectivesTest, TwoGroupingsOfFourDevices) {
   const char* text = R"(
     func.func @main(%x: tensor<512x8xf32> {nn.kind = "input", nn.name = "x"},

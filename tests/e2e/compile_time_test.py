@@ -1,11 +1,11 @@
-"""Compile time grows neither with depth, for layers are functions, compiled once, nor with the number of devices, which all
-run one program.
+"""Compile time does not grow with depth, because layers are functions that are compiled once, nor with the number of devices,
+because all devices run one program.
 
-GPT-2 XL (48 layers) compiles in under 10 s and 2 GB; 96 layers cost at most 1.3 times as much; 4,096 devices cost at most 1.2
-times as much as 8, in an artifact of equal size. GPT-3 175B, divided, compiles in under 20 s.
+GPT-2 XL (48 layers) compiles in under 10 s and 2 GB. 96 layers cost at most 1.3 times as much. 4,096 devices cost at most 1.2
+times as much as 8, in an artifact of equal size. A divided GPT-3 175B compiles in under 20 s.
 
-Times are of the processor, user and system: what else runs on the machine is not what is measured. Compared are the least of
-seven each, alternating, as whatever disturbs a run only adds to it.
+Times are CPU times, user plus system, so other load on the machine does not count. Each time is the minimum of seven alternating
+runs, because disturbances only add time.
 """
 
 import json
@@ -31,14 +31,14 @@ class CompileTimeTest(unittest.TestCase):
         self.folder = folder.name
 
     def compile(self, config, dims, *options):
-        """Processor seconds, bytes of the artifact, peak memory in GB."""
+        """CPU seconds, bytes of the artifact, peak memory in GB."""
         with open(os.path.join(self.folder, "config.json"), "w", encoding="utf-8") as file:
             json.dump(config, file)
         output = os.path.join(self.folder, "m.partita")
         process = subprocess.Popen([PARTITA, "compile", self.folder, "--dim", dims, "-o", output, *options],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)  # as nobody else can wait for it now
+        process.returncode = os.waitstatus_to_exitcode(status)  # tells Popen that the process has been waited for
         self.assertEqual(process.returncode, 0)
         return usage.ru_utime + usage.ru_stime, os.path.getsize(output), usage.ru_maxrss / 1e6  # KB -> GB
 
@@ -59,7 +59,7 @@ class CompileTimeTest(unittest.TestCase):
         times, sizes = {8: [], 4096: []}, {}
         for _ in range(ROUNDS):
             for devices in times:
-                # Four texts for each group of four devices, however many there are.
+                # Four texts per group of four devices.
                 seconds, sizes[devices], _ = self.compile(GPT2_XL, "batch=%d,seq=128" % devices, "--mesh",
                                                           "data=%d,tensor=4" % (devices // 4), "--shard", MEGATRON)
                 times[devices].append(seconds)

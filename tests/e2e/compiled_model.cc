@@ -1,4 +1,4 @@
-// Compiles to a file, as a user would, and runs it through the executor.
+// Compiles to a file, like a user, and runs it with the executor.
 #include "tests/e2e/compiled_model.h"
 
 #include "compiler/driver/registry.h"

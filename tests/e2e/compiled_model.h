@@ -16,8 +16,8 @@
 
 namespace partita::e2e {
 
-// A context with everything the compiler needs; diagnostics collect in
-// `errors`.
+// A context with everything that the compiler needs. Diagnostics are collected
+// in `errors`.
 class CompilerContext {
  public:
   CompilerContext();
@@ -30,34 +30,34 @@ class CompilerContext {
 
 class CompiledModel {
  public:
-  // Compiles `module` into `folder` and loads it with `threads` threads.
-  // `name` distinguishes artifacts of one folder.
-  // The status of a failure holds the compiler's diagnostics.
+  // Compiles `module` into `folder` and loads it with `threads` threads. `name`
+  // distinguishes artifacts in one folder. On failure, the status contains the
+  // compiler's diagnostics.
   static absl::StatusOr<std::unique_ptr<CompiledModel>> Make(
       mlir::ModuleOp module, const std::string& folder, const std::string& name,
       int threads);
-  // Divided as `plan` says, on as many devices as its mesh has: threads of this
-  // process, with one thread each.
+  // Divides the model by `plan`, and runs it on one single-threaded rank of
+  // this process per device of the plan's mesh.
   static absl::StatusOr<std::unique_ptr<CompiledModel>> MakeDivided(
       mlir::ModuleOp module, const std::string& folder, const std::string& name,
       const plan::Plan& plan);
 
-  // A training step, on one device or divided.
+  // Compiles a training step, on one device or divided.
   static absl::StatusOr<std::unique_ptr<CompiledModel>> MakeTraining(
       mlir::ModuleOp module, const std::string& folder, const std::string& name,
       const std::optional<plan::Plan>& plan, const driver::TrainOptions& train,
       plan::Precision precision = plan::Precision::kF32);
 
-  // Runs on inputs by name, or by position where the model has no such name.
+  // Runs on inputs by name, or by position if the model has no such name.
   absl::StatusOr<std::vector<HostTensor>> Run(
       const std::map<std::string, HostTensor>& inputs);
   // Runs on inputs in order.
   absl::StatusOr<std::vector<HostTensor>> Run(
       const std::vector<HostTensor>& inputs);
 
-  // A parameter or state as it is now; not of models made by Make.
+  // The current value of a parameter or state; not for models made by Make.
   absl::StatusOr<HostTensor> ReadParameter(const std::string& name);
-  // Replaces one that steps update, or a state.
+  // Replaces a trained parameter or a state.
   absl::Status WriteParameter(const std::string& name,
                               const HostTensor& tensor);
 
@@ -77,8 +77,8 @@ class CompiledModel {
 
   driver::CompileReport report_;
   std::unique_ptr<device::Device> device_;
-  std::unique_ptr<executor::Executor> executor_;         // or
-  std::unique_ptr<executor::MultiDeviceRunner> runner_;  // if divided
+  std::unique_ptr<executor::Executor> executor_;  // one of these two: undivided
+  std::unique_ptr<executor::MultiDeviceRunner> runner_;  // divided
 };
 
 }  // namespace partita::e2e

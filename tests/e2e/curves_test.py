@@ -1,6 +1,6 @@
-"""A GPT of ten million parameters learns to write, byte by byte: on one device, and the same curve under plans.
+"""A GPT with ten million parameters learns to predict text byte by byte: on one device, and with the same loss curve under plans.
 
-The text is tests/data/devils-dictionary; --test_env=PARTITA_TEXT=FILE names another one.
+The text is tests/data/devils-dictionary; --test_env=PARTITA_TEXT=FILE selects another one.
 """
 
 import json
@@ -25,18 +25,19 @@ CONFIG = {
 }
 SIZES = "batch=24,seq=64"
 STEPS = 500
-# Half as high again, and reached in 50 steps, a step near an instability makes 1e-5 of 1e-7: on one device too, where a batch is added
-# up in another order (--microbatches 2).
+# With a rate 1.5 times as high, reached in 50 steps, a step near an instability amplifies a difference of 1e-7 to 1e-5.
+# This also happens on one device if a batch is summed in another order (--microbatches 2).
 RATE = "1e-3"
 PLANS = {
     "B4": ["--mesh", "d=4", "--shard", "B=d"],
     "B2MN2": ["--mesh", "d=2,t=2", "--shard", "B=d;M=t,N=t"],
     "Zero3": ["--mesh", "d=4", "--shard", "B=d", "--zero", "3"],
 }
-# How far a divided curve may be from the undivided one, and for how many steps: rounding grows as training goes on.
+# Upper bound on the distance of a divided curve from the undivided one, and the number of steps for which it holds:
+# rounding errors grow during training.
 NEAR, NEAR_STEPS = 2e-3, 100
-# Nats per byte, the mean of the last steps: one batch is a small sample. The entropy of a byte in this text is 3.09 nats, 2.49 if the
-# byte before it is known, 1.91 if two are.
+# Nats per byte, averaged over the last steps, because one batch is a small sample. The entropy of a byte in this text
+# is 3.09 nats; 2.49 given the previous byte; 1.91 given the previous two.
 LEARNED, LAST = 1.9, 20
 
 
@@ -79,7 +80,7 @@ class CurvesTest(unittest.TestCase):
 
     def check_learned(self, losses):
         self.assertEqual(len(losses), STEPS)
-        self.assertGreater(losses[0], 5)  # 256 bytes, none likelier than another
+        self.assertGreater(losses[0], 5)  # 256 equally likely bytes
         self.assertLess(sum(losses[-LAST:]) / LAST, LEARNED)
 
     def test_one_device_learns(self):

@@ -1,4 +1,4 @@
-"""--debug-nan: the operation that made the first NaN of a training step, on one device, on threads and on processes."""
+"""--debug-nan names the operation that produced the first NaN of a training step: on one device, on threads and on processes."""
 
 import os
 import struct
@@ -10,7 +10,7 @@ import unittest
 COMPILER, RUNNER, ENVIRONMENT = sys.argv[1:4]
 del sys.argv[1:4]
 
-# The logarithm of a sum that one row of the input makes negative.
+# The logarithm of a sum that is negative for one row of the input.
 MODEL = """
 func.func @main(%x: tensor<6x4xf32> {nn.kind = "input", nn.name = "x"},
                 %w: tensor<4x4xf32> {nn.kind = "parameter", nn.name = "w", nn.source = #nn.init<"ones", 1.0 : f64, 0>},
@@ -70,7 +70,7 @@ class DebugNanTest(unittest.TestCase):
                 code, error = self.train(mesh, "bad.npy", "--debug-nan")
                 self.assertEqual(code, 1, error)
                 self.assertRegex(error, r"step 1: .*'/first/Log'.* made NaN, first in element \[\d, \d\] of f32\[\d,\d\]")
-        # Rows 4 to 6 are the second device's.
+        # The second device has rows 4 to 6.
         self.assertRegex(self.train("two", "bad.npy", "--debug-nan")[1], r"step 1: rank 1 \(d 1\): .*element \[2, 0\] of f32\[3,4\]")
 
     def test_processes(self):

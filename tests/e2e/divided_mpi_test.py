@@ -1,4 +1,4 @@
-"""The golden models under every division of divisions.h, on threads of one process and on processes of Open MPI: equal bytes."""
+"""The golden models under every division of divisions.h give equal bytes on threads of one process and on processes of Open MPI."""
 
 import os
 import subprocess

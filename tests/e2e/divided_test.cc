@@ -1,5 +1,5 @@
-// The golden models under every plan, compiled and run on as many threads as
-// the plan has devices: equal to the undivided program to 1e-5 of the largest
+// The golden models under every plan, compiled and run on one thread per
+// device. The results equal the undivided program's to 1e-5 of the largest
 // value.
 #include "compiler/driver/import_model.h"
 #include "compiler/plan/plan.h"

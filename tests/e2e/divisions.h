@@ -9,12 +9,12 @@ namespace partita::e2e {
 
 struct Division {
   const char* name;
-  const char* mesh;   // as --mesh
-  const char* shard;  // as --shard
+  const char* mesh;   // the value of --mesh
+  const char* shard;  // the value of --shard
 };
 
-// For all models. 3 divides nothing evenly; with 4, batches and heads of 2
-// leave some shards empty.
+// For all models. No size is a multiple of 3. With 4 devices, batches and heads
+// of 2 leave some shards empty.
 inline constexpr Division kDivisions[] = {
     {"B2", "d=2", "B=d"},
     {"B4", "d=4", "B=d"},
@@ -32,12 +32,12 @@ inline constexpr Division kDivisions[] = {
     {"L4", "s=4", "L=s"},
     {"B2E2MNV2", "d=2,e=2,t=2", "B=d;M=t,N=t,V=t;E=e"},
     {"B2MNV2B2", "d=2,t=2", "B=d;M=t,N=t,V=t;B=t"},
-    // Axes in both orders: shards change devices.
+    // Both orders of the axes: shards change devices.
     {"N2E4", "a=2,b=2", "N=b;E=b+a"},
     {"B2L4M2", "a=2,b=2", "B=b;L=b+a;M=a"},
 };
 
-// Entries that act on a part of one model only.
+// Divisions with entries for only a part of one model.
 struct ScopedDivision {
   const char* model;
   Division division;
@@ -56,15 +56,15 @@ inline constexpr ScopedDivision kScopedDivisions[] = {
      {"B2H2InTheFirstStage", "d=2,t=2", "B=d;H=t@stages.0;M=t@stages.3.*"}},
 };
 
-// For those with images.
+// For models with images.
 inline constexpr Division kImageDivisions[] = {
     {"H2", "h=2", "H=h"},          {"H3", "h=3", "H=h"},
     {"HW2", "h=2,w=2", "H=h,W=w"}, {"H2B2", "d=2,h=2", "B=d;H=h"},
     {"N2H2", "t=2", "N=t;H=t"},
 };
 
-// Pipelines; p is not always the outermost axis, so that the devices of a stage
-// are not always neighbours.
+// Pipelines. p is not always the outermost axis, so the devices of a stage are
+// not always adjacent.
 inline constexpr Division kDepthDivisions[] = {
     {"D2", "p=2", "D=p"},
     {"D4", "p=4", "D=p"},
@@ -73,7 +73,7 @@ inline constexpr Division kDepthDivisions[] = {
     {"B2D2", "d=2,p=2", "B=d,D=p"},
 };
 
-// Stages that are divided otherwise than their neighbours.
+// Pipelines whose stages have different divisions.
 inline constexpr Division kStageDivisions[] = {
     {"D2B2ThenMNV2", "p=2,x=2", "D=p;B=x@stage(0);M=x,N=x,V=x@stage(1)"},
     {"D2MNV2ThenB2", "x=2,p=2", "D=p;M=x,N=x,V=x@stage(0);B=x@stage(1)"},

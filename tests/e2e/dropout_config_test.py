@@ -1,4 +1,4 @@
-"""Dropout as configs of Hugging Face say it: in training only, the same under every plan, another with another seed."""
+"""Dropout from Hugging Face configs: only in training, the same under every plan, different with another seed."""
 
 import json
 import os
@@ -14,8 +14,8 @@ GPT2 = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size"
 LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48,
          "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
 RATES = {"embd_pdrop": 0.1, "attn_pdrop": 0.2, "resid_pdrop": 0.1}
-# So little that nothing is dropped, but attention is computed as where something is.
-HARDLY = "1e-9"
+# So small that nothing is dropped, but attention takes the code path for dropout.
+TINY_DROPOUT = "1e-9"
 
 
 class DropoutConfigTest(unittest.TestCase):
@@ -65,7 +65,7 @@ class DropoutConfigTest(unittest.TestCase):
     def test_attention_by_scores_is_attention(self):
         for config in (GPT2, LLAMA):
             with self.subTest(model=config["model_type"]):
-                self.assert_close(self.losses(config, "--dropout", HARDLY), self.losses(config))
+                self.assert_close(self.losses(config, "--dropout", TINY_DROPOUT), self.losses(config))
 
     def test_inference_drops_nothing(self):
         self.assertEqual(self.compile({**GPT2, **RATES}).returncode, 0)

@@ -1,5 +1,5 @@
-// Training with dropout: the same numbers are dropped under every plan, others
-// with another seed.
+// Training with dropout: every plan drops the same elements, another seed drops
+// others.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -13,7 +13,7 @@ namespace {
 
 using onnx::node;
 
-// Three times x -> dropout(relu(x w_i)), rows [8, 16].
+// Three times x -> dropout(relu(x w_i)), with rows [8, 16].
 std::string WriteModel() {
   std::vector<onnx::Message> nodes = {node(
                                  "Cast", {"one"}, {"training"},
@@ -75,7 +75,7 @@ class DropoutTest : public testing::Test {
     if (!compiled.ok()) return named;
     std::vector<float> x(128), y(128);
     for (size_t i = 0; i < x.size(); ++i)
-      x[i] = static_cast<float>(i % 16) / 10 + 0.5f;  // all rows are alike
+      x[i] = static_cast<float>(i % 16) / 10 + 0.5f;  // all rows are equal
     auto outputs = (*compiled)->Run(
         {{"x", Tensor(base::DType::kF32, {8, 16}, x)},
          {"targets", Tensor(base::DType::kF32, {8, 16}, y)},

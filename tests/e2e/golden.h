@@ -1,5 +1,5 @@
-// The golden models of tests/data/onnx-tiny: inputs and the outputs that
-// PyTorch computed.
+// The golden models of tests/data/onnx-tiny: inputs, and outputs computed by
+// PyTorch.
 #ifndef PARTITA_TESTS_E2E_GOLDEN_H_
 #define PARTITA_TESTS_E2E_GOLDEN_H_
 
@@ -24,13 +24,13 @@ struct HostTensor {
   int64_t elements() const;
 };
 
-// All tensors of a safetensors file whose names begin with `prefix`, under the
-// rest of their names.
+// All tensors of a safetensors file whose names begin with `prefix`. The prefix
+// is removed from the names.
 absl::StatusOr<std::map<std::string, HostTensor>> ReadTensors(
     const std::string& path, const std::string& prefix);
 
-// The largest |actual - expected|, and whether each is within atol + rtol *
-// |expected|.
+// The largest |actual - expected|, and the test that each difference is at most
+// atol + rtol * |expected|.
 struct Distance {
   double largest = 0;
   double largest_expected = 0;

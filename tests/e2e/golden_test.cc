@@ -1,5 +1,5 @@
-// The eight golden models by all three doors: evaluation ONNX, training ONNX,
-// Hugging Face folder or family configuration.
+// The eight golden models from all three sources: evaluation ONNX, training
+// ONNX, and Hugging Face folder or family configuration.
 #include "tests/e2e/golden.h"
 
 #include <cstdlib>
@@ -15,8 +15,8 @@ constexpr char kData[] = "tests/data/onnx-tiny/";
 
 struct Door {
   const char* name;
-  const char* file;      // below the model's folder; "" is the folder itself
-  const char* expected;  // the golden output
+  const char* file;  // relative to the model's folder; "" is the folder itself
+  const char* expected;  // name of the golden output
 };
 constexpr Door kDoors[] = {{"EvalOnnx", "model_eval.onnx", "eval.y"},
                            {"TrainOnnx", "model_train.onnx", "train.y"},
@@ -38,7 +38,7 @@ TEST_P(GoldenTest, EqualsPyTorch) {
 
   driver::ImportOptions options;
   for (const auto& [name, tensor] : *inputs) {
-    // A family's sizes are settled by its dimensions alone.
+    // A family's sizes follow from its dimensions alone.
     if (door.file[0] != '\0') options.input_shapes[name] = tensor.shape;
     options.dims["batch"] = tensor.shape[0];
     if (name == "input_ids") options.dims["seq"] = tensor.shape[1];

@@ -6,7 +6,8 @@
 namespace partita::e2e {
 namespace {
 
-// Indices, nested as deep as the output has dimensions before the classes.
+// Appends indices, which are nested as deep as the output's dimensions before
+// the classes.
 void flatten(const llvm::json::Value& value, std::string& bytes) {
   if (const llvm::json::Array* array = value.getAsArray()) {
     for (const llvm::json::Value& element : *array) flatten(element, bytes);

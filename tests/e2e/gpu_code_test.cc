@@ -1,5 +1,5 @@
-// Every kernel of the golden models, inference and training, assembles for GPUs
-// and keeps within their registers and shared memory.
+// Every kernel of the golden models, for inference and training, assembles for
+// GPUs and stays within its registers and shared memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ std::string NameOf(const Case& which) {
   return name + which.chip;
 }
 
-// Each model in each precision for each chip.
+// Each model in each precision for each GPU.
 std::vector<Case> Matrix() {
   std::vector<Case> cases;
   for (const char* model : kModels)
@@ -60,16 +60,16 @@ std::vector<Case> Matrix() {
   return cases;
 }
 
-// Sums down the columns of 48 rows, a loop that LLVM unrolls whole, store and
-// load one register of a thread, and two where f16 is converted besides;
-// nothing else does.
+// Upper bound on spilled bytes per thread. Sums down the columns of 48 rows, a
+// loop that LLVM fully unrolls, store and load one register, and two if they
+// also convert f16. No other kernel spills.
 int MostSpilled(plan::Precision precision) {
   return precision == plan::Precision::kF16 ? 16 : 8;
 }
 
 class GpuCodeTest : public testing::TestWithParam<Case> {
  protected:
-  // Where the artifact is; empty where something fails.
+  // The artifact's path; empty on failure.
   std::string Compile() {
     const Case& which = GetParam();
     const bool trains = which.use == Use::kTraining;
@@ -97,8 +97,8 @@ class GpuCodeTest : public testing::TestWithParam<Case> {
   CompilerContext context_;
 };
 
-// Registers per thread: the largest count of ptxas 13.0 for these models plus a
-// margin of at most 6. With 80, six blocks of 128 threads fit on a
+// Registers per thread: the largest count by ptxas 13.0 for these models plus a
+// margin of at most 6. With 80 registers, six blocks of 128 threads fit on a
 // multiprocessor.
 constexpr int kMostRegisters = 80, kMostRegistersOfAttention = 216;
 
@@ -135,9 +135,10 @@ TEST_P(GpuCodeTest, Assembles) {
   EXPECT_EQ(assembled.kernels.size(), artifact->program().kernels()->size());
 }
 
-// No launch of a real model's training step has few threads for much work: in
-// the mean each reads and writes some kilobytes at most. (One warp that reads
-// 16 KB per thread, 16 bytes at a time, waits a thousand times for memory.)
+// No launch in a real model's training step has too few threads for its work:
+// each thread reads and writes a few kilobytes on average at most. (One warp
+// that reads 16 KB per thread, 16 bytes at a time, waits a thousand times for
+// memory.)
 class GpuWorkTest
     : public testing::TestWithParam<
           std::pair<const char*, std::map<std::string, int64_t>>> {};
@@ -193,8 +194,8 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-// Tiles of large heads that warpgroups multiply are more than a block has
-// without asking: the launch asks, and says by which maps they come.
+// Warpgroup tiles of large heads exceed the default shared memory of a block.
+// The launch must request more, and must carry the tensor maps of its copies.
 TEST(GpuCodeOfTextTest, LargeHeadsAskForSharedMemoryAndMaps) {
   const std::string heads = "tensor<1x2x256x128xbf16>";
   std::string inputs;

@@ -1,6 +1,6 @@
-"""A small CoAtNet learns Fashion-MNIST, its images divided over two devices; what it learned classifies on one.
+"""A small CoAtNet learns Fashion-MNIST with images divided over two devices; the trained model classifies on one device.
 
-Goes the way of a user: compile --train, train, compile --weights CHECKPOINT, run.
+Follows a user's steps: compile --train, train, compile --weights CHECKPOINT, run.
 """
 
 import array
@@ -38,7 +38,7 @@ SIDE, FOUND_SIDE = 32, 28
 BATCH, STEPS = 64, 2400
 MEAN, DEVIATION = 0.286, 0.353
 PIXELS = ["--pixel-mean", str(MEAN), "--pixel-deviation", str(DEVIATION)]
-SHOWN = 1000  # images at a time
+SHOWN = 1000  # images per run
 ACCURACY = 0.88
 
 
@@ -50,7 +50,7 @@ def run(arguments):
 
 
 def home():
-    """Bazel hides HOME, which the cache of data lies in."""
+    """The user's home directory, which contains the data cache; Bazel hides HOME."""
     import pwd
     return dict(os.environ, HOME=pwd.getpwuid(os.getuid()).pw_dir)
 
@@ -63,7 +63,7 @@ def read_idx(path):
 
 
 def write_images(path, images):
-    """Images as training saw them: surrounded by zero bytes, then normalised."""
+    """Images as in training: padded with zero bytes, then normalised."""
     value = [(byte / 255 - MEAN) / DEVIATION for byte in range(256)]
     edge = (SIDE - FOUND_SIDE) // 2
     row, side = [value[0]] * edge, [value[0]] * (SIDE * edge)
@@ -113,7 +113,7 @@ class ImagesTest(unittest.TestCase):
         return self.path("checkpoints/step-%08d" % STEPS)
 
     def classify(self, images):
-        """Classes of SHOWN images."""
+        """Predicted classes of SHOWN images."""
         write_images(self.path("x.npy"), images)
         run([RUNNER, self.path("infer.partita"), "--input", "x=" + self.path("x.npy"), "--output-dir", self.path("out")])
         logits = read_floats(self.path("out/y.npy"))

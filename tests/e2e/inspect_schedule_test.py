@@ -1,4 +1,4 @@
-"""partita inspect --schedule draws the pipeline of a plan: as text, as SVG, as rows for programs."""
+"""partita inspect --schedule draws the pipeline of a plan: as text, as SVG, and as rows for programs."""
 
 import json
 import os
@@ -39,7 +39,7 @@ class InspectScheduleTest(unittest.TestCase):
         self.assertIn("rank 3: bubble 42.9%, in flight at most 1 on stage 3", text)
 
     def test_bubbles_are_the_formulas(self):
-        # Of S = 4 ranks and m = 8 microbatches, a forward, an input gradient and a weight gradient taking the same.
+        # S = 4 ranks and m = 8 microbatches; a forward, an input gradient and a weight gradient take the same time.
         for schedule, bubble in (("gpipe", 3 / 11), ("1f1b", 3 / 11), ("interleaved(2)", 3 / 19), ("zb-h1", 3 / 27), ("zb-v", 0)):
             facts = self.facts(schedule)
             self.assertAlmostEqual(facts["bubble"], bubble, delta=0.06 if schedule == "zb-v" else 1e-9, msg=schedule)
@@ -53,7 +53,7 @@ class InspectScheduleTest(unittest.TestCase):
         self.assertEqual((self.facts("async")["steps_drawn"], self.facts("1f1b")["steps_drawn"]), (14, 1))
 
     def test_costs(self):
-        # What is measured: (S - 1)(F + B) of m(F + B) besides.
+        # Expected: (S - 1)(F + B) of idle time beside m(F + B) of work.
         facts = self.facts("gpipe", "--costs", "F=2.5,B=4")
         self.assertAlmostEqual(facts["step"], 11 * 6.5)
         self.assertAlmostEqual(self.facts("gpipe", "--costs", "F=1,B=2,T=0.5")["step"], 11 * 3 + 3 * 2 * 0.5)

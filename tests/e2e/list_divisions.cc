@@ -1,5 +1,5 @@
-// Prints every case of divisions.h for tests that are not in C++: one a line,
-// model, name, mesh and shard separated by tabs.
+// Prints every case of divisions.h for tests that are not in C++: one per line,
+// with model, name, mesh and shard separated by tabs.
 #include <cstdio>
 
 #include "tests/e2e/divisions.h"

@@ -1,4 +1,4 @@
-"""partita measure describes this machine as a cluster, on which programs are simulated and planned."""
+"""partita measure describes this machine as a cluster, which simulate and plan accept."""
 
 import json
 import os
@@ -34,7 +34,7 @@ class MeasureTest(unittest.TestCase):
         names = [table["of"] for table in facts["tables"]]
         for name in ("product f32 nn", "product f32 tn", "convolution f32 weight_grad depthwise", "copy", "all_reduce 2", "send"):
             self.assertIn(name, names)
-        # How fast they were is the machine's matter, and that of whoever uses it beside the test.
+        # Speeds depend on the machine and its load, so the test does not check them.
         for table in facts["tables"]:
             self.assertGreater(table["lowest"], 0, table)
             self.assertLess(table["highest"], 1e16, table)

@@ -1,8 +1,8 @@
-// Compiled pipelines under a virtual clock with measured costs: each operation
-// takes what a profile of the same program says, so stages are not quite equal
-// and backwards are not twice the forwards. What is idle is what the formulas
-// of equal stages say, but for what embedding, head and updates take beside
-// the layers.
+// Runs compiled pipelines under a virtual clock with measured costs. Each
+// operation takes the time in a profile of the same program, so stages are not
+// exactly equal and backwards are not exactly twice the forwards. The idle
+// share must match the formulas for equal stages, except for the time of
+// embedding, head and updates.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -21,17 +21,17 @@ namespace partita::e2e {
 namespace {
 
 constexpr int kMicrobatches = 8;
-// Something else may take a processor away during one.
+// Another process may use the CPU during one run.
 constexpr int kRuns = 5;
 
-// Eight equal layers, of which each does much more than what is around them.
+// Eight equal layers, each with much more work than the rest of the model.
 constexpr char kConfig[] = R"({"model_type": "gpt2", "n_layer": 8, "n_head": 4,
   "n_embd": 64, "vocab_size": 31, "n_positions": 32,
   "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5,
   "architectures": ["GPT2LMHeadModel"]})";
 
-// Seconds of an operation, from profiles of runs: the mean of its name, in the
-// run where that is least.
+// Seconds of an operation from profiles of runs: the mean over operations of
+// the same name, in the run with the smallest mean.
 class MeasuredCosts : public simulator::Costs {
  public:
   void Add(const nlohmann::json& profile) {
@@ -72,7 +72,7 @@ class MeasuredCosts : public simulator::Costs {
   double Transfer(int64_t, int64_t, int64_t) const override { return 0; }
 
  private:
-  // Of products the sizes.
+  // For products, the name includes the sizes.
   static std::string KeyOf(const std::string& name) {
     if (!absl::StartsWith(name, "gemm ")) return name;
     return name.substr(0, name.find(' ', 5));
@@ -84,8 +84,8 @@ class MeasuredCosts : public simulator::Costs {
 struct Case {
   const char* schedule;
   int ranks;
-  // Of a step. Zero-bubble schedules wait longer where gradients of weights,
-  // which fill their gaps, take less than forwards and gradients of inputs.
+  // Tolerance per step. Zero-bubble schedules wait longer if weight gradients,
+  // which fill their gaps, take less time than forwards and input gradients.
   double within = 0.04;
 };
 
@@ -106,7 +106,7 @@ class MeasuredBubbleTest : public testing::TestWithParam<Case> {
         << command;
   }
 
-  // The part of a step that is idle.
+  // The idle share of a step.
   double Bubble(const char* schedule, int ranks) const {
     const std::string path = folder_ + "/m.partita";
     Run(absl::StrCat("compiler/tools/partita compile ", folder_,

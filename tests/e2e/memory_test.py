@@ -1,4 +1,4 @@
-"""Peak memory of a run is what the plan says: arena, weights as held, library scratch, and at most 64 MB besides."""
+"""Peak memory of a run is the planned memory (arena, weights as held, library scratch) plus at most 64 MB."""
 
 import json
 import os

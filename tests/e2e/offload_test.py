@@ -1,4 +1,4 @@
-"""Optimizer states on the host: tables count them apart, `memory` does not count them, and training is the same bit for bit."""
+"""Optimizer states on the host: tables list them separately, `memory` excludes them, and training is bit-for-bit the same."""
 
 import json
 import os
@@ -65,7 +65,7 @@ class OffloadTest(unittest.TestCase):
                 self.assertEqual(uses["device"]["host"], 0)
                 self.assertEqual(uses["host"]["host"], states)
                 self.assertEqual(uses["host"]["globals"], uses["device"]["globals"] - states)
-                # Staging is for memory that happens not to be aligned.
+                # Staging is used only for memory that happens to be unaligned.
                 totals = {name: uses[name]["total"] - uses[name]["staging"] for name in ("host", "device")}
                 self.assertEqual(totals["host"], totals["device"] - states)
                 self.assertEqual(uses["host losses"], uses["device losses"])
@@ -82,7 +82,7 @@ class OffloadTest(unittest.TestCase):
     def test_only_training_keeps_states(self):
         refused = self.compile("m", "mesh: {d: 2}\nshard: [{B: d}]\n" + OFFLOAD, options=())
         self.assertEqual(refused.returncode, 1)
-        self.assertIn("plan.yaml:3:10: offload: keeps what an optimizer keeps on the host, and this program has none", refused.stderr)
+        self.assertIn("plan.yaml:3:10: offload: keeps optimizer states on the host, but this program has none", refused.stderr)
 
 
 if __name__ == "__main__":

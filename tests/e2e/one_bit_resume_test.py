@@ -1,4 +1,4 @@
-"""1-bit Adam goes on from a checkpoint of AdamW, 1-bit LAMB from its own warm-up; what they leave out of what they send is in theirs."""
+"""1-bit Adam resumes from a checkpoint of AdamW, 1-bit LAMB from its own warm-up. Their checkpoints contain the compression errors."""
 
 import json
 import os
@@ -54,7 +54,7 @@ class OneBitResumeTest(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         with open(cls.path("model.mlir"), "w", encoding="utf-8") as file:
             file.write(MODEL)
-        # Many batches: what is left out differs from step to step.
+        # Many batches, so that compression errors differ from step to step.
         write_npy(cls.path("x.npy"), (40, 24), [((i * i * 7 + 3 * i) % 23) / 11 - 1 for i in range(960)])
         write_npy(cls.path("t.npy"), (40, 20), [((i * 5) % 17) / 8 - 1 for i in range(800)])
         for name, devices, options in (("warm", 2, ["--train", "adamw"]),
@@ -85,7 +85,7 @@ class OneBitResumeTest(unittest.TestCase):
         run = subprocess.run([RUNNER, "train", self.path("bits2"), "--input", "x=ones", "--input", "targets=ones", "--steps", "1"],
                              capture_output=True, text=True, timeout=120, check=False)
         self.assertEqual(run.returncode, 1, run.stderr)
-        self.assertIn("expected a checkpoint of the warm-up to go on from, found none", run.stderr)
+        self.assertIn("expected a checkpoint of the 1-bit optimizer's warm-up to resume from, found none", run.stderr)
 
     def saved(self, checkpoints, step):
         return tensors(os.path.join(self.path(checkpoints), "step-%08d" % step))
@@ -93,7 +93,7 @@ class OneBitResumeTest(unittest.TestCase):
     def test_goes_on_bit_for_bit(self):
         self.train("warm", "whole", 3)
         warm = self.saved("whole", 3)
-        self.assertIn("4 states of 1-bit exchanges, which it has not, begin at zero", self.train("bits2", "whole", 9))
+        self.assertIn("4 states of 1-bit exchanges are not in it and begin at zero", self.train("bits2", "whole", 9))
         self.train("warm", "parts", 3)
         for step in (5, 6, 9):
             said = self.train("bits2", "parts", step)
@@ -109,8 +109,8 @@ class OneBitResumeTest(unittest.TestCase):
     def test_lamb_goes_on_bit_for_bit(self):
         self.train("warm_lamb", "whole_lamb", 3)
         warm = self.saved("whole_lamb", 3)
-        # Of w and b: both errors, the ratio's factor and the variance it is told from.
-        self.assertIn("8 states of 1-bit exchanges, which it has not, begin at zero", self.train("bits2_lamb", "whole_lamb", 9))
+        # For w and b: both errors, the ratio's factor and the variance that determines it.
+        self.assertIn("8 states of 1-bit exchanges are not in it and begin at zero", self.train("bits2_lamb", "whole_lamb", 9))
         self.train("warm_lamb", "parts_lamb", 3)
         for step in (5, 6, 9):
             said = self.train("bits2_lamb", "parts_lamb", step)
@@ -138,7 +138,7 @@ class OneBitResumeTest(unittest.TestCase):
     def test_other_devices_begin_without_errors(self):
         self.train("warm", "moved", 3)
         self.train("bits2", "moved", 5)
-        self.assertIn("4 states of 1-bit exchanges, which it has not, begin at zero", self.train("bits4", "moved", 7))
+        self.assertIn("4 states of 1-bit exchanges are not in it and begin at zero", self.train("bits4", "moved", 7))
         self.assertIn("going on from", self.train("warm", "moved", 8))
 
 

@@ -1,6 +1,6 @@
-// 1-bit Adam and LAMB on several devices against plain loops in double
-// precision that exchange what the papers say: parameters, states and both
-// errors.
+// Compares 1-bit Adam and LAMB on several devices with plain loops in double
+// precision that implement the papers' exchange: parameters, states and both
+// compression errors.
 #include <algorithm>
 #include <cmath>
 
@@ -86,7 +86,7 @@ class Reference {
     return all;
   }
 
-  // Each device's gradient, of the mean over its rows.
+  // `gradients` has each device's gradient of the mean over its rows.
   void Step(const std::vector<Numbers>& gradients, int64_t t) {
     const Numbers before = momentum_;
     n_ == 1 ? Average(gradients[0]) : Exchange(gradients);
@@ -129,7 +129,8 @@ class Reference {
     for (int64_t i = 0; i < Size(); ++i) momentum_[i] = Momentum(i, gradient);
   }
 
-  // What of a chunk's elements is sent; the rest is left in the error.
+  // The compressed elements of a chunk, which are sent; the remainder stays in
+  // `error`.
   Numbers Compress(int64_t chunk, Numbers x, double* error) const {
     const int64_t first = chunk * chunk_,
                   count = std::clamp<int64_t>(Size() - first, 0, chunk_);
@@ -238,7 +239,7 @@ class OneBitTest : public testing::TestWithParam<Case> {
   std::unique_ptr<CompiledModel> model_;
 };
 
-// Of w and b, of the mean over `rows` rows from `first`.
+// The gradients of w and b, for the mean over `rows` rows from `first`.
 std::pair<Numbers, Numbers> GradientsOf(const Numbers& x, const Numbers& w,
                                         const Numbers& b, int64_t first,
                                         int64_t rows) {

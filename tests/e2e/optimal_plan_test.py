@@ -1,6 +1,6 @@
-"""`partita plan` against brute force: every pipeline, division of heads and batch, level of ZeRO, recomputation, schedule and number of
-microbatches of a GPT-2 of four layers on four devices is fixed in turn, compiled and simulated. What `partita plan` chooses freely
-is as fast as the fastest of them: on fast links, and on slow ones with little memory.
+"""`partita plan` against brute force. Every combination of pipeline, division of heads and batch, ZeRO stage, recomputation,
+schedule and number of microbatches of a four-layer GPT-2 on four devices is fixed in turn, compiled and simulated. The free
+choice of `partita plan` must be as fast as the fastest of them: on fast links, and on slow ones with little memory.
 """
 
 import json
@@ -26,7 +26,7 @@ def fixed_choices():
     for pp, tp in ((1, 1), (1, 2), (2, 1), (2, 2), (4, 1)):
         dp = DEVICES // pp // tp
         for schedule in ("1f1b", "zb-h1", "zb-v") if pp > 1 else ("",):
-            # Two chunks of layers on each rank.
+            # Two chunks of layers per rank.
             if schedule == "zb-v" and pp == 4:
                 continue
             for zero in range(4) if dp > 1 else (0,):

@@ -1,6 +1,6 @@
-// Optimizers against plain loops in double precision: parameters after three
-// steps, given the gradients that the program found, undivided and divided;
-// losses of divided runs against those of the undivided one.
+// Compares optimizers with plain loops in double precision: parameters after
+// three steps, undivided and divided, given the gradients that the program
+// computed; and losses of divided runs with the undivided run's losses.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -88,13 +88,13 @@ class Reference {
     return stride;
   }
 
-  // Of element i the index where it stands with 0 along a dimension.
+  // The index of element i with index 0 along dimension `dim`.
   int64_t Without(int dim, int64_t i) const {
     const int64_t stride = StrideOf(dim);
     return i / (stride * shape_[dim]) * stride * shape_[dim] + i % stride;
   }
 
-  // The mean along a dimension, at every element.
+  // The mean along a dimension, repeated at every element.
   Numbers Mean(const Numbers& x, int dim) const {
     Numbers sums(x.size());
     for (size_t i = 0; i < x.size(); ++i)
@@ -171,7 +171,7 @@ class OptimizersTest : public testing::TestWithParam<Case> {
     train_.momentum = given.chosen.momentum;
     train_.nesterov = given.chosen.nesterov;
     if (given.chosen.groups) {
-      train_.lr_scale = "*weight=7;*=1;*bias=0.1";  // the last one counts
+      train_.lr_scale = "*weight=7;*=1;*bias=0.1";  // the last match counts
       train_.no_decay = "*bias";
     }
     train_.keep_gradients = true;
@@ -220,7 +220,7 @@ class OptimizersTest : public testing::TestWithParam<Case> {
     return named;
   }
 
-  // Losses of the undivided model, which several cases are compared with.
+  // Losses of the undivided model, used by several cases.
   const std::vector<float>& Undivided() {
     static auto& known = *new std::map<std::string, std::vector<float>>;
     auto& losses =
@@ -307,8 +307,8 @@ INSTANTIATE_TEST_SUITE_P(
           info.param.zero > 0 ? absl::StrCat("Zero", info.param.zero) : "");
     });
 
-// What training keeps is as the model has its parameters, however they are
-// viewed: packed projections are one matrix.
+// Optimizer states have the shapes of the model's own parameters, even if the
+// compiler views them differently: packed projections are one matrix.
 TEST(AdafactorTest, KeepsRowsAndColumnsOfTheModelsMatrices) {
   const std::string folder = "tests/data/onnx-tiny/gpt2/";
   auto golden = ReadGoldenTraining(folder);

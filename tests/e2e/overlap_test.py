@@ -1,4 +1,4 @@
-"""Collectives that run beside other work: which are started where, and that the step is the same to the bit without."""
+"""Collectives that overlap with other work: which ones start where, and that the step is bit-for-bit the same without overlap."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ BUCKET = 25 * 2**20
 
 
 def numbers_of(name):
-    """Numbers of a collective's input: "all_gather f32[16,32] to ..."."""
+    """Sizes in a collective's input, from text such as "all_gather f32[16,32] to ..."."""
     sizes = re.match(r"\w+ \w+\[([\d,]*)\]", name)[1]
     return math.prod(int(size) for size in sizes.split(",") if size)
 
@@ -31,7 +31,7 @@ class OverlapTest(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def compile(self, width, layers, *options):
-        """The rows of `inspect` on what is overlapped, of a GPT-2 on two devices."""
+        """The rows of `inspect` for overlapped collectives, for a GPT-2 on two devices."""
         config = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 64, "n_positions": 16, "n_embd": width,
                   "n_layer": layers, "n_head": 4}
         with open(self.path("config.json"), "w", encoding="utf-8") as file:
@@ -67,7 +67,7 @@ class OverlapTest(unittest.TestCase):
         rows = self.assert_same_without(512, 4, "--mesh", "d=2", "--shard", "B=d", "--microbatches", "2")
         buckets = [row for row in rows if row["collective"] == "all_reduce" and row["bytes"] >= BUCKET]
         self.assertEqual(len(buckets), 1)
-        # Of the last microbatch, whose calls come last, one layer is left.
+        # Only one layer of the last microbatch is left, because its calls come last.
         self.assertEqual(buckets[0]["beside"], "block_backward, segment_backward")
 
     def test_parameters_are_gathered_ahead(self):
@@ -89,7 +89,7 @@ class OverlapTest(unittest.TestCase):
         self.assertFalse([row for row in rows if row["collective"] == "all_gather" and "forward" in row["beside"]])
 
     def collectives(self):
-        """What a step executes: of each collective, how often; and the bytes that all move."""
+        """The collectives that a step executes, with their counts, and the bytes that all of them move."""
         run = subprocess.run([PARTITA_RUN, self.path("m.partita"), "--input", "input_ids=arange", "--input", "targets=ones", "--input",
                               "lr=ones", "--input", "step=ones", "--profile", "--json"], check=True, stdout=subprocess.PIPE)
         calls, moved = {}, 0
@@ -101,7 +101,7 @@ class OverlapTest(unittest.TestCase):
         return calls, moved
 
     def test_what_is_gathered_ahead_is_gathered_no_more_often(self):
-        """Each matrix of a layer twice a microbatch, and its gradient is scattered once."""
+        """Each matrix of a layer is gathered twice per microbatch, and its gradient is scattered once."""
         layers, microbatches, found = 3, 2, {}
         for gather in ("", "gather: {prefetch: 0}\n", "gather: {prefetch: 1}\n", "gather: {prefetch: 2}\n"):
             with open(self.path("plan.yaml"), "w", encoding="utf-8") as file:
@@ -112,10 +112,10 @@ class OverlapTest(unittest.TestCase):
         calls, moved = found[""]
         explained = subprocess.run([PARTITA, "explain", self.folder, "--dim", "batch=4,seq=8", "--train", "adamw", "--plan",
                                     self.path("plan.yaml"), "--json"], check=True, stdout=subprocess.PIPE)
-        self.assertEqual(moved, 2 * json.loads(explained.stdout)["bytes"])  # what is sent, and what is received
+        self.assertEqual(moved, 2 * json.loads(explained.stdout)["bytes"])  # sent and received bytes
         times = 2 * layers * microbatches
         matrices = {"[16,32] to f32[32,32]": 4 * times, "[64,32] to f32[128,32]": times, "[32,64] to f32[32,128]": times,
-                    # The embedding: looked up, multiplied with, and for its gradient again.
+                    # The embedding: gathered for the lookup, the product, and the gradient of the product.
                     "[32,32] to f32[64,32]": 3 * microbatches}
         for what, count in matrices.items():
             self.assertEqual(calls["all_gather f32%s over d" % what], count, what)
@@ -125,7 +125,7 @@ class OverlapTest(unittest.TestCase):
         self.assertEqual(scattered, microbatches * (layers * layer + 64 * 32 + 16 * 32 + 2 * 32))
 
     def test_what_is_held_is_gathered_once(self):
-        """A step gathers each matrix once, and is the same to the bit."""
+        """A step gathers each matrix once, and its results are bit-for-bit the same."""
         layers, found, trained = 3, {}, {}
         for hold in ("use", "step"):
             with open(self.path("plan.yaml"), "w", encoding="utf-8") as file:

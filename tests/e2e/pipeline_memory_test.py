@@ -1,4 +1,6 @@
-"""Activations of a stage scale with the microbatches in flight: S - i of 1F1B, all m of GPipe; and tables are what processes hold."""
+"""Activations of a stage scale with the microbatches in flight: S - i for 1F1B, all m for GPipe. The memory tables match the memory
+of the processes.
+"""
 
 import json
 import os
@@ -11,7 +13,7 @@ PARTITA = "compiler/tools/partita"
 PARTITA_RUN = "runtime/tools/partita-run"
 ENVIRONMENT = "runtime/tools/mpi_environment.sh"
 STAGES = 4
-# Eight layers, a small vocabulary: activations of layers are most of what there is.
+# Eight layers and a small vocabulary: layer activations are most of the memory.
 CONFIG = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 64, "n_positions": 64, "n_embd": 64, "n_layer": 8,
           "n_head": 4}
 
@@ -31,7 +33,7 @@ class PipelineMemoryTest(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def tables(self, schedule, microbatches, *options, stages=STAGES, rows=2):
-        """Of each rank; microbatches are of one size, however many there are."""
+        """The memory table of each rank. The size of a microbatch does not depend on their number."""
         compiled = subprocess.run(
             [PARTITA, "compile", self.folder, "--dim", "batch=%d,seq=64" % (rows * microbatches), "--train", "adamw", "--mesh",
              "pipe=%d" % stages, "--shard", "D=pipe", "--microbatches", str(microbatches), "--schedule", schedule, "-o",
@@ -47,7 +49,7 @@ class PipelineMemoryTest(unittest.TestCase):
         gpipe = {m: self.activations("gpipe", m) for m in (some, many)}
         one_one = {m: self.activations("1f1b", m) for m in (some, many)}
         for stage in range(STAGES):
-            # Of a microbatch on its way, by how GPipe grows.
+            # Bytes per microbatch in flight, from the growth of GPipe.
             each = (gpipe[many][stage] - gpipe[some][stage]) / (many - some)
             spared = {m: (gpipe[m][stage] - one_one[m][stage]) / each for m in (some, many)}
             print("stage %d: %.0f kB each, gpipe %.2f MB, 1f1b %.2f MB, %.2f and %.2f fewer in flight" % (
@@ -57,14 +59,14 @@ class PipelineMemoryTest(unittest.TestCase):
                 self.assertAlmostEqual(spared[m], m - (STAGES - stage), delta=0.5)
 
     def test_stages_are_cut_where_they_fit(self):
-        # Activations of the layers in front are most of the memory, and the head takes time.
+        # Activations of the first layers are most of the memory, and the head takes time.
         self.configure(vocab_size=512, tie_word_embeddings=False)
         by_time = [table["total"] for table in self.tables("1f1b", 4, stages=2, rows=4)]
         least = 0.94 * max(by_time)
         fitting = [table["total"] for table in self.tables("1f1b", 4, "--memory", "%d B" % least, stages=2, rows=4)]
         print("by time %s bytes, within %d: %s" % (by_time, least, fitting), flush=True)
         self.assertLessEqual(max(fitting), least)
-        # What fits anyway is cut by time, to the byte.
+        # If the stages cut by time fit the limit, the cut does not change.
         for fits in ("1 GB", "%d B" % max(by_time)):
             self.assertEqual([table["total"] for table in self.tables("1f1b", 4, "--memory", fits, stages=2, rows=4)], by_time)
 
@@ -77,7 +79,7 @@ class PipelineMemoryTest(unittest.TestCase):
                  "D=pipe", "--microbatches", "4", "--memory", "%d B" % (share * by_time), "-o", self.path("m.partita")],
                 check=True, capture_output=True, text=True).stderr
             self.assertEqual("stages of equal work take" in said, cut_again, said)
-            self.assertEqual("they are cut by what they take, to" in said, cut_again, said)
+            self.assertEqual("stages are cut by memory instead, to" in said, cut_again, said)
 
     def test_processes_hold_what_the_tables_say(self):
         for schedule in ("gpipe", "1f1b", "interleaved(2)", "zb-v"):

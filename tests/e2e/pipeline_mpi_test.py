@@ -1,4 +1,4 @@
-"""Golden models train as pipelines in processes of Open MPI: losses are those of threads bit for bit, and PyTorch's."""
+"""Golden models train as pipelines in processes of Open MPI. Losses equal the threads' bit for bit, and PyTorch's."""
 
 import array
 import json
@@ -12,7 +12,7 @@ import unittest
 COMPILER, RUNNER, ENVIRONMENT = sys.argv[1:4]
 del sys.argv[1:4]
 DATA = "tests/data/onnx-tiny/"
-# Sizes of the recorded inputs; coatnet_64 has a record of two microbatches, whose statistics are those of the parts.
+# Sizes of the recorded inputs. coatnet_64 has a recording with two microbatches, with the statistics of the parts.
 MODELS = {
     "coatnet_64": ("batch=8", "micro2.losses"),
     "gpt2_4l": ("batch=8,seq=12", "losses"),
@@ -20,7 +20,8 @@ MODELS = {
     "vit_3l": ("batch=8", "losses"),
 }
 PLANS = {"D2": ("pipe=2", "D=pipe"), "D2B2": ("pipe=2,data=2", "D=pipe;B=data")}
-# Statistics of a batch norm are of the whole batch, t5's batch is too small for two devices and two microbatches.
+# The number of microbatches where it is limited: statistics of a batch norm cover the whole batch, and t5's batch is
+# too small for two devices and two microbatches.
 CUTS = {"t5 D2B2": 1}
 NPY_TYPES = {"F32": "<f4", "I64": "<i8"}
 

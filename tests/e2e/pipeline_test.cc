@@ -1,5 +1,5 @@
-// Training of the golden models in a pipeline against PyTorch: every schedule
-// that flushes, alone and with everything else that divides.
+// Trains the golden models in a pipeline and compares with PyTorch: every
+// schedule that flushes, alone and combined with all other divisions.
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -23,7 +23,7 @@ std::string NameOfParam(const testing::TestParamInfo<TrainingCase>& info) {
 
 constexpr const char* kSchedules[] = {"gpipe", "1f1b", "interleaved(2)",
                                       "zb-h1", "zb-v"};
-// Of one stage a device.
+// Schedules with one stage per device.
 constexpr const char* kPlainSchedules[] = {"gpipe", "1f1b", "zb-h1"};
 
 constexpr Division kD2 = kDepthDivisions[0], kD4 = kDepthDivisions[1],
@@ -35,9 +35,9 @@ constexpr Division kBatchFirst = kStageDivisions[0],
                    kRowsFirst = kStageDivisions[3],
                    kBatchThenHeads = kStageDivisions[4];
 
-// The batches that a model's golden one can be cut into with the same results:
-// batch norms make a batch of parts another one, for which coatnet_64 has
-// references in two parts.
+// The numbers of microbatches into which a model's golden batch can be cut with
+// the same results. Batch norms depend on the microbatch; coatnet_64 has
+// separate references for two parts.
 std::vector<int64_t> CutsOf(const std::string& model) {
   if (model == "gpt2_4l" || model == "vit_3l") return {1, 2, 4, 8};
   if (model == "vit") return {1, 2, 4};
@@ -58,7 +58,7 @@ std::vector<TrainingCase> Quick() {
   cases.push_back({"gpt2_4l", k3DL, 1, {2}, "zb-v"});
   cases.push_back({"coatnet_64", kD2, 0, {2}, "zb-h1"});
   cases.push_back({"vit_3l", kInner, 0, {2}, "interleaved(2)"});
-  // Tied weights lie otherwise where they are used again.
+  // The division of tied weights differs where they are used again.
   cases.push_back({"gpt2_4l", kBatchFirst, 0, {2}, "1f1b"});
   cases.push_back({"gpt2_4l", kBatchFirst, 1, {2}, "zb-h1"});
   cases.push_back({"gpt2_4l", kBatchLess, 3, {2}, "1f1b"});
@@ -79,7 +79,7 @@ std::vector<TrainingCase> Cut() {
   return cases;
 }
 
-// Means over a batch of equal parts are those of a part.
+// The mean over a batch of equal parts is the mean of one part.
 std::vector<TrainingCase> Repeated() {
   std::vector<TrainingCase> cases;
   for (const char* model : kModels)
@@ -89,7 +89,7 @@ std::vector<TrainingCase> Repeated() {
   return cases;
 }
 
-// With everything else at once.
+// All other options combined.
 std::vector<TrainingCase> Composed() {
   std::vector<TrainingCase> cases;
   for (const char* model : {"gpt2_4l", "vit_3l", "bert_mlm", "t5", "vit"})
@@ -104,7 +104,7 @@ std::vector<TrainingCase> Composed() {
   return cases;
 }
 
-// Stages divided each its own way.
+// Stages with different divisions.
 std::vector<TrainingCase> Unlike() {
   std::vector<TrainingCase> cases;
   for (const char* model : {"gpt2_4l", "vit_3l", "bert_mlm", "t5", "vit"})

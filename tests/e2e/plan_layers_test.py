@@ -1,4 +1,6 @@
-"""partita plan of models whose layers differ: plans compile, divide without a difference, beat one mapping for all layers, and fit limits."""
+"""partita plan on models with different layers: plans compile, divide without changing results, beat one mapping for all layers, and
+fit limits.
+"""
 
 import json
 import os
@@ -9,7 +11,7 @@ import unittest
 
 PARTITA = os.path.abspath("compiler/tools/partita")
 DATA = os.path.abspath("tests/data/onnx-tiny")
-# On which small models are worth dividing.
+# A cluster on which dividing small models pays off.
 SLOW = """
 name: slow
 devices: %d
@@ -37,7 +39,7 @@ class PlanLayersTest(unittest.TestCase):
                 options = [os.path.join(DATA, name, "model_train.onnx"), "--dim", "batch=%d" % batch]
                 facts = json.loads(self.partita("plan", "--cluster", "slow.yaml", *options, "--json", "-o", "plan.yaml"))
                 self.assertEqual((facts["batch"], facts["devices"]), (batch, devices))
-                # The fastest that mixes mappings, the choice or not.
+                # The fastest plan with mixed mappings, the choice or a runner-up.
                 mixed = [plan["text"] for plan in [facts] + facts["alternatives"] if "at:" in plan["text"]]
                 with open(os.path.join(self.folder, "plan.yaml"), "w", encoding="utf-8") as file:
                     file.write(mixed[0])
@@ -61,7 +63,7 @@ class PlanLayersTest(unittest.TestCase):
         plans = [other["text"] for other in facts["alternatives"]] + [facts["text"]]
         self.assertEqual(len(set(plans)), len(plans))
         self.assertGreater(len(plans), 4)
-        # Runners-up differ in what they do, not in their names.
+        # Runners-up are different programs, not only different names.
         prices = {(other["step_seconds"], other["memory_bytes"]) for other in facts["alternatives"] + [facts]}
         self.assertEqual(len(prices), len(plans))
         for other in facts["alternatives"]:
@@ -71,7 +73,7 @@ class PlanLayersTest(unittest.TestCase):
                      "to run it: partita compile"):
             self.assertIn(part, text)
 
-    # Half as many images as devices: rows where images are large, heads and widths where weights are.
+    # Half as many images as devices: rows are divided where images are large, heads and widths where weights are large.
     def test_beats_one_mapping_for_all(self):
         facts = json.loads(self.partita("plan", "coatnet-0", "--dim", "batch=4", "--cluster", "8x a100-80-sxm", "--json"))
         self.assertIn("at:", facts["text"])
@@ -80,12 +82,12 @@ class PlanLayersTest(unittest.TestCase):
         for other in uniform:
             self.assertGreater(other["step_seconds"], facts["step_seconds"])
 
-    # Images enough: each device takes its own, and nothing else is divided.
+    # With enough images, each device takes its own, and nothing else is divided.
     def test_large_batches_are_divided_by_images(self):
         facts = json.loads(self.partita("plan", "coatnet-0", "--dim", "batch=512", "--cluster", "8x a100-80-sxm", "--json"))
         self.assertTrue(facts["text"].startswith("mesh: {data: 8}\nshard:\n  - {B: data}\n"), facts["text"])
 
-    # Less memory than the fastest takes: ZeRO, microbatches, recomputation and stages are tried of these models, too.
+    # With less memory than the fastest plan needs, ZeRO, microbatches, recomputation and stages are tried.
     def test_limits_of_memory(self):
         options = ["coatnet-0", "--dim", "batch=64", "--cluster", "8x a100-80-sxm", "--json"]
         free = json.loads(self.partita("plan", *options))
@@ -98,7 +100,7 @@ class PlanLayersTest(unittest.TestCase):
         options = ["coatnet-0", "--dim", "batch=4", "--cluster", "8x a100-80-sxm"]
         self.assertIn("expected a division within 100.0 MB a device, found none: the least of ",
                       self.partita("plan", *options, "--memory", "100 MB", code=1))
-        self.assertIn("--by-layer: expected a model", self.partita(
+        self.assertIn("--by-layer: applies to a model", self.partita(
             "plan", "--by-layer", "--row", "layers=2,hidden=64,heads=2,seq_len=8", "--batch", "4", "--cluster", "cpu", code=2))
         self.assertIn("--fix: expected none where each layer", self.partita("plan", *options, "--fix", "tp=2", code=1))
         self.assertIn("--batch: expected the model's own, 4, found 8", self.partita("plan", *options, "--batch", "8", code=1))

@@ -1,4 +1,6 @@
-"""partita plan: written plans compile and divide without a difference; the table, JSON, what differs between plans, the job, refusals."""
+"""partita plan: written plans compile and divide without changing results; tests of the table, JSON, plan diff, job scripts and
+refusals.
+"""
 
 import json
 import os
@@ -10,7 +12,7 @@ import unittest
 PARTITA = os.path.abspath("compiler/tools/partita")
 DATA = os.path.abspath("tests/data/onnx-tiny")
 GPT2 = os.path.join(DATA, "gpt2_4l")
-# Of golden models: sizes, and divisions to ask for beside the free choice.
+# Golden models: sizes, and divisions to request besides the free choice.
 MODELS = {
     "gpt2": ("batch=8,seq=8", ["tp=2,dp=2"]),
     "gpt2_4l": ("batch=8,seq=8", ["pp=2,schedule=zb-v", "pp=4,vpp=1,schedule=1f1b", "pp=2,dp=2,zero=3", "pp=2,dp=2,offload=y"]),
@@ -21,7 +23,7 @@ MODELS = {
 }
 
 
-# Folders of Hugging Face, whose layers are one function that @main calls.
+# Hugging Face folders; their layers are one function that @main calls.
 FOLDERS = {
     "gpt2": {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 64, "n_positions": 16, "n_embd": 32,
              "n_layer": 6, "n_head": 4, "n_inner": 128},
@@ -83,7 +85,7 @@ class PlanTest(unittest.TestCase):
         self.assertTrue(any("memory" in gain["what"] for gain in facts["gains"]))
         self.assertEqual([other["precision"] for other in facts["precisions"]], ["bf16"])
         text = self.plan(GPT2, "--dim", "batch=8,seq=8")
-        for part in ("mesh: {", "chosen: ", "binds: ", "in bf16: ", "runners-up:", "what more would save", "a step of a batch of 8 in "):
+        for part in ("mesh: {", "chosen: ", "binds: ", "in bf16: ", "runners-up:", "savings per step with better hardware", "a step of a batch of 8 in "):
             self.assertIn(part, text)
 
     def test_precision_is_chosen(self):
@@ -100,7 +102,7 @@ class PlanTest(unittest.TestCase):
         self.assertIn("memory: ", narrow["text"])
         text = self.plan(*row, "--memory", "1 GB", code=1)
         self.assertIn("expected a division within 1.0 GB a device, found none: the least ", text)
-        # More than the device has is for one that has it.
+        # A limit above the device's memory is accepted: it is for a device with more.
         done = subprocess.run([PARTITA, "plan", *row, "--cluster", "4x a100-80-sxm", "--memory", "400 GB"], capture_output=True, text=True, check=True)
         self.assertRegex(done.stderr, "^warning: --memory: 400.0 GB is more than the [0-9.]+ GB that programs have on a100-80-sxm, where the plan may "
                          "not fit; for a device that has it, name a --cluster file with that memory\n$")
@@ -109,7 +111,7 @@ class PlanTest(unittest.TestCase):
         for column, option in (("n_gpus", "--devices"), ("gpu", "--cluster"), ("precision", "--precision"), ("gbs", "--batch")):
             self.assertIn("found '%s', which is given as %s" % (column, option),
                           self.plan("--row", "layers=2,hidden=64,heads=2,seq_len=8,%s=4" % column, "--batch", "4", code=2))
-        self.assertIn("--dim: expected a model", self.plan(*row, "--dim", "batch=3", code=2))
+        self.assertIn("--dim: applies to a model", self.plan(*row, "--dim", "batch=3", code=2))
         self.assertIn("found no 'hidden'", self.plan("--row", "layers=2,heads=2,seq_len=8", "--batch", "4", code=2))
         self.assertIn("found more than one 'layers'", self.plan("--row", "layers=2,layers=3,hidden=64,heads=2,seq_len=8", "--batch", "4", code=2))
         self.assertIn("hidden: says nothing", self.plan("--row", "layers=2,hidden=,heads=2,seq_len=8", "--batch", "4", code=2))
@@ -137,7 +139,7 @@ class PlanTest(unittest.TestCase):
         self.assertIn("zero: - -> 1", json.loads(self.partita("plan", "diff", "a.yaml", "b.yaml", "--json", code=1))["differences"])
         self.assertEqual(json.loads(self.partita("plan", "diff", "b.yaml", "c.yaml", "--json"))["differences"], [])
         self.assertIn("no.yaml", self.partita("plan", "diff", "a.yaml", "no.yaml", code=2))
-        # What it differs in is the output, what is wrong is not.
+        # The difference goes to standard output, errors to standard error.
         with open(os.path.join(self.folder, "bad.yaml"), "w", encoding="utf-8") as file:
             file.write("mesh: {data: none}\n")
         self.assertIn("bad.yaml:1", self.partita("plan", "diff", "bad.yaml", "a.yaml", code=2))

@@ -1,5 +1,5 @@
 // Training in 16 bits follows the f32 runs of the golden models, on one device
-// and divided; what is stored is what the plan says.
+// and divided. Tensors are stored in the plan's types.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -20,28 +20,28 @@ struct Case {
   const char *model, *mesh, *shard;
   int zero;
   Precision precision;
-  // Of the longest way from an input to the loss: products, norms, and ends of
-  // elementwise chains.
+  // Number of roundings on the longest path from an input to the loss:
+  // products, norms, and ends of elementwise chains.
   int roundings;
   int64_t microbatches = 1;
-  // For models with rectifiers in narrow layers, where one rounding turns whole
-  // rows of gradients on or off: the largest relative error of one parameter's
-  // gradient against f32. The error of all gradients together must be four
-  // times smaller.
+  // For models with rectifiers in narrow layers, where one rounding switches
+  // whole rows of gradients on or off: the largest relative error of one
+  // parameter's gradient against f32. The error of all gradients together must
+  // be four times smaller.
   double rectified = 0;
 
-  // What a rounding moves a number by, at most, relative to it. Those on a way
-  // add up as if at random, to the root of their number, and gradients have the
-  // way back too: three times that is allowed to a gradient, measured whole. A
-  // loss is about the logarithm of the number of classes whatever the
-  // logits, so that few of these matter to it.
+  // The upper bound on the relative change of a number by rounding. Roundings
+  // on a path add up as if random, i.e. with the square root of their number.
+  // Gradients also have the way back: their tolerance, measured as a whole, is
+  // three times as large. A loss is about the logarithm of the number of
+  // classes for any logits, so few roundings affect it.
   double Rounding() const {
     return precision == Precision::kBF16 ? std::ldexp(1, -9)
                                          : std::ldexp(1, -12);
   }
 };
 
-// AdamW of one parameter in double precision, as PyTorch's with its defaults.
+// AdamW of one parameter in double precision, with PyTorch's defaults.
 class AdamW {
  public:
   AdamW(const HostTensor& value, double rounding)
@@ -52,8 +52,9 @@ class AdamW {
 
   // Takes one step with `gradient` and compares it with the step to `found`,
   // which becomes the new value. Returns the differences; empty if there are
-  // none. f32 rounds the bias corrections, which is 2e-4 of a step, and the
-  // value. Where the gradients of two steps cancel, their rounding shows too.
+  // none. The tolerance covers f32 rounding of the bias corrections (2e-4 of a
+  // step) and of the value. If the gradients of two steps cancel, their
+  // rounding shows too.
   std::string Step(const HostTensor& gradient, const HostTensor& found) {
     ++step_;
     std::string wrong;
@@ -173,7 +174,7 @@ TEST_P(PrecisionTest, FollowsF32) {
     double all_apart = 0, all = 0;
     for (const auto& [name, expected] : golden_.gradients) {
       ASSERT_TRUE(outputs.count("grad." + name)) << name;
-      // What f16 holds scaled is shown unscaled; sums are of f32.
+      // Results show f16 values without the loss scale; sums are in f32.
       const bool is_wide =
           Narrow() == base::DType::kF16 || GetParam().microbatches > 1;
       ASSERT_EQ(outputs["grad." + name].dtype,
@@ -197,8 +198,8 @@ TEST_P(PrecisionTest, FollowsF32) {
   }
 }
 
-// Each step moves the f32 copies as AdamW does with the gradients of that step.
-// The parameters are the rounded copies.
+// Each step moves the f32 copies like AdamW does with the gradients of that
+// step. The parameters are the rounded copies.
 TEST_P(PrecisionTest, UpdatesF32Copies) {
   std::map<std::string, AdamW> references;
   for (const auto& [name, unused] : golden_.gradients) {
@@ -229,8 +230,8 @@ TEST_P(PrecisionTest, UpdatesF32Copies) {
   }
 }
 
-// At too large a scale gradients overflow: such a step changes nothing, and the
-// next one has half the scale. What follows is as if it had never been.
+// If the scale is too large, gradients overflow. Such a step changes nothing,
+// the next step has half the scale, and later steps are unaffected.
 class LossScaleTest : public PrecisionTest {
  protected:
   void SetUp() override {}
@@ -298,7 +299,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"vit", "d=2", "B=d", 2, Precision::kBF16, 29, 2}),
     NameOf);
 
-// Not vit: its largest gradients do not fit f16 at the first scale.
+// Without vit: its largest gradients do not fit f16 at the first scale.
 INSTANTIATE_TEST_SUITE_P(
     F16, PrecisionTest,
     testing::Values(Case{"gpt2", "", "", 0, Precision::kF16, 25},

@@ -1,5 +1,5 @@
-"""One price for a step: what `partita plan` prints of a plan is what `partita simulate` prints of the program that `partita compile`
-makes of it, and the memory is that of all three. Models of every kind, on GPUs and CPUs, free choices and fixed ones.
+"""One price for a step: `partita plan` prints the same time for a plan as `partita simulate` for the program that `partita compile`
+makes of it, and all three agree on memory. Tests models of every kind, on GPUs and CPUs, with free and fixed choices.
 """
 
 import json
@@ -11,7 +11,7 @@ import unittest
 
 PARTITA = os.path.abspath("compiler/tools/partita")
 TINY = os.path.abspath("tests/data/onnx-tiny")
-# Of the golden models: sizes.
+# Sizes of the golden models.
 GOLDEN = {
     "gpt2": "batch=8,seq=8",
     "gpt2_4l": "batch=8,seq=8",

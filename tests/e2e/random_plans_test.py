@@ -1,7 +1,8 @@
-"""Random plans for the golden models, each through `partita verify`: equal to the undivided model, or refused in words.
+"""Random plans for the golden models through `partita verify`: each is equal to the undivided model, or refused with a clear
+message.
 
-Every case has a seed of its own, printed when it goes wrong: PARTITA_SEED=4711 runs that one alone, PARTITA_MINUTES=60 runs for
-longer, with other seeds each time.
+Every case has a separate seed, printed when it fails. PARTITA_SEED=4711 runs only that case. PARTITA_MINUTES=60 runs longer, with
+new seeds each time.
 """
 
 import json
@@ -16,7 +17,7 @@ COMPILER = sys.argv.pop(1)
 DATA = "tests/data/onnx-tiny/"
 MESHES = ({"a": 2}, {"a": 3}, {"a": 4}, {"a": 6}, {"a": 2, "b": 2}, {"a": 2, "b": 3}, {"a": 2, "b": 2, "c": 2})
 
-# Sizes no mesh divides evenly; dimensions that a plan may name; layers that it may be scoped to.
+# Sizes that no mesh divides evenly; dimensions that a plan may name; layers that it may be scoped to.
 MODELS = {
     "bert_mlm": ("batch=3,seq=7", "BMNELV", ("*.0.*", "*.1.*")),
     "coatnet_64": ("batch=3", "BMNEHWLV", ("stages.{0,1}.*", "stages.{2,3}.*", "stem")),
@@ -28,9 +29,9 @@ MODELS = {
     "vit_3l": ("batch=3", "BMNELVHW", ("*.0.*", "*.2.*")),
 }
 
-# Plans that went wrong once: model, mesh, division.
+# Regressions: plans that failed once, as (model, mesh, division).
 FOUND = (
-    # H of 2 rows over 8 devices: a slice cut padding off, which dist's verifier refuses.
+    # H has 2 rows over 8 devices: a slice cut off padding, which dist's verifier refuses.
     ("coatnet_64", "a=2,b=2,c=2", "L=b+c;H=a;L=a"),
 )
 
@@ -46,7 +47,7 @@ def axes_of(choice, mesh):
 
 
 def case(seed):
-    """The arguments of one case: the same for the same seed."""
+    """The arguments of one case; the same for the same seed."""
     choice = random.Random(seed)
     model = choice.choice(sorted(MODELS))
     _, dims, scopes = MODELS[model]
@@ -65,14 +66,15 @@ def arguments_of(model, mesh, division):
 
 
 def flaw(arguments):
-    """What is wrong with the answer; None if nothing is, and whether the plan was verified."""
+    """The error in the answer (None if there is none), and True if the plan was verified."""
     try:
         done = subprocess.run([COMPILER, "verify", "--json"] + arguments, capture_output=True, text=True, timeout=300)
     except subprocess.TimeoutExpired:
         return "still running after 300 s", False
     if done.returncode == 0:
         return (None if json.loads(done.stdout)["equal"] else "exit code 0 of an unequal model"), True
-    # A user's mistake, in words for users: no verifier's, no other phase's. 2: of the plan alone, whatever the model.
+    # A user's mistake must give a message for users, not one from a verifier or another phase. Exit code 2: the plan
+    # itself is wrong, for any model.
     if done.returncode in (1, 2) and not done.stdout and "expected" in done.stderr and "' op " not in done.stderr:
         return None, False
     return "exit code %d\n%s%s" % (done.returncode, done.stdout, done.stderr[-2000:]), False
@@ -97,7 +99,7 @@ class RandomPlansTest(unittest.TestCase):
                 verified += self.check(first + count)
             count += 1
         print("seeds %d to %d: %d plans, %d verified, the others refused" % (first, first + count - 1, count, verified))
-        # Most plans make sense; else this would test refusals alone.
+        # Most plans must be valid; otherwise this would test only refusals.
         self.assertGreater(2 * verified, count)
 
     def test_plans_that_went_wrong_once(self):

@@ -1,5 +1,5 @@
-// What a step computes again changes its memory and nothing else: golden models
-// train to PyTorch's losses under every policy, on one device and divided.
+// Recomputation changes memory and nothing else: golden models train to
+// PyTorch's losses under every policy, on one device and divided.
 #include "absl/strings/str_cat.h"
 #include "compiler/driver/import_model.h"
 #include "compiler/plan/plan.h"
@@ -28,8 +28,8 @@ class RecomputeTest : public testing::TestWithParam<Case> {
     return absl::StrCat("tests/data/onnx-tiny/", GetParam().model, "/");
   }
 
-  // `fields` are those of a plan; without a mesh they are options, unless the
-  // case is a plan of one device.
+  // `fields` are the fields of a plan. Without a mesh they are passed as
+  // options, unless the case is a plan for one device.
   absl::StatusOr<std::unique_ptr<CompiledModel>> Compile(
       const std::string& name, const std::string& fields,
       bool is_plan = false) {
@@ -58,7 +58,7 @@ class RecomputeTest : public testing::TestWithParam<Case> {
         train);
   }
 
-  // Trains five steps; the bytes of the arena.
+  // Trains five steps. Returns the size of the arena in bytes.
   int64_t Train(const std::string& name, const std::string& recompute) {
     SCOPED_TRACE(recompute);
     auto model = Compile(name, "recompute: " + recompute);
@@ -89,14 +89,14 @@ TEST_P(RecomputeTest, LossesStayAndMemoryFalls) {
                                  "\", policy: full}]"));
   EXPECT_LE(selective, none);
   EXPECT_LE(some, none);
-  // Divided, these models are so small that updates take the most.
+  // When divided, these models are so small that updates dominate the memory.
   if (GetParam().mesh[0] == '\0')
     EXPECT_LT(full, none);
   else
     EXPECT_LE(full, none);
 }
 
-// Models of layers that repeat, of which each takes less than all.
+// Models of repeated layers; one layer alone saves less than all of them.
 class BudgetTest : public RecomputeTest {};
 
 TEST_P(BudgetTest, TakesTheLeastThatFits) {
@@ -117,7 +117,7 @@ TEST_P(BudgetTest, TakesTheLeastThatFits) {
     auto model = fit(limit);
     ASSERT_TRUE(model.ok()) << model.status();
     EXPECT_LE((*model)->report().memoryTable().total(), limit);
-    // In full up to some layer, where the rest needs no less.
+    // Recompute in full up to some layer; more would save no memory.
     EXPECT_THAT((*model)->report().recomputation, testing::StartsWith(chosen));
   }
   auto model = fit(full - 1);

@@ -1,4 +1,4 @@
-"""What a user meets when something is wrong: an exit code, one clear message, nothing half-written left behind."""
+"""What a user sees when something is wrong: an exit code, one clear message, and no partial output."""
 
 import json
 import os
@@ -28,7 +28,8 @@ class RefusalsTest(unittest.TestCase):
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit_file_size, limit_file_size))
         result = subprocess.run(arguments, capture_output=True, text=True, cwd=self.folder, timeout=120,
-                                # Python ignores SIGXFSZ; a program started with it ignored sees an error, as on a full disk.
+                                # Python ignores SIGXFSZ. A program started with it ignored gets an error, as on a full
+                                # disk.
                                 restore_signals=False,
                                 preexec_fn=limit if limit_file_size else None)
         self.assertNotIn("PLEASE submit a bug report", result.stderr)
@@ -88,7 +89,7 @@ class RefusalsTest(unittest.TestCase):
             vocabulary = json.load(file)["vocab_size"]
         good = self.write_numbers("good.npy", [0, 1, vocabulary - 1, 2])
         bad = self.write_numbers("bad.npy", [0, 1, vocabulary, 2])
-        # Positions that do not count have other labels.
+        # Ignored positions have other labels.
         ignored = self.write_numbers("ignored.npy", [0, -100, vocabulary - 1, 2])
         said = "row 0, element 2: expected a number below %d, the rows of the table that it is looked up in, found %d" % (
             vocabulary, vocabulary)
@@ -121,7 +122,7 @@ class RefusalsTest(unittest.TestCase):
                           "  %0 = call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>\n  return %0 : tensor<4xf32>\n}")
 
     def test_phase_that_fails_is_our_bug(self):
-        # A kernel written by hand that does what no kernel may: calls.
+        # A hand-written kernel with a forbidden call.
         self.compile_text(70, ["bug of ours", "phase 'code'"],
                           "func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
                           "  %0 = math.exp %x : tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n"
@@ -132,7 +133,7 @@ class RefusalsTest(unittest.TestCase):
                           "  return %0 : tensor<4xf32>\n}")
 
     def test_phase_that_fails_is_our_bug_where_plans_are_judged(self):
-        # A kernel written by hand that is a layer, too: its part is no kernel for the whole.
+        # A hand-written kernel that is also a layer: the kernel's part does not cover the layer.
         with open(self.path("m.mlir"), "w", encoding="utf-8") as file:
             file.write("func.func private @k(%x: tensor<4xf32>) -> tensor<4xf32> attributes {exec.kernel} {\n"
                        "  %0 = math.exp %x : tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n"
@@ -154,7 +155,7 @@ class RefusalsTest(unittest.TestCase):
         self.assertNotIn("loc(", result.stderr)
 
     def test_unknown_cpu_names_the_near_ones(self):
-        # Before the model is read: this one does not exist.
+        # The option is checked before the model is read; this model does not exist.
         self.refuse(2, ["--cpu", "x86-64-v9", "x86-64-v3"], PARTITA, "compile", "no/model.onnx", "--cpu", "x86-64-v9", "-o",
                     "m.partita")
         self.refuse(2, ["--target", "tpu", "cuda:sm_90"], PARTITA, "compile", "no/model.onnx", "--target", "tpu", "-o", "m.partita")
@@ -162,7 +163,7 @@ class RefusalsTest(unittest.TestCase):
     def test_named_cpu_is_recorded(self):
         output = self.path("m.partita")
         result = self.run_command(PARTITA, "compile", os.path.join(DATA, "gpt2"), "--cpu", "x86-64-v3", "-o", output)
-        # Where compiling takes seconds, its phases are shown.
+        # Phases are listed only if compiling takes seconds.
         said = [line for line in result.stderr.splitlines() if not re.fullmatch(r"  \w+ +[0-9.]+ s", line)]
         self.assertEqual((result.returncode, said), (0, []))
         self.assertIn("30.6 thousand", result.stdout)
@@ -203,7 +204,7 @@ class RefusalsTest(unittest.TestCase):
         hint = "exported for smaller sizes"
         self.refuse(1, ["--dim batch=1,seq=99999", hint], PARTITA, "compile", model, "--dim", "batch=1,seq=99999", "-o",
                     "m.partita")
-        # Not where something else is wrong.
+        # No hint if something else is wrong.
         self.assertNotIn(hint, self.run_command(PARTITA, "inspect", model, "--dim", "batch=1").stderr)
 
     def test_shapes_and_optional_inputs(self):
@@ -220,13 +221,13 @@ class RefusalsTest(unittest.TestCase):
 
     def test_plans_that_do_not_fit(self):
         gpt2 = (PARTITA, "compile", os.path.join(DATA, "gpt2"), "--dim", "batch=1,seq=4", "-o", "m.partita", "--mesh", "t=2")
-        self.refuse(1, ["--shard: shard at", "'h.9.*'", "holds none", "near are"], *gpt2, "--shard", "M=t@h.9.*")
+        self.refuse(1, ["--shard: shard at", "'h.9.*'", "matches none", "similar names are"], *gpt2, "--shard", "M=t@h.9.*")
         self.refuse(2, ["--shard: shard 'B'", "'t' here and in entry 1"], *gpt2, "--shard", "B=t;B=t")
         self.refuse(2, ["--devices: expected the 2 devices of the mesh {t: 2} (--mesh), found 3"], *gpt2, "--shard", "M=t;",
                     "--devices", "3")
 
     def test_exit_codes_say_whose_mistake_it_is(self):
-        # 2: the command line by itself, whatever the files are; 1: what it names.
+        # Exit code 2: the command line itself is wrong, for any files. 1: a file or model that it names.
         gpt2 = os.path.join(DATA, "gpt2")
         compiling = ("compile", "no/model.onnx", "-o", "m.partita")
         planning = ("plan", "--row", "layers=2,hidden=64,heads=2,seq_len=8", "--batch", "4", "--cluster")
@@ -242,7 +243,7 @@ class RefusalsTest(unittest.TestCase):
                 (1, "tpu", (*planning, "tpu")),
                 (2, "--fix: expected NAME=VALUE", (*planning, "tpu", "--fix", "tp=x")),
                 (2, "--memory: expected a number", (*planning, "tpu", "--memory", "5 XB")),
-                (2, "--memory: expected at least a byte a device, found '0 GB'", (*planning, "tpu", "--memory", "0 GB")),
+                (2, "--memory: expected at least 1 byte per device, found '0 GB'", (*planning, "tpu", "--memory", "0 GB")),
                 (2, "--row", ("plan", "--row", "layers=x", "--batch", "4", "--cluster", "tpu")),
                 (1, "no.partita", simulating),
                 (2, "the share must be above 0 and at most 1", (*simulating, "--fault", "device=0:0")),
@@ -257,10 +258,10 @@ class RefusalsTest(unittest.TestCase):
     def test_zero_belongs_to_training(self):
         gpt2 = (os.path.join(DATA, "gpt2"), "--dim", "batch=2,seq=4", "--mesh", "t=2", "--zero", "1")
         for command in ("explain", "verify"):
-            self.refuse(1, ["error: --zero: 1 divides what training keeps, and this program does not train"], PARTITA, command,
+            self.refuse(1, ["error: --zero: 1 divides training state, and this program does not train"], PARTITA, command,
                         *gpt2, "--shard", "B=t")
         compiling = (PARTITA, "compile", *gpt2, "-o", "m.partita")
-        self.refuse(1, ["error: --zero: 1 divides what training keeps, and this program does not train"], *compiling, "--shard",
+        self.refuse(1, ["error: --zero: 1 divides training state, and this program does not train"], *compiling, "--shard",
                     "B=t")
         self.refuse(1, ["error: --zero: 1 divides", "no entry divides B"], *compiling, "--shard", "M=t")
 
@@ -280,7 +281,7 @@ class RefusalsTest(unittest.TestCase):
         gpt2 = (PARTITA, "compile", os.path.join(DATA, "gpt2"), "--dim", "batch=4,seq=4", "-o", "m.partita")
         self.refuse(1, ["--shard: shard 'D': stages: expected at least one stage and a piece of the model for each, found 64 stages",
                         "divide D over fewer devices"], *gpt2, "--mesh", "p=64", "--shard", "D=p")
-        for last, fragments in (('"*.h.7"', ["p.yaml:3:25: stages to: expected a pattern of layers of the model, found '*.h.7'", "near are"]),
+        for last, fragments in (('"*.h.7"', ["p.yaml:3:25: stages to: expected a pattern of layers of the model, found '*.h.7'", "similar names are"]),
                                 ('"*.wpe"', ["p.yaml:3:25: stages to: expected layers in the order", "not behind '*.h.0'"])):
             with open(self.path("p.yaml"), "w", encoding="utf-8") as file:
                 file.write('mesh: {p: 2}\nshard: [{D: p}]\nstages: [{to: "*.h.0"}, {to: %s}]\n' % last)
@@ -309,10 +310,10 @@ class RefusalsTest(unittest.TestCase):
         self.refuse(1, ["error: plan.yaml:5:9: memory: expected at most 20.0 KB a device, found ", "what would help: zero: 1 (divides ",
                         "of optimizer states over 2 devices); zero: 2 (divides ", "; a smaller batch, or more devices"], *compile_gpt2, "--plan", "plan.yaml")
         self.refuse(2, ["error: --memory: ", "found '20 k'"], *compile_gpt2, "--memory", "20 k")
-        self.refuse(1, ["recompute: budget: expected beside it how much memory a device has, as in memory: 4 GB; found none"], *compile_gpt2,
+        self.refuse(1, ["recompute: budget: expected a memory limit beside it, as in memory: 4 GB; found none"], *compile_gpt2,
                     "--recompute", "budget")
         self.refuse(2, ["expected either --plan or", "put them into plan.yaml"], *compile_gpt2, "--plan", "plan.yaml", "--recompute", "full")
-        self.refuse(1, ["--recompute: recompute at: expected a pattern of layers of the model, found 'h.9'", "near are "], *compile_gpt2,
+        self.refuse(1, ["--recompute: recompute at: expected a pattern of layers of the model, found 'h.9'", "similar names are "], *compile_gpt2,
                     "--recompute", "selective;full@h.9")
 
     def test_weights_without_names_matter_to_training(self):
@@ -358,7 +359,7 @@ class RefusalsTest(unittest.TestCase):
             with self.subTest(command=command, output=output):
                 with open(self.path(output), "rb") as file:
                     before = file.read()
-                self.refuse(2, [f"{option}: expected a file other than those the command reads, found {output}, which is of "],
+                self.refuse(2, [f"{option}: expected a file other than those the command reads, found {output}, which belongs to "],
                             PARTITA, *command, option, output)
                 with open(self.path(output), "rb") as file:
                     self.assertEqual(file.read(), before)
@@ -383,7 +384,7 @@ class RefusalsTest(unittest.TestCase):
                           "func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {\n"
                           "  %0 = nn.softmax %x axis = 0 {nn.rule = #nn.rule<([i]) -> ([i]) {i=8}>} : tensor<8xf32>\n"
                           "  return %0 : tensor<8xf32>\n}", "--mesh", "t=2", "--shard", "B=t")
-        # Nor are dimensions named by it.
+        # The rule is not used to name dimensions either.
         self.refuse(1, ["to hold when the operation is divided"], PARTITA, "inspect", "m.mlir")
 
     def test_wrong_command_line(self):
@@ -440,7 +441,7 @@ class RefusalsTest(unittest.TestCase):
                 file.write(bytes([byte[0] ^ 0x55]))
             result = self.run_command(PARTITA_RUN, broken, "--input", "input_ids=zeros")
             self.assertIn(result.returncode, (0, 1), result.stderr)
-            if result.returncode == 0:  # only padding between sections may go unnoticed
+            if result.returncode == 0:  # only damage to padding between sections may go unnoticed
                 self.assertNotIn(position, (0, 9, 40))
             else:
                 self.assertIn("broken.partita", result.stderr)

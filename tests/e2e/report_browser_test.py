@@ -1,6 +1,7 @@
-"""partita simulate --html in a real browser, Debian's headless chromium: nothing on the console, no request beside the file itself, every
-section with its tables and drawings, nothing wider than the page at 1280 and 400 pixels, zoom works. `./bazelw test //tests:long` installs it.
-With --screenshots FOLDER among its arguments it leaves what it saw there."""
+"""partita simulate --html in a real browser, Debian's headless Chromium: nothing on the console, no request except for the file
+itself, every section with its tables and drawings, nothing wider than the page at 1280 and 400 pixels, zoom works. `./bazelw test
+//tests:long` installs Chromium. With the argument --screenshots FOLDER it saves screenshots.
+"""
 
 import base64
 import json
@@ -22,7 +23,7 @@ SCREENSHOTS = sys.argv[sys.argv.index("--screenshots") + 1] if "--screenshots" i
 
 
 class Browser:
-    """Chromium by its debugging protocol, over two pipes: messages are JSON that ends with a zero byte."""
+    """Controls Chromium through its debugging protocol over two pipes; messages are JSON with a final zero byte."""
 
     def __init__(self, profile):
         command, events = os.pipe(), os.pipe()
@@ -135,7 +136,7 @@ class ReportBrowserTest(unittest.TestCase):
     def check_sections(self):
         evaluate = self.browser.evaluate
         self.assertEqual(evaluate("[...document.querySelectorAll('h2')].map(x => x.textContent)"), SECTIONS)
-        # Two stages of the pipeline: a row each with where its time goes, a timetable, memory.
+        # Two pipeline stages, each with a row for its time breakdown, timetable and memory.
         self.assertEqual(evaluate("[...document.querySelectorAll('.rows')].map(x => x.querySelectorAll('.names div').length)"), [2, 2])
         self.assertGreater(evaluate("document.querySelectorAll('#timeline rect').length"), 20)
         self.assertEqual(evaluate("document.querySelectorAll('polyline').length"), 2)
@@ -143,7 +144,7 @@ class ReportBrowserTest(unittest.TestCase):
         self.assertEqual(len(rows), 4)
         self.assertGreaterEqual(min(rows), 2)
         self.assertEqual(rows[2], 1 + len(self.choice["alternatives"]))
-        # Every collective says why it is there.
+        # Every collective lists its reason.
         reasons = evaluate("[...document.querySelectorAll('table')[0].querySelectorAll('tr td:nth-child(2)')]"
                            ".map(x => x.querySelector('small') ? x.querySelector('small').textContent : '')")
         self.assertEqual(len(reasons), rows[0])
@@ -159,7 +160,7 @@ class ReportBrowserTest(unittest.TestCase):
     def check_nothing_overlaps(self, width):
         evaluate = self.browser.evaluate
         self.assertLessEqual(evaluate("document.documentElement.scrollWidth"), width)
-        # What is beside or below something begins where that ends.
+        # Neighbouring elements must not overlap.
         self.assertEqual(evaluate("""(() => {
             const wrong = [], blocks = [...document.body.children].filter(x => x.getBoundingClientRect().height > 0);
             for (let i = 1; i < blocks.length; ++i)

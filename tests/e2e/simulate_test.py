@@ -65,7 +65,7 @@ class SimulateTest(unittest.TestCase):
                 self.assertEqual(rank["reserved_bytes"] > 0, model == "gpu")
 
     def test_it_fits_where_the_planner_says_so(self):
-        # All of a device's memory but what the driver takes is a program's: a byte less, and it does not fit.
+        # A program may use the device's memory except for the driver's share. One byte less, and it does not fit.
         most = max(rank["memory_bytes"] for rank in self.facts("whole")["ranks"])
         for room, fits in ((most, True), (most - 1, False)):
             with open(self.path("small.yaml"), "w", encoding="utf-8") as file:
@@ -78,7 +78,7 @@ class SimulateTest(unittest.TestCase):
         moves = [row for row in self.facts("pipe", "--operations", "1000")["operations"] if "bytes" in row]
         self.assertEqual([row for row in moves if not row.get("why")], [])
         self.assertIn("all_reduce", {row["kind"] for row in moves})
-        # What is received is received for what it was sent for.
+        # Each receive has the same reason as its send.
         received = sorted(row["why"].split(" (")[0] for row in moves if row["kind"] == "receive")
         self.assertEqual(received, ["stage 1 on rank 1 computes with it", "the gradient of stage 0 on rank 0 computes with it"])
 
@@ -92,7 +92,7 @@ class SimulateTest(unittest.TestCase):
         self.assertGreater(slow["step_seconds"], 1.2 * sound["step_seconds"])
         self.assertGreater(len(slow["ranks"]), 2)
         self.assertGreater(self.facts("pipe", "--fault", "link=0-1:0.01")["step_seconds"], sound["step_seconds"])
-        # Two devices a node: tensor parallelism within, data parallelism and pipeline across.
+        # Two devices per node: tensor parallelism within a node, data parallelism and pipeline across nodes.
         with open(self.path("nodes.yaml"), "w", encoding="utf-8") as file:
             file.write("name: nodes\ndevices: 8\ndevice: {like: a100-80-sxm}\nlevels:\n"
                        "  - {name: nvlink, devices: 2, bandwidth: 300 GB/s, latency: 3.4 us}\n"
@@ -136,7 +136,7 @@ class SimulateTest(unittest.TestCase):
         for part in ("Where the time goes", "Timeline", "Memory over time", "Collectives and transfers", "all_reduce", "block_forward", "</html>"):
             self.assertIn(part, page)
         self.assertNotIn("runners-up", page)
-        # It opens without a network.
+        # The report opens without a network.
         for part in ("http:", "https:", "src=", "@import"):
             self.assertNotIn(part, page)
 
@@ -192,7 +192,7 @@ class SimulateTest(unittest.TestCase):
                           self.simulate("whole", "--cluster", "half.yaml", "--json", code=1))
         with open(self.path("half.yaml"), "w", encoding="utf-8") as file:
             file.write(device % ("", ""))
-        # Its products are in bf16, not all its kernels are; on a GPU nobody has estimated those.
+        # Its products are in bf16, but not all its kernels. There are no estimates for those on a GPU.
         self.compile("half", "--precision", "bf16")
         self.assertIn("error: --cluster: kernels of the program compute in f32, found a peak of bf16 of this device: add one of f32 to the device's peak",
                       self.simulate("half", "--cluster", "half.yaml", code=1))

@@ -1,5 +1,5 @@
-// Real weights at full size: the trained MiniLM sentence encoder and a
-// CoAtNet-0 at 224 x 224, against PyTorch's answers in double precision.
+// Trained weights at full size: the MiniLM sentence encoder and a CoAtNet-0 at
+// 224 x 224, compared with PyTorch's results in double precision.
 #include <cmath>
 #include <cstdlib>
 
@@ -35,7 +35,7 @@ std::unique_ptr<CompiledModel> Compile(const std::string& folder,
   return model.ok() ? std::move(*model) : nullptr;
 }
 
-// 1 - cosine of the angle between two rows.
+// 1 minus the cosine of the angle between two rows.
 double CosineDistance(const float* a, const float* b, int64_t size) {
   double ab = 0, aa = 0, bb = 0;
   for (int64_t i = 0; i < size; ++i) {
@@ -77,7 +77,8 @@ TEST(TrainedTest, CoAtNet0EqualsTimm) {
   ASSERT_TRUE(outputs.ok()) << outputs.status();
   ASSERT_EQ(outputs->front().shape, expected.shape);
   const Distance distance = Compare(outputs->front(), expected, 1e-3, 1e-9);
-  // Relative to the largest logit: small ones are differences of large numbers.
+  // Relative to the largest logit; small logits are differences of large
+  // numbers.
   EXPECT_LE(distance.largest, 1e-3 * distance.largest_expected);
 }
 

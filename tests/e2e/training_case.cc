@@ -20,15 +20,15 @@ driver::TrainOptions AdamW() {
   return train;
 }
 
-// How far AdamW's first step moves a parameter. Where a gradient is zero but
-// for rounding (biases of keys, which the softmax does not see), so is nothing
-// of the step: what two such gradients are apart is then allowed to their
-// steps.
+// The size of AdamW's first step for a gradient. If a gradient is zero except
+// for rounding (biases of keys, which the softmax cancels), the step is
+// arbitrary; the step's tolerance then includes the difference between two such
+// gradients.
 double FirstStep(double gradient) {
   return kLearningRate * gradient / (std::abs(gradient) + 1e-8);
 }
 
-// None where the case is of one device and one batch.
+// Nothing if the case has one device and one batch.
 absl::StatusOr<std::optional<plan::Plan>> PlanOf(const TrainingCase& which) {
   std::optional<plan::Plan> plan;
   if (which.division.mesh[0] != '\0') {
@@ -74,8 +74,8 @@ absl::Status TrainingRun::Start(const TrainingCase& which) {
   const std::string folder =
       absl::StrCat("tests/data/onnx-tiny/", which.model, "/");
   const Microbatches& microbatches = which.microbatches;
-  // In two parts it has references of its own: statistics of batches are those
-  // of the parts.
+  // Two parts have separate references, because each part has its own batch
+  // statistics.
   auto golden = ReadGoldenTraining(
       folder, which.model == std::string("coatnet_64") &&
                       microbatches.count == 2 && !microbatches.repeated

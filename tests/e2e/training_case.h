@@ -1,5 +1,6 @@
-// One training of a golden model against PyTorch: the gradients of the first
-// step, the parameters after it, and the losses of five steps with AdamW.
+// One training run of a golden model, compared with PyTorch: the gradients of
+// the first step, the parameters after it, and the losses of five steps with
+// AdamW.
 #ifndef PARTITA_TESTS_E2E_TRAINING_CASE_H_
 #define PARTITA_TESTS_E2E_TRAINING_CASE_H_
 
@@ -16,8 +17,8 @@
 
 namespace partita::e2e {
 
-// How the batch of a step comes about: the golden one, cut into `count` parts
-// or, `repeated`, as often one after the other, cut into as many.
+// The microbatches of a step: the golden batch cut into `count` parts or, if
+// `repeated`, repeated `count` times and cut into as many parts.
 struct Microbatches {
   int64_t count = 1;
   bool repeated = false;
@@ -30,25 +31,26 @@ struct TrainingCase {
   Division division = kWhole;
   int zero = 0;
   Microbatches microbatches;
-  const char* schedule = "";  // as --schedule; empty: the plan says none
-  bool from_folder = false;   // by the other door, made from its config
+  const char* schedule = "";  // the value of --schedule; empty: none in the
+                              // plan
+  bool from_folder = false;   // import from a config instead of ONNX
 };
 
-// Letters, digits and _.
+// A name of letters, digits and _.
 std::string NameOf(const TrainingCase& which);
 
 class TrainingRun {
  public:
-  // Imports, compiles and loads it.
+  // Imports, compiles and loads the model.
   absl::Status Start(const TrainingCase& which);
-  // Takes the steps; gtest's expectations hold what is found.
+  // Takes the steps and checks the results with gtest expectations.
   void ExpectEqualsPyTorch();
 
  private:
   mlir::OwningOpRef<mlir::ModuleOp> Import(const TrainingCase& which,
                                            const std::string& folder,
                                            mlir::MLIRContext* context) const;
-  // The outputs of step `step`, by name.
+  // The outputs of step `step` by name.
   std::map<std::string, HostTensor> Step(int64_t step);
   void ExpectGradients(const std::map<std::string, HostTensor>& outputs);
   void ExpectParameters(const std::map<std::string, HostTensor>& outputs);

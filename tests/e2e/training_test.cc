@@ -1,4 +1,4 @@
-// Training of the golden models against PyTorch, on one device and under
+// Trains the golden models and compares with PyTorch, on one device and under
 // plans.
 #include <tuple>
 
@@ -35,7 +35,7 @@ TEST_P(TrainingTest, EqualsPyTorch) {
   run.ExpectEqualsPyTorch();
 }
 
-// The same models by the other door, made from their configs.
+// The same models, imported from their configs.
 class FolderTrainingTest : public TrainingTest {};
 
 TEST_P(FolderTrainingTest, EqualsPyTorch) {
@@ -77,8 +77,8 @@ INSTANTIATE_TEST_SUITE_P(Zero, TrainingTest,
                                           testing::Values(1, 2, 3), kOne),
                          NameOf);
 
-// Batch norms make a batch of parts another one: coatnet_64 has references of
-// its own for two, in which each has its own statistics.
+// Batch norms depend on the microbatch; coatnet_64 has separate references for
+// two parts with their own statistics.
 constexpr const char* kCutModels[] = {"bert_mlm", "gpt2", "t5", "vit",
                                       "coatnet_64"};
 constexpr const char* kLargeBatches[] = {"gpt2_4l", "vit_3l"};

@@ -1,4 +1,4 @@
-"""partita verify finds every gradient and every new parameter of golden models the same under plans."""
+"""partita verify on golden models: every gradient and every new parameter is the same under plans."""
 
 import json
 import os
@@ -14,8 +14,8 @@ PLANS = {
     "MNVL3": ["--mesh", "t=3", "--shard", "M=t,N=t,V=t;L=t", "--recompute", "full"],
     "B3Zero3": ["--mesh", "d=3", "--shard", "B=d", "--zero", "3"],
     "B2Zero2InParts": ["--mesh", "d=2", "--shard", "B=d", "--zero", "2", "--microbatches", "2", "--dim", "batch=4"],
-    # Operations that are divided twice, once for each use, in each of two microbatches.
-    # Sizes in which attention sees many masked tokens.
+    # Operations that are divided twice, once per use, in each of two microbatches. With these sizes, attention sees
+    # many masked tokens.
     "B2Long": ["--mesh", "d=2", "--shard", "B=d", "--dim", "batch=2,seq=12"],
     "D2MNV2ZbV": ["--mesh", "p=2,t=2", "--shard", "D=p;M=t,N=t,V=t", "--schedule", "zb-v", "--microbatches", "2", "--dim", "batch=4"],
 }
@@ -35,7 +35,7 @@ class VerifyTrainingTest(unittest.TestCase):
                 self.assertTrue(facts["equal"], facts.get("first"))
                 self.assertGreater(facts["gradients"], 20)
                 self.assertNotIn("unequal_results", facts)
-                # Statistics of microbatches are not those of the batch.
+                # Statistics of microbatches differ from the batch's.
                 self.assertEqual(facts["imported_compared"], "--microbatches" not in PLANS[plan] or model != "coatnet_bias")
 
     def test_batch_and_width(self):

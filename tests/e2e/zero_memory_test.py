@@ -1,7 +1,8 @@
-"""Bytes per parameter and device as in the ZeRO paper (Rajbhandari et al., 2020, figure 1): Adam in 16 bits over N devices.
+"""Bytes per parameter and device match the ZeRO paper (Rajbhandari et al., 2020, figure 1): Adam in 16 bits over N devices.
 
-Two bytes of the parameter, two of its gradient, twelve of the optimizer's states (an f32 copy and two moments): 16 at stage 0,
-4 + 12/N at 1 (here 2 + 14/N already), 2 + 14/N at 2, 16/N at 3. Read from the compiler's memory table, and from what processes hold.
+Two bytes for the parameter, two for its gradient, twelve for the optimizer states (an f32 copy and two moments): 16 at stage 0, 4
++ 12/N at stage 1 (here already 2 + 14/N), 2 + 14/N at stage 2, 16/N at stage 3. Read from the compiler's memory table, and
+measured in the processes.
 """
 
 import json
@@ -14,14 +15,15 @@ import unittest
 PARTITA = "compiler/tools/partita"
 PARTITA_RUN = "runtime/tools/partita-run"
 DEVICES = 4
-# Parameters, gradients, states. Gradients of a single batch are reduced as they are made at stage 1 too.
+# Bytes of parameters, gradients, states. Also at stage 1, gradients of a single batch are reduced as soon as they
+# exist.
 PAPER = {0: (2, 2, 12), 1: (2, 2 / DEVICES, 12 / DEVICES), 2: (2, 2 / DEVICES, 12 / DEVICES), 3: (2 / DEVICES, 2 / DEVICES, 12 / DEVICES)}
-# What is sent together is there as it is made, packed, received, and while it is unpacked: at most so many buckets of 25 MiB,
-# whatever the model's size. One more is under way while the next one is made.
+# Tensors that are exchanged together exist four times: as computed, packed, received, and while unpacked. This is at
+# most that many buckets of 25 MiB, for any model size. One more bucket is in flight while the next one is filled.
 BUCKET, BUCKETS = 25 * 2**20, 4 + 1
 LAYERS = 24
-# Of the allocator, the program and its threads.
-BESIDES = 64e6
+# Memory of the allocator, the program and its threads.
+OTHER_MEMORY = 64e6
 
 
 class ZeroMemoryTest(unittest.TestCase):
@@ -49,11 +51,11 @@ class ZeroMemoryTest(unittest.TestCase):
                 report = self.compile(zero, width=1024, layers=LAYERS)
                 memory, count = report["memory"], report["parameter_elements"]
                 slack = BUCKETS * BUCKET / count
-                # At stage 3 the weights of the layer at work, and of the next one, which is gathered meanwhile.
+                # At stage 3: the weights of the current layer, and of the next one, which is gathered meanwhile.
                 gathered = 2 * 2 / LAYERS if zero == 3 else 0
                 print("zero %d, %.0f million parameters, bytes a parameter and device: %s" % (
                     zero, count / 1e6, {key: round(value / count, 3) for key, value in memory.items()}), flush=True)
-                # A table of positions or a norm may not divide evenly.
+                # A position table or a norm may not be divisible.
                 self.assertAlmostEqual(memory["parameters"] / count, parameters, delta=0.01)
                 self.assertAlmostEqual(memory["optimizer_states"] / count, states, delta=0.01)
                 self.assertGreaterEqual(memory["most_gradients"] / count, gradients - 0.01)
@@ -76,7 +78,7 @@ class ZeroMemoryTest(unittest.TestCase):
                 self.assertAlmostEqual(held["globals"], table["parameters"] + table["optimizer_states"] + table["derived_from_parameters"],
                                        delta=0.001 * held["globals"])
                 self.assertEqual(held["arena"], report["arena_bytes"])
-                self.assertLess(held["peak_process"], DEVICES * table["total"] + BESIDES)
+                self.assertLess(held["peak_process"], DEVICES * table["total"] + OTHER_MEMORY)
                 self.assertGreater(held["peak_process"], 0.9 * DEVICES * table["total"])
 
 

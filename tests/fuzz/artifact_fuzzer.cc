@@ -1,6 +1,6 @@
-// Fuzzes the artifact reader and the executor's binding: any bytes are refused
+// Fuzzes the artifact reader and the executor's binding. Any bytes are refused
 // with a message, or load and run on the null device. Checksums are not
-// verified, and those of the header are repaired, so that damage reaches the
+// verified, and the header's checksum is repaired, so that damage reaches the
 // program.
 #include <sys/mman.h>
 #include <unistd.h>
@@ -27,10 +27,10 @@ using partita::executor::Executor;
 using partita::executor::MutableTensor;
 using partita::executor::TensorSpec;
 
-// Tensors beyond this are not worth the memory.
+// Skip larger tensors to save memory.
 constexpr int64_t kMaxBytes = 1 << 20;
 
-// The header as artifact.h describes it.
+// The header as described in artifact.h.
 void RepairHeader(std::string& file) {
   if (file.size() < 128) return;
   std::memcpy(file.data(), "PARTITA\0\0\0\0\0\x03\0\0", 16);
@@ -43,7 +43,7 @@ void RepairHeader(std::string& file) {
   std::memcpy(file.data() + 96, &crc, 4);
 }
 
-// A file that exists in memory only.
+// A file that exists only in memory.
 class MemoryFile {
  public:
   explicit MemoryFile(const std::string& bytes)
@@ -95,7 +95,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::StatusOr<std::unique_ptr<Executor>> executor =
       Executor::Load(file.path(), device, options);
   if (executor.ok()) {
-    // Labels look at the geometry of every collective.
+    // Computing labels checks the geometry of every collective.
     const auto* mesh = (*executor)->artifact().program().mesh();
     if (partita::program::SizeOf(mesh) <= 64) (*executor)->EnableProfile();
     Run(**executor);

@@ -1,4 +1,4 @@
-// The artifact fuzz target on damage that needs no luck: every truncation and
+// Runs the artifact fuzz target on systematic damage: every truncation and
 // every changed byte of a real artifact.
 #include <gtest/gtest.h>
 

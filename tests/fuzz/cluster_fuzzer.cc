@@ -1,5 +1,6 @@
-// Fuzzes a user's cluster: any text is refused with a message, or read, found
-// sound, written and read again as the same; and prices are numbers.
+// Fuzzes a user's cluster file. Any text is refused with a message, or is read,
+// valid, and unchanged when written and read again; its prices are finite
+// numbers.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

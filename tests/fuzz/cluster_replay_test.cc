@@ -1,5 +1,5 @@
-// The cluster fuzz target on damage that needs no luck: every truncation, every
-// flipped bit and every field of a real file left out or twice.
+// Runs the cluster fuzz target on systematic damage: every truncation, every
+// flipped bit, and every field of a real file omitted or doubled.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Writes the test programs of runtime/program, as seeds for fuzzing:
+// Writes the test programs of runtime/program as seeds for fuzzing:
 // make_artifact SAMPLE DIVIDED PIPELINE.
 #include <iostream>
 

@@ -1,5 +1,5 @@
-// Writes ONNX files of few bytes as seeds for fuzzing, one with something of
-// everything and one with device annotations: make_onnx SAMPLE DIVIDED.
+// Writes small ONNX files as seeds for fuzzing, one with every kind of content
+// and one with device annotations: make_onnx SAMPLE DIVIDED.
 #include <fstream>
 #include <string>
 

@@ -1,5 +1,5 @@
-// Fuzzes the ONNX reader: any bytes are refused with a message that points into
-// them, or read into views that lie inside them.
+// Fuzzes the ONNX reader. Any bytes are refused with a message that points into
+// them, or read into views inside them.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -71,7 +71,7 @@ class Checker {
     Inside(tensor.raw);
     Inside(tensor.floats);
     Inside(tensor.doubles);
-    // What the importer writes into the module: bytes at this offset.
+    // The importer writes this offset into the module.
     if (tensor.has_raw && tensor.raw.data() != file_.data() + tensor.raw_offset)
       abort();
   }

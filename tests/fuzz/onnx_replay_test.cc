@@ -1,5 +1,5 @@
-// The ONNX reader and importer on damage that needs no luck: truncations and
-// flipped bits of real files. Nothing crashes; every refusal says why.
+// Runs the ONNX reader and importer on systematic damage: truncations and
+// flipped bits of real files. Nothing crashes; every refusal gives a reason.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -34,7 +34,7 @@ void Replay(const std::string& bytes) {
                          bytes.size());
 }
 
-// Positions outside of the weights: damage there is damage to the structure.
+// Positions outside of the weights, where damage hits the structure.
 std::vector<size_t> StructureOf(const std::string& file) {
   partita::onnx::Model model;
   partita::onnx::WireError error;
@@ -49,7 +49,7 @@ std::vector<size_t> StructureOf(const std::string& file) {
   return positions;
 }
 
-// Whether the bytes are imported; if not, something was said.
+// Returns true if the bytes are imported. Otherwise a diagnostic must exist.
 bool Imports(const std::string& bytes) {
   mlir::DialectRegistry registry;
   registry.insert<partita::nn::NNDialect>();
@@ -105,7 +105,7 @@ TEST_P(OnnxReplay, FlippedBitsAreSurvivedByTheImporter) {
     bad[at] = static_cast<char>(bad[at] ^ (1 << random() % 8));
     refused += !Imports(bad);
   }
-  // Most damage shows; what does not hit names and unused fields.
+  // Most damage is noticed; the rest hits names and unused fields.
   EXPECT_GT(refused, 100);
 }
 

@@ -1,5 +1,5 @@
-// Fuzzes plans and the options that stand for them: any text is refused with a
-// message, or read into a plan that is written and read again as the same.
+// Fuzzes plans and their command-line options. Any text is refused with a
+// message, or read into a plan that is unchanged when written and read again.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// The plan fuzz target on damage that needs no luck: every truncation, every
-// flipped bit and every line of a real plan left out or twice.
+// Runs the plan fuzz target on systematic damage: every truncation, every
+// flipped bit, and every line of a real plan omitted or doubled.
 #include <gtest/gtest.h>
 
 #include <cstdint>

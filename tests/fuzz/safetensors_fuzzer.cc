@@ -1,4 +1,4 @@
-// Fuzzes the safetensors header reader: any bytes are refused with a message,
+// Fuzzes the safetensors header reader. Any bytes are refused with a message,
 // or read into tensors that tile the file.
 #include <cstddef>
 #include <cstdint>

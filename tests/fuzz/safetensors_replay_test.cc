@@ -1,5 +1,5 @@
-// The safetensors fuzz target on damage that needs no luck: every truncation
-// and every flipped bit of a real header.
+// Runs the safetensors fuzz target on systematic damage: every truncation and
+// every flipped bit of a real header.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -38,8 +38,8 @@ TEST(SafetensorsReplay, TheRealFileIsGood) {
 
 TEST(SafetensorsReplay, EveryTruncationIsRefused) {
   const std::string file = ReadFile(kReal);
-  // Inside the header byte by byte, then, where only the length matters, in
-  // steps.
+  // Byte by byte inside the header, then in steps where only the length
+  // matters.
   for (size_t size = 0; size < file.size();
        size += size < HeaderEnd(file) ? 1 : 97) {
     const std::string bytes = file.substr(0, size);
@@ -49,7 +49,7 @@ TEST(SafetensorsReplay, EveryTruncationIsRefused) {
 }
 
 TEST(SafetensorsReplay, EveryFlippedBitIsSurvived) {
-  // A small file, so that each try is quick.
+  // A small file keeps each try fast.
   const std::string json =
       R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},)"
       R"("b":{"dtype":"BF16","shape":[3],"data_offsets":[8,14]}})";

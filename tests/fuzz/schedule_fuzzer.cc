@@ -1,6 +1,6 @@
-// Fuzzes a user's schedule: any text is refused with a message, or read,
-// written and read again as the same; and one that passes the check gets
-// transfers that pass theirs, a timetable and drawings.
+// Fuzzes a user's schedule. Any text is refused with a message, or is unchanged
+// when written and read again. A schedule that passes the check gets valid
+// transfers, a timetable and drawings.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// The schedule fuzz target on damage that needs no luck: every truncation,
-// every flipped bit and every field of real schedules left out or twice.
+// Runs the schedule fuzz target on systematic damage: every truncation, every
+// flipped bit, and every field of real schedules omitted or doubled.
 #include <gtest/gtest.h>
 
 #include <cstdint>

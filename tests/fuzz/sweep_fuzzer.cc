@@ -1,5 +1,6 @@
-// Fuzzes a table of configurations: it is refused with a message, or comes back
-// with as many rows, each with a prediction above 0 or a reason why not.
+// Fuzzes a table of configurations. It is refused with a message, or returned
+// with the same number of rows, each with a prediction above 0 or a reason for
+// having none.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// The sweep fuzz target on damage that needs no luck: every truncation, every
-// flipped bit and every cell of a real file left out or twice.
+// Runs the sweep fuzz target on systematic damage: every truncation, every
+// flipped bit, and every cell of a real file omitted or doubled.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,8 +1,9 @@
-// compare_results EXPECTED ACTUAL LIMIT: whether ACTUAL is what EXPECTED is.
-// Folders of .npy files: every tensor of EXPECTED, by the largest difference
-// over the tensor's largest magnitude. Files of `partita-run train --json`: the
-// losses, each over its own magnitude. One line says how far apart they are;
-// 0: within LIMIT, 1: not, 2: wrong arguments.
+// compare_results EXPECTED ACTUAL LIMIT: compares two results.
+// Folders of .npy files: compares every tensor of EXPECTED by the largest
+// difference over the tensor's largest magnitude. Files of `partita-run train
+// --json`: compares the losses, each relative to its magnitude. Prints the
+// largest difference. Exits 0 if it is within LIMIT, 1 if not, 2 if the
+// arguments are wrong.
 #include <dirent.h>
 
 #include <algorithm>
@@ -21,13 +22,14 @@
 namespace partita {
 namespace {
 
-// What is smaller in a tensor of nothing but small numbers is noise.
+// Added to magnitudes: differences below this are noise in a tensor of small
+// numbers only.
 constexpr double kFloor = 1e-3;
 
-struct Far {
-  double distance = 0;  // of the farthest
+struct Difference {
+  double distance = 0;  // the largest relative difference
   std::string where;
-  std::string wrong;  // not to be compared at all
+  std::string wrong;  // why they cannot be compared; else empty
 
   void Update(double found, const std::string& name) {
     if (std::isnan(found)) found = INFINITY;
@@ -47,7 +49,7 @@ std::optional<std::string> ReadFile(const std::string& path) {
   return text.str();
 }
 
-// None if it is no folder.
+// Names of the .npy files in a folder. None if it is not a folder.
 std::optional<std::vector<std::string>> TensorsIn(const std::string& folder) {
   DIR* const open = opendir(folder.c_str());
   if (open == nullptr) return std::nullopt;
@@ -62,10 +64,10 @@ std::optional<std::vector<std::string>> TensorsIn(const std::string& folder) {
   return names;
 }
 
-// What is wrong; empty: nothing.
+// Compares one tensor. Returns why it cannot be compared, or an empty string.
 std::string CompareTensor(const std::string& expected_path,
                           const std::string& actual_path,
-                          const std::string& name, Far& far) {
+                          const std::string& name, Difference& worst) {
   const auto expected_bytes = ReadFile(expected_path);
   if (!expected_bytes) return "cannot read " + expected_path;
   const auto actual_bytes = ReadFile(actual_path);
@@ -89,20 +91,21 @@ std::string CompareTensor(const std::string& expected_path,
     const double difference = want == got ? 0 : std::abs(want - got);
     apart = std::isnan(difference) ? INFINITY : std::max(apart, difference);
   }
-  far.Update(apart / (largest + kFloor), name);
+  worst.Update(apart / (largest + kFloor), name);
   return "";
 }
 
-Far CompareFolders(const std::string& expected, const std::string& actual,
-                   const std::vector<std::string>& names) {
-  Far far;
-  if (names.empty()) far.wrong = "no tensors in " + expected;
+Difference CompareFolders(const std::string& expected,
+                          const std::string& actual,
+                          const std::vector<std::string>& names) {
+  Difference worst;
+  if (names.empty()) worst.wrong = "no tensors in " + expected;
   for (const std::string& name : names) {
-    if (!far.wrong.empty()) break;
-    far.wrong = CompareTensor(expected + "/" + name, actual + "/" + name,
-                              name.substr(0, name.size() - 4), far);
+    if (!worst.wrong.empty()) break;
+    worst.wrong = CompareTensor(expected + "/" + name, actual + "/" + name,
+                                name.substr(0, name.size() - 4), worst);
   }
-  return far;
+  return worst;
 }
 
 std::optional<std::vector<double>> LossesOf(const std::string& path) {
@@ -118,24 +121,24 @@ std::optional<std::vector<double>> LossesOf(const std::string& path) {
   return losses;
 }
 
-Far CompareLosses(const std::string& expected_path,
-                  const std::string& actual_path) {
-  Far far;
+Difference CompareLosses(const std::string& expected_path,
+                         const std::string& actual_path) {
+  Difference worst;
   const auto expected = LossesOf(expected_path);
   const auto actual = LossesOf(actual_path);
   if (!expected || !actual) {
-    far.wrong =
+    worst.wrong =
         "expected losses in " + (expected ? actual_path : expected_path);
   } else if (expected->size() != actual->size() || expected->empty()) {
-    far.wrong = "expected " + std::to_string(expected->size()) +
-                " losses, found " + std::to_string(actual->size());
+    worst.wrong = "expected " + std::to_string(expected->size()) +
+                  " losses, found " + std::to_string(actual->size());
   } else {
     for (size_t i = 0; i < expected->size(); ++i)
-      far.Update(std::abs((*expected)[i] - (*actual)[i]) /
-                     (std::abs((*expected)[i]) + kFloor),
-                 "step " + std::to_string(i + 1));
+      worst.Update(std::abs((*expected)[i] - (*actual)[i]) /
+                       (std::abs((*expected)[i]) + kFloor),
+                   "step " + std::to_string(i + 1));
   }
-  return far;
+  return worst;
 }
 
 int Main(int argc, char** argv) {
@@ -148,15 +151,15 @@ int Main(int argc, char** argv) {
     return 2;
   }
   const auto names = TensorsIn(argv[1]);
-  const Far far = names ? CompareFolders(argv[1], argv[2], *names)
-                        : CompareLosses(argv[1], argv[2]);
-  if (!far.wrong.empty()) {
-    std::printf("%s\n", far.wrong.c_str());
+  const Difference worst = names ? CompareFolders(argv[1], argv[2], *names)
+                                 : CompareLosses(argv[1], argv[2]);
+  if (!worst.wrong.empty()) {
+    std::printf("%s\n", worst.wrong.c_str());
     return 1;
   }
-  std::printf("%.1e apart (%s), %.0e allowed\n", far.distance,
-              far.where.c_str(), limit);
-  return far.distance <= limit ? 0 : 1;
+  std::printf("%.1e apart (%s), %.0e allowed\n", worst.distance,
+              worst.where.c_str(), limit);
+  return worst.distance <= limit ? 0 : 1;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // device_bench [--device cpu|cuda] [--shrink N] [--driver LIBRARY --blas
-// LIBRARY]: how fast the device copies, and how its products stand beside the
-// same ones of cuBLASLt called bare. A line each: name|milliseconds|text.
+// LIBRARY]: times copies on the device, and matrix products next to direct
+// cuBLASLt calls. Prints a line each: name|milliseconds|text.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -27,12 +27,11 @@ using Clock = std::chrono::steady_clock;
 
 struct Options {
   std::string device = "cuda";
-  int64_t shrink = 1;  // sizes are divided by it
+  int64_t shrink = 1;  // divides all sizes
   std::string driver, blas;
 };
 
-// Milliseconds that `work` takes, put on the stream again and again: the least
-// of some rounds of at least 20 ms.
+// Milliseconds per call of `work`: the minimum of six rounds of at least 20 ms.
 absl::StatusOr<double> Measure(device::Device& device, device::Stream& stream,
                                const std::function<absl::Status()>& work) {
   double best = 1e30;
@@ -87,8 +86,8 @@ constexpr Product kProducts[] = {{"4096", 4096, 4096, 4096, false},
                                  {"gpt2 down", 8192, 768, 3072, true},
                                  {"gpt2 logits", 8192, 50304, 768, false}};
 
-// The library's own product of dense bf16 matrices by the first algorithms that
-// it names, each measured.
+// Direct cuBLASLt calls: a product of dense bf16 matrices by the fastest of the
+// first eight algorithms that the library proposes.
 class Bare {
  public:
   static absl::StatusOr<Bare> Open(const std::string& path) {
@@ -111,7 +110,7 @@ class Bare {
     return bare;
   }
 
-  // Without bias. C = A B, row-major.
+  // Milliseconds of C = A B, row-major, without bias.
   absl::StatusOr<double> Run(const Bench& bench, const Product& p,
                              const void* a, const void* b, void* c) const {
     constexpr uint64_t kWorkspace = 32 << 20;
@@ -163,7 +162,8 @@ class Bare {
 #undef PARTITA_MEMBER
 };
 
-// So many bf16 numbers: zeros need less power, and are multiplied faster.
+// Returns `count` bf16 numbers. They are not zero: zeros need less power and
+// multiply faster.
 absl::StatusOr<device::Allocation> MakeNumbers(const Bench& bench,
                                                int64_t count) {
   PARTITA_ASSIGN_OR_RETURN(device::Allocation memory,

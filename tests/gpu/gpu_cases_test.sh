@@ -1,6 +1,6 @@
 #!/bin/bash
-# `make_cases` and `run` on a model compiled for the CPU: what agrees passes, and
-# what does not, hangs or has no time left fails by name while the rest goes on.
+# Tests `make_cases` and `run` on a model compiled for the CPU. Matching results
+# pass. Wrong, hanging and late cases fail by name while the rest continues.
 set -u
 here=tests/gpu
 folder=$TEST_TMPDIR/gpu
@@ -21,14 +21,15 @@ $here/run "$folder" "$TEST_TMPDIR/results.json" >"$out" 2>&1 && fail "expected a
 grep -Eq '^bench device +failed .*libcuda' "$out" || fail "expected that device_bench finds no driver"
 grep -q '"name": "gpt2.whole.step train", "result": "passed"' "$TEST_TMPDIR/results.json" || fail "expected JSON"
 
-# With a recorded one it computes, and calls the recorded library bare.
+# With a recorded GPU, device_bench computes and calls the recorded cuBLASLt
+# directly.
 cp -L runtime/cuda/recording/librecording.so "$TEST_TMPDIR/gpu.so"
 "$folder/bin/device_bench" --shrink 256 --driver "$TEST_TMPDIR/gpu.so" --blas "$TEST_TMPDIR/gpu.so" >"$out" 2>&1 || fail "expected figures"
 grep -Eq '^copy\|[0-9.]+\|[0-9]+ GB/s read and written' "$out" || fail "expected the copy"
 grep -Eq '^product gpt2 up\|[0-9.]+\|.* by cuBLASLt; cuBLASLt bare [0-9.]+ ms, [0-9.]+ % of its rate' "$out" || fail "expected a product beside the library's own"
 rm "$folder/bin/device_bench"
 
-# Other losses and another gradient are noticed, by name.
+# Wrong losses and a wrong gradient are reported by name.
 sed -i '/"losses"/,/]/s/[0-9]\.[0-9]/9.9/' "$folder/expected/gpt2.losses"
 cp "$folder/expected/gpt2.step/grad.transformer.h.0.ln_1.bias.npy" "$folder/expected/gpt2.step/grad.transformer.h.0.ln_2.bias.npy"
 PARTITA_GPU_ONLY='gpt2.whole*' $here/run "$folder" >"$out" 2>&1 && fail "expected failures"
@@ -36,7 +37,7 @@ grep -Eq '^gpt2.whole run +passed' "$out" || fail "expected that the rest passes
 grep -Eq '^gpt2.whole.step run +failed .* apart \(grad.transformer.h.0.ln_2.bias\), 1e-03 allowed' "$out" || fail "expected the gradient's name"
 grep -Eq '^gpt2.whole.step train +failed .* apart \(step' "$out" || fail "expected the step"
 
-# What hangs is ended; what there is no time for is named.
+# A hanging case is killed; a case without time left is named.
 printf '#!/bin/bash\nsleep 100\n' >"$folder/bin/partita-run"
 chmod +x "$folder/bin/partita-run"
 PARTITA_GPU_TEST_SECONDS=1 PARTITA_GPU_SECONDS=2 $here/run "$folder" >"$out" 2>&1 && fail "expected failures"

@@ -1,6 +1,5 @@
 #!/bin/bash
-# `run` on a folder whose "GPU" is recorded, with a test that fails, and without
-# a GPU.
+# Tests `run` with a recorded GPU, with a failing test, and without a GPU.
 set -u
 run=$PWD/$1
 folder=$TEST_TMPDIR/gpu
@@ -12,7 +11,7 @@ fail() { echo "$1"; cat "$TEST_TMPDIR/out"; exit 1; }
 "$run" "$folder" >"$TEST_TMPDIR/out" 2>&1 && fail "expected a failure where there is no GPU"
 grep -q 'failed .*no GPU was found: expected libcuda.so.1 and a GPU' "$TEST_TMPDIR/out" || fail "expected advice"
 
-# NVIDIA's libraries may be packages of Python.
+# NVIDIA's libraries may come from Python packages.
 packages=$TEST_TMPDIR/packages
 mkdir -p "$packages/nvidia/driver/lib"
 ln -s "$folder/conformance/runtime/cuda/recording/librecording.so" "$packages/nvidia/driver/lib/libcuda.so.1"

@@ -1,6 +1,5 @@
 // The runtime's own kernels, which copy, fill, multiply and convolve where
-// libraries do not, assemble for the GPUs that we name, and keep their numbers
-// in registers.
+// libraries do not, assemble for all supported GPUs and spill no registers.
 #include "runtime/cuda/own_kernels.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-"""PyTorch on what `run` times, if it is installed and sees a GPU: torch_bench.py NAME prints "MILLISECONDS HOW", the median of
-ten. Steps are forward, backward and fused AdamW in bf16 by autocast, compiled; what cannot be compiled runs as it is."""
+"""Times a benchmark of `run` in PyTorch: torch_bench.py NAME prints "MILLISECONDS HOW", the median of ten runs. Prints nothing
+if PyTorch is not installed or sees no GPU. A step is forward, backward and fused AdamW, in bf16 by autocast and compiled. If
+compilation fails, it runs uncompiled."""
 
 import statistics
 import sys
@@ -85,7 +86,7 @@ def graphs_compiled():
 
 
 def median_of(work):
-    """Milliseconds, the median of ten, after as many runs as it takes until two in a row compile nothing."""
+    """Median milliseconds of ten runs, after warm-up runs until two in a row compile nothing (at most ten)."""
     before, quiet = graphs_compiled(), 0
     for _ in range(10):
         work()
@@ -113,7 +114,7 @@ def main():
     compiled, eager = NAMES[sys.argv[1]]()
     try:
         print(f"{median_of(compiled):.4f} PyTorch compiled")
-    except Exception as error:  # its compiler needs what may not be installed
+    except Exception as error:  # the compiler needs packages that may be missing
         print(error, file=sys.stderr)
         print(f"{median_of(eager):.4f} PyTorch")
 

@@ -1,7 +1,7 @@
 """Reads the tree's BUILD files: the sources, headers and dependencies of each target.
 
-A BUILD file runs as Python once the rules it calls are functions that record their arguments. So globs, comprehensions,
-constants and the macros of .bzl files need no interpreter here.
+A BUILD file is executed as Python, with the rules it calls replaced by functions that record their arguments. Globs,
+comprehensions, constants and the macros of .bzl files therefore need no interpreter here.
 """
 
 import ast
@@ -21,7 +21,7 @@ class Target:
 
 
 def absolute(label, package):
-    """//a/b:c, whether package a/b writes it so, as ":c" or as "c"; //a/b:b of "//a/b"."""
+    """The absolute label //a/b:c of ":c" or "c" in package a/b; //a/b:b for "//a/b"."""
     if not label.startswith(("//", "@")):
         return "//%s:%s" % (package, label.lstrip(":"))
     return label if ":" in label else "%s:%s" % (label, label.split("/")[-1])
@@ -39,7 +39,7 @@ def includes(path):
 
 
 class Anything:
-    """Stands for what implementations of rules use: rule(...), attr.label(...)."""
+    """Replaces the functions that implementations of rules use: rule(...), attr.label(...)."""
 
     def __getattr__(self, name):
         return self
@@ -49,7 +49,7 @@ class Anything:
 
 
 class Native:
-    """native.cc_test(...), as .bzl files call rules."""
+    """native.cc_test(...), the form in which .bzl files call rules."""
 
     def __init__(self, reader):
         self.reader = reader
@@ -105,7 +105,7 @@ class BuildFiles:
     # --- Asking ---
 
     def files(self, label):
-        """The files that a label stands for: outputs, members of a group, or the source of that name."""
+        """The files of a label: outputs, members of a group, or the source of that name."""
         target = self.targets.get(label)
         if target is None:
             return {path_of(label)}
@@ -129,7 +129,7 @@ class BuildFiles:
         return path in self.generated or os.path.exists(os.path.join(self.root, path))
 
     def undeclared(self):
-        """Includes of headers that are neither a target's own nor a direct dependency's: (target, source, header)."""
+        """Includes of headers that belong neither to the target nor to a direct dependency: (target, source, header)."""
         for label, target in sorted(self.targets.items()):
             if not target.rule.startswith("cc_"):
                 continue

@@ -1,10 +1,10 @@
 """Architecture rules as tests, each with its reason.
 
-Reads the source tree itself (found through the symbolic link that Bazel makes for WORKSPACE), so that a file nobody
-declared is seen too.
+Reads the source tree itself (found through the symbolic link that Bazel makes for WORKSPACE), so that undeclared files are
+included.
 
-test_targets_include_headers_of_direct_dependencies does the work of Bazel's layering_check. That feature is off: Bazel 4
-refuses the module maps of indirect dependencies, which Clang 22 lists among a file's inclusions.
+test_targets_include_headers_of_direct_dependencies replaces Bazel's layering_check. That feature is off: Bazel 4 refuses the
+module maps of indirect dependencies, which Clang 22 lists among a file's inclusions.
 """
 
 import ast
@@ -20,7 +20,7 @@ import build_files
 ROOT = os.path.dirname(os.path.realpath("WORKSPACE"))
 TOP = ("compiler", "runtime", "dialects", "frontends")
 
-# Folder: (what it may include from this tree, why).
+# Folder: (folders of this tree that it may include, reason).
 ALLOWED = {
     "dialects/terms": ((), "the terms that dialects, core and planner share are plain data and depend on nothing"),
     "dialects/nn": (("dialects/terms",), "the model's dialect knows nothing of those who use it"),
@@ -91,7 +91,7 @@ def room(path):
 
 
 def package(path):
-    """The folder above a file that has a BUILD file."""
+    """The nearest enclosing folder of a file that has a BUILD file."""
     folder = os.path.dirname(path)
     while not os.path.exists(os.path.join(ROOT, folder, "BUILD")):
         folder = os.path.dirname(folder)
@@ -99,7 +99,7 @@ def package(path):
 
 
 def manual_tests():
-    """Labels of the tests that are tagged manual, and of the long runs that fuzz_test makes."""
+    """Labels of the tests tagged manual, and of the long runs that fuzz_test makes."""
     for where, folders, names in os.walk(ROOT):
         folders[:] = [folder for folder in folders if not folder.startswith(("bazel-", "."))]
         if "BUILD" not in names:
@@ -138,7 +138,7 @@ class LayeringTest(unittest.TestCase):
         for folder, (allowed, reason) in ALLOWED.items():
             for path in sources(folder):
                 if path.endswith(OF_TESTS):
-                    continue  # tests compare with anything
+                    continue  # tests compare with everything
                 for target in includes(path):
                     fine = room(target) == folder or any(target.startswith(a + "/") for a in allowed)
                     self.assertTrue(fine, "%s includes %s, but %s" % (path, target, reason))
@@ -195,7 +195,7 @@ class LayeringTest(unittest.TestCase):
         for top in ("compiler/core", "compiler/format", "compiler/measure", "compiler/memory", "compiler/plan", "compiler/planner", "compiler/simulator", "runtime"):
             for path in sources(top, ("_test.cc",)):
                 label = "//%s:%s" % (os.path.dirname(path), os.path.basename(path)[:-3])
-                if not label.endswith(("kill_test", "full_disk_test")):  # their subject is another process
+                if not label.endswith(("kill_test", "full_disk_test")):  # these tests run another process
                     self.assertIn('"%s"' % label, text, "it needs no MLIR: PLAIN_TESTS has all such tests")
 
     def test_every_manual_test_is_in_the_long_suite(self):
@@ -232,7 +232,7 @@ class DependenciesTest(unittest.TestCase):
         self.assertEqual(found, [], "add the target that has the header to deps, or the header to the target's hdrs:\n" + "\n".join(found))
 
     def undeclared(self, files):
-        """What is found in a tree of these files."""
+        """The violations in a tree of these files."""
         with tempfile.TemporaryDirectory() as root:
             for path, text in files.items():
                 os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)

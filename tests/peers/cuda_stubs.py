@@ -1,8 +1,8 @@
-"""Makes PyPI's PyTorch importable on a machine without CUDA libraries: writes a stand-in for each one it links against.
+"""Makes PyPI's PyTorch importable on a machine without CUDA libraries: writes a stub for each one it links against.
 
-PyPI's Linux wheel of torch links against about 2.5 GB of CUDA packages that a CPU run never calls. Each stand-in defines
-the symbols that the wheel's own libraries ask for; every function answers cudaErrorNoDevice. The CUDA runtime itself (2 MB),
-which a CPU run does ask for devices, is the real one. Usage: cuda_stubs.py TORCH_DIR
+PyPI's Linux wheel of torch links against about 2.5 GB of CUDA packages that a CPU run never calls. Each stub defines the symbols
+that the wheel's own libraries import; every function returns cudaErrorNoDevice. The CUDA runtime itself (2 MB) is the real one,
+because a CPU run does query it for devices. Usage: cuda_stubs.py TORCH_DIR
 """
 
 import collections
@@ -23,7 +23,7 @@ def needed_libraries(path):
 
 
 def needed_symbols(path):
-    """(symbol, version) of each undefined symbol, and the library that each version is expected in."""
+    """(symbol, version) of each undefined symbol, and the library in which each version is expected."""
     undefined = re.findall(r"\bUND\s+([A-Za-z_]\w*)(?:@+([\w.]+))?", readelf("--dyn-syms", path))
     library_of, library = {}, None
     for line in readelf("--version-info", path).splitlines():
@@ -53,7 +53,7 @@ def main():
     torch_lib = pathlib.Path(sys.argv[1]) / "lib"
     own = sorted(torch_lib.glob("*.so*"))
     shipped = {path.name for path in own} | {path.name for path in torch_lib.glob("../../nvidia/*/lib/*")}
-    cuda = re.compile(r"lib(cu(?!da\.)|nccl|nv)")  # libcuda itself is the driver's; its absence is what torch expects
+    cuda = re.compile(r"lib(cu(?!da\.)|nccl|nv)")  # libcuda belongs to the driver; torch expects it to be absent
     missing = {soname for path in own for soname in needed_libraries(path)
                if soname not in shipped and cuda.match(soname)}
     wanted = {soname: collections.defaultdict(set) for soname in missing}

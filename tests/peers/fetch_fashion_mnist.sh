@@ -1,6 +1,6 @@
 #!/bin/bash
-# Prints a folder with the four files of Fashion-MNIST (train-images-idx3-ubyte ...), unpacked; takes them from Debian's
-# dataset-fashion-mnist (31 MB), which need not be installed. Usage: fetch_fashion_mnist.sh [DIR], default
+# Prints a folder with the four unpacked files of Fashion-MNIST (train-images-idx3-ubyte ...). Takes them from Debian's
+# package dataset-fashion-mnist (31 MB), which need not be installed. Usage: fetch_fashion_mnist.sh [DIR], default
 # ~/.cache/partita-fashion-mnist.
 set -euo pipefail
 directory=${1:-${PARTITA_FASHION_MNIST:-$HOME/.cache/partita-fashion-mnist}}
@@ -16,7 +16,7 @@ if [[ ! -f $directory/train-images-idx3-ubyte ]]; then
     }
     packed=$partial/unpacked$packed
   fi
-  # The largest last: it says that all are there.
+  # The largest file is last: if it exists, all files exist.
   for name in t10k-labels-idx1 t10k-images-idx3 train-labels-idx1 train-images-idx3; do
     gzip -dc "$packed/$name-ubyte.gz" >"$partial/$name-ubyte"
     mv "$partial/$name-ubyte" "$directory/"

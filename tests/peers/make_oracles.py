@@ -1,7 +1,7 @@
 """Writes the expected values in tests/data/minilm and tests/data/coatnet-0 from PyTorch. Needs `setup.sh --torch`.
 
-Usage: make_oracles.py CACHE_DIR. Run it when a model or a peer's version changes; its output is committed, so tests need
-neither PyTorch nor timm. Values are computed in double precision and checked against onnxruntime in single.
+Usage: make_oracles.py CACHE_DIR. Run it when a model or a peer's version changes. Its output is committed, so tests need neither
+PyTorch nor timm. Values are computed in double precision and checked against onnxruntime in single precision.
 """
 
 import json
@@ -52,7 +52,7 @@ def run_torch(module, inputs):
 
 
 def embed(hidden, mask):
-    """Sentence-transformers' pooling: the mean over a text's tokens, then length one."""
+    """Sentence-transformers' pooling: the mean over a text's tokens, then scaled to length one."""
     mean = (hidden * mask[:, :, None]).sum(1) / mask.sum(1, keepdims=True)
     return mean / np.linalg.norm(mean, axis=1, keepdims=True)
 

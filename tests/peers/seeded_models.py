@@ -1,7 +1,7 @@
-"""Full-size models as people hand them over: a folder (config.json, model.safetensors) and an ONNX export of the same.
+"""Full-size models in the usual exchange formats: a folder (config.json, model.safetensors) and an ONNX export of the same model.
 
-The code is Hugging Face's and timm's, the weights are seeded_weights.py's; MiniLM has its trained ones. Needs `setup.sh
---torch`. Usage: seeded_models.py CACHE_DIR [NAME...]; what is there already is kept.
+The code is Hugging Face's and timm's. The weights are those of seeded_weights.py; MiniLM has its trained weights. Needs `setup.sh
+--torch`. Usage: seeded_models.py CACHE_DIR [NAME...]. Existing models are kept.
 """
 
 import importlib.util
@@ -28,7 +28,7 @@ def minilm_package():
 
 
 def build(name):
-    """The module with random weights; None where they come from elsewhere."""
+    """The module with random weights; None if the weights come from elsewhere."""
     import transformers
 
     if name == "gpt2":
@@ -62,7 +62,7 @@ def load(name, folder):
 
 
 def seeded_state(name, state):
-    """The same names and shapes with seeded values; integers (counters, indices) stay."""
+    """The same names and shapes with seeded values; integers (counters, indices) are unchanged."""
     seeded = {}
     for key, value in state.items():
         conv1d = name == "gpt2" and value.ndim == 2 and "wte" not in key and "wpe" not in key
@@ -92,7 +92,7 @@ def write_folder(name, folder):
 
 
 class FirstOutput(torch.nn.Module):
-    """Plain tensors in, the one tensor that is compared out."""
+    """Wraps a module: plain tensors in, the one compared tensor out."""
 
     def __init__(self, module, names):
         super().__init__()
@@ -119,7 +119,7 @@ def export_onnx(module, inputs, path):
 
 
 def ensure_folder(name, cache):
-    """The model's folder in the cache, made if missing; written aside and renamed, so it is whole or absent."""
+    """The model's folder in the cache, made if missing. It is written under another name and then renamed, so it is complete or absent."""
     folder = pathlib.Path(cache) / name
     if not folder.exists():
         partial = folder.with_name(name + ".partial")

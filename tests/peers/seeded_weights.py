@@ -1,11 +1,11 @@
-"""Weights that any language can make bit for bit: the value of an element depends on its tensor's name and its index only.
+"""Weights that any language can reproduce bit for bit. The value of an element depends only on its tensor's name and its index:
 
     hash(name)      = FNV-1a, 64 bit
     bits(name, i)   = splitmix64's output function of hash(name) + (i + 1) * 0x9E3779B97F4A7C15
     u               = (bits >> 40) / 2^24, in [0, 1)
     value           = float32(center + spread * (2 u - 1)), in double precision with center and spread float32
 
-The standard deviation of a tensor is spread / sqrt(3). tests/data/seeded_weights.cc is the same in C++.
+The standard deviation of a tensor is spread / sqrt(3). tests/data/seeded_weights.cc implements the same in C++.
 """
 
 import numpy as np
@@ -38,7 +38,7 @@ def seeded_ids(name, shape, count):
 
 
 def distribution(name, shape, fan_in=None):
-    """(center, spread) that keeps activations near unit size and makes every parameter matter."""
+    """(center, spread) that keep activations near unit size and make every parameter matter."""
     leaf = name.rsplit(".", 1)[-1]
     if leaf == "running_var":
         return 1.0, 0.5

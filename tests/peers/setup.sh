@@ -1,5 +1,5 @@
 #!/bin/bash
-# Makes the Python environment that Partita is compared with. Usage: setup.sh [--torch] [--jax] [DIR]
+# Makes the Python environment of the systems that Partita is compared with. Usage: setup.sh [--torch] [--jax] [DIR]
 # DIR defaults to $PARTITA_PEERS or ~/.cache/partita-peers. Prints the path of its python; done in 0.1 s when complete.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -19,7 +19,7 @@ if [[ ! -x $python ]]; then
   }
 fi
 for list in "${wanted[@]}"; do
-  # The copy of the list is written last, so an interrupted installation is taken up again.
+  # The copy of the list is written last, so that an interrupted installation is resumed.
   if ! cmp -s "$here/$list" "$directory/$list"; then
     nice "$directory/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$here/$list" >&2
     if [[ $list == requirements_torch.txt ]]; then

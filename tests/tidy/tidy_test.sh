@@ -1,3 +1,3 @@
 #!/bin/bash
-# clang-tidy finds nothing in the folders that tidy.sh --clean names. Reads the tree itself, through Bazel's link to WORKSPACE.
+# Checks that clang-tidy finds nothing in the folders of tidy.sh --clean. Reads the source tree through Bazel's link to WORKSPACE.
 exec "$(dirname "$(readlink -f WORKSPACE)")/third_party/tidy.sh" --clean

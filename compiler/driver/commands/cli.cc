@@ -1,5 +1,4 @@
-// The command line: which commands there are, and what is said of those that
-// there are not.
+// The command line: its commands, and errors about unknown ones.
 #include "compiler/driver/commands/cli.h"
 
 #include <string>
@@ -15,8 +14,8 @@
 namespace partita::driver {
 namespace {
 
-// Where the command line has a command or an option that does not exist, says
-// so: parsing may complain of something missing first.
+// Reports the first unknown command or option, if there is one. The parser may
+// report a missing argument first, which would hide the typo.
 bool explainUnknown(const CLI::App& app) {
   std::vector<std::string> commands;
   for (const CLI::App* command : app.get_subcommands(nullptr)) {

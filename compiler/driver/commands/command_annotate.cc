@@ -1,4 +1,4 @@
-// partita annotate: an ONNX file with a plan's division in it.
+// partita annotate: writes an ONNX file again with a plan's division in it.
 #include <memory>
 
 #include "CLI/CLI.hpp"

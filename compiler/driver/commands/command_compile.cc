@@ -1,4 +1,4 @@
-// partita compile: a model as an artifact.
+// partita compile: compiles a model to an artifact.
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -45,7 +45,8 @@ void printReport(const CompileReport& report, const std::string& output) {
                        report.seconds);
 }
 
-// Of a file its name without what it ends in; of a folder all of its name.
+// The name of the model: a file's name without its extension, or the full name
+// of a folder.
 std::string nameOf(const std::string& model) {
   std::filesystem::path path =
       std::filesystem::absolute(model).lexically_normal();
@@ -65,9 +66,9 @@ int run(CompileCommand& command) {
   ModelArguments& arguments = command.model;
   CompileOptions& options = command.options;
   if (!arguments.finish() ||
-      !keepsWhatItReads({{arguments.model, arguments.options.weights,
-                          command.plan.plan_path, command.plan.schedule},
-                         {{"-o", options.output}}}))
+      !keepsInputFiles({{arguments.model, arguments.options.weights,
+                         command.plan.plan_path, command.plan.schedule},
+                        {{"-o", options.output}}}))
     return kUsageError;
   if (!finish(command.plan, options.precision) ||
       !take(command.plan.FindRecompute(), options.train.recompute) ||
@@ -75,7 +76,7 @@ int run(CompileCommand& command) {
     return kUsageError;
   if (ExitCode code = finish(command.plan, options.plan); code != kSuccess)
     return code;
-  // Before a large model is read.
+  // Check the target before a large model is read.
   if (std::string wrong = checkMachine(options); !wrong.empty()) {
     complain(wrong);
     return kUsageError;
@@ -112,21 +113,21 @@ Command addCompile(CLI::App& app) {
   command
       ->add_option("-o,--output", options.output, "The .partita file to write")
       ->required();
-  command->add_option("--target", options.target,
-                      "What to compile for: cpu, or cuda:sm_90 (sm_80 ...)");
+  command->add_option(
+      "--target", options.target,
+      "Compile for cpu (the default) or a GPU, e.g. cuda:sm_90");
   command->add_option("--cpu", options.cpu,
-                      "LLVM CPU name to compile for, or host");
+                      "Compile for this LLVM CPU name; default: host");
   command->add_flag("--embed-weights", options.embed_weights,
                     "Copy the weights into the artifact");
   command->add_option("--dump-dir", options.dump_dir,
                       "Write the IR after each phase here, numbered");
   command->add_flag("!--no-overlap", options.overlap,
-                    "Execute every collective where it stands, none beside "
-                    "other work");
+                    "Do not run collectives beside other work");
   addPlan(state->plan, command);
   command->add_option("--memory", state->plan.memory,
-                      "Refuse a program that takes more on a device, as in "
-                      "\"4 GB\"");
+                      "Refuse programs that need more memory per device than "
+                      "this, e.g. \"4 GB\"");
   addTraining(options.train, command);
   addTrainingPlan(state->plan, command);
   addJson(state->json, command);

@@ -1,4 +1,4 @@
-// partita import: any model as nn IR.
+// partita import: writes any model as nn IR.
 #include <memory>
 #include <string>
 
@@ -45,8 +45,8 @@ Command addImport(CLI::App& app) {
   command->add_option("-o,--output", state->output, "The .mlir file to write")
       ->required();
   command->add_flag("--training", state->model.options.training,
-                    "For training: batch norms of a Hugging Face model take "
-                    "the statistics of the batch");
+                    "Import for training: batch norms of a Hugging Face model "
+                    "use the statistics of the batch");
   addJson(state->json, command);
   command->footer(
       "Example:\n  partita import model.onnx --dim batch=8,seq=128 -o "

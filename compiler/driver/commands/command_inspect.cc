@@ -1,4 +1,4 @@
-// partita inspect: what is in a model, an artifact, a plan.
+// partita inspect: describes a model, an artifact or a plan.
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,7 +27,7 @@ struct InspectCommand {
   ScheduleView view;
 };
 
-// What one of the functions below found, as the exit code.
+// Prints an error, if there is one, and returns the exit code.
 int answer(const absl::Status& status) {
   if (status.ok()) return kSuccess;
   complain(std::string(status.message()));
@@ -40,7 +40,8 @@ absl::Status showScheduleOf(const plan::Plan& plan, ScheduleView& view) {
   return showSchedule(*schedule, view);
 }
 
-// As it was compiled; a file is anybody's, so it is checked again.
+// Shows the schedule that the artifact was compiled with. Files are untrusted,
+// so the schedule is checked again.
 absl::Status showScheduleOf(const program::Artifact& artifact,
                             const InspectCommand& command) {
   const auto* text = artifact.program().schedule();
@@ -106,23 +107,23 @@ int run(InspectCommand& command) {
 
 Command addInspect(CLI::App& app) {
   auto state = std::make_shared<InspectCommand>();
-  CLI::App* command = app.add_subcommand(
-      "inspect", "Say what is in a model, an artifact or a plan");
+  CLI::App* command =
+      app.add_subcommand("inspect", "Describe a model, an artifact or a plan");
   state->model.add(command, std::string(kAnyModel) +
                                 ", an artifact (.partita), or a plan (.yaml)");
   command
       ->add_option("--name", state->names,
-                   "What a dimension of parameters means, where it is not "
-                   "found: \"*.mlp.c_fc.weight:1=M\"")
+                   "Name a parameter's dimension that is not recognized, e.g. "
+                   "\"*.mlp.c_fc.weight:1=M\"")
       ->allow_extra_args(false);
-  CLI::Option* schedule =
-      command->add_flag("--schedule", state->schedule,
-                        "Draw when the stages of a pipeline compute what: of a "
-                        "plan or an artifact");
+  CLI::Option* schedule = command->add_flag(
+      "--schedule", state->schedule,
+      "Draw the timetable of a pipeline, from a plan or an artifact");
   command
       ->add_option("--costs", state->view.costs,
-                   "What a forward, a backward, its gradients of inputs and "
-                   "weights and a transfer take: F=1,B=2,I=1,W=1,T=0")
+                   "Relative times of a forward (F), a backward (B), its "
+                   "gradients of inputs (I) and weights (W), and a transfer "
+                   "(T); default: F=1,B=2,I=1,W=1,T=0")
       ->needs(schedule);
   command->add_option("-o", state->view.output, "Draw it as SVG into this file")
       ->needs(schedule);

@@ -1,4 +1,4 @@
-// partita explain and partita verify: what a plan does to a model.
+// partita explain and partita verify: the effects of a plan on a model.
 #include <unistd.h>
 
 #include <functional>
@@ -74,8 +74,9 @@ int verify(JudgeCommand& command) {
       [&](mlir::ModuleOp module, const plan::Plan& plan, Fault& fault) {
         if (plan.precision.value_or(plan::Precision::kF32) !=
             plan::Precision::kF32)
-          llvm::errs() << "note: compares in f32, whatever the plan's "
-                          "precision: rounding hides what divisions do\n";
+          llvm::errs()
+              << "note: comparing in f32, not in the plan's precision, since "
+                 "rounding hides errors of divisions\n";
         return verifyPlan(module, plan, command.verify, &fault);
       },
       printVerification);
@@ -94,8 +95,8 @@ std::shared_ptr<JudgeCommand> addJudge(CLI::App* command) {
 Command addExplain(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("explain",
-                         "Say what a divided model, or with --train "
-                         "a step of its training, sends, and why");
+                         "Show what a divided model sends, and why; with "
+                         "--train, what a training step sends");
   auto state = addJudge(command);
   addTraining(state->verify.train, command);
   addTrainingPlan(state->plan, command);
@@ -113,9 +114,9 @@ Command addVerify(CLI::App& app) {
   auto state = addJudge(command);
   addTraining(state->verify.train, command);
   addTrainingPlan(state->plan, command);
-  command->add_flag("--full", state->verify.full,
-                    "Run all layers of a large model, not two of those that "
-                    "repeat");
+  command->add_flag(
+      "--full", state->verify.full,
+      "Run all layers of a large model instead of two of each repeated kind");
   command->footer(
       "Sizes that are not given are small: batch 3, seq 8.\n"
       "Example:\n  partita verify gpt2/ --mesh data=2 --shard B=data");

@@ -1,4 +1,5 @@
-// partita measure: this machine as a cluster, from what our own runtime takes.
+// partita measure: describes this machine as a cluster, from times measured
+// with Partita's own runtime.
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,7 +39,7 @@ struct MeasureCommand {
   bool small = false, json = false;
 };
 
-// A folder that goes when it does.
+// A temporary folder, deleted with this object.
 class Folder {
  public:
   Folder() {
@@ -188,7 +189,7 @@ int run(MeasureCommand& command) {
     std::filesystem::create_directories(
         std::filesystem::path(command.output).parent_path(), error);
   }
-  // Before minutes of measuring are for nothing.
+  // Open the file first: measuring takes minutes.
   auto file = base::AtomicFile::Create(command.output);
   absl::Status written = file.status();
   planner::Cluster cluster;
@@ -213,23 +214,24 @@ Command addMeasure(CLI::App& app) {
       "measure", "Measure this machine and describe it as a cluster");
   command->add_option(
       "-o,--output", state->output,
-      "The cluster.yaml to write; else where --cluster local finds it");
+      "Write this cluster.yaml; default: where --cluster local finds it");
   command
       ->add_option("--devices", state->devices,
-                   "How many devices share the processors; else as many as "
-                   "there are")
+                   "Number of devices that share the processors; default: one "
+                   "per processor")
       ->check(CLI::Range(1, 1 << 20));
   command
       ->add_option("--precision", state->precisions,
-                   "Of products: f32, bf16, f16; else f32,bf16")
+                   "Measure products in f32, bf16, f16; default: f32,bf16")
       ->delimiter(',')
       ->check(CLI::IsMember({"f32", "bf16", "f16"}));
   command
-      ->add_option("--repeat", state->repeat,
-                   "How often everything is timed; the median counts")
+      ->add_option(
+          "--repeat", state->repeat,
+          "Time each operation this often and take the median; default: 5")
       ->check(CLI::Range(1, 1 << 20));
   command->add_flag("--small", state->small,
-                    "Try the smallest sizes only: a trial of the command");
+                    "Measure the smallest sizes only, to try out the command");
   addJson(state->json, command);
   command->footer(
       "Example, on a quiet machine:\n  partita measure && partita simulate "

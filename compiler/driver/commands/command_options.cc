@@ -1,4 +1,4 @@
-// Declares the options that several commands have, each once.
+// Declares the options that several commands share, each once.
 #include "compiler/driver/commands/command_options.h"
 
 #include <cmath>
@@ -18,30 +18,30 @@ void ModelArguments::add(CLI::App* command, const std::string& what) {
   command->add_option("model", model, what)->required();
   command
       ->add_option("--dim", dims,
-                   "Sizes of symbolic dimensions: batch=8,seq=128")
+                   "Set sizes of symbolic dimensions: batch=8,seq=128")
       ->allow_extra_args(false);
   command
       ->add_option("--input-shape", shapes,
-                   "Whole shape of an input of an ONNX model: NAME=1,8")
+                   "Set the whole shape of an ONNX model's input: NAME=1,8")
       ->allow_extra_args(false);
   command
       ->add_option("--optional-inputs", optional_inputs,
-                   "Which optional inputs a Hugging Face model takes, or "
+                   "Choose the optional inputs of a Hugging Face model, or "
                    "none: attention_mask,token_type_ids")
       ->allow_extra_args(false);
-  command->add_option("--onnx-configuration", options.onnx_configuration,
-                      "Which device configuration of an ONNX model to read "
-                      "as a mesh and shardings, or none; without: the only "
-                      "one it has");
+  command->add_option(
+      "--onnx-configuration", options.onnx_configuration,
+      "Read this device configuration of an ONNX model as a mesh and "
+      "shardings, or none; default: the only one it has");
   command->add_option("--weights", options.weights,
-                      "Folder of safetensors to take the weights from, by "
-                      "name: a checkpoint of partita train");
+                      "Take the weights, by name, from this folder of "
+                      "safetensors, e.g. a checkpoint of partita train");
   command->add_option("--seed", options.seed,
-                      "Seed of weights that no file holds");
+                      "Seed of weights that are in no file");
   command
       ->add_option("--dropout", options.dropout,
-                   "When training a Hugging Face model, the probability of "
-                   "all its dropouts, in place of its config's; 0: none")
+                   "Set the probability of all dropouts when training a "
+                   "Hugging Face model, instead of its config's; 0: none")
       ->check([](const std::string& text) {
         char* end = nullptr;
         const double value = std::strtod(text.c_str(), &end);
@@ -84,20 +84,20 @@ std::string ModelArguments::folder() const {
 
 void addPlan(PlanArguments& arguments, CLI::App* command) {
   command->add_option("--plan", arguments.plan_path,
-                      "Plan file: how to divide the model");
+                      "Divide the model by this plan file");
   command->add_option("--mesh", arguments.mesh,
-                      "Mesh of devices without a plan file, as in "
-                      "data=2,tensor=2");
-  command->add_option("--shard", arguments.shard,
-                      "What its axes divide, first priority first, as in "
-                      "\"B=data;M=tensor,N=tensor,V=tensor;L=tensor\"; "
-                      "in some layers only, as in \"H=tensor@stages.0.*\", or "
-                      "stages of a pipeline, as in \"B=data@stage(0)\"");
+                      "Mesh of devices, without a plan file: data=2,tensor=2");
+  command->add_option(
+      "--shard", arguments.shard,
+      "Divide dimensions over axes of the mesh, highest priority first, e.g. "
+      "\"B=data;M=tensor,N=tensor,V=tensor;L=tensor\"; in some layers only, "
+      "e.g. \"H=tensor@stages.0.*\", or in some stages of a pipeline, e.g. "
+      "\"B=data@stage(0)\"");
   command->add_option("--precision", arguments.precision,
-                      "What parameters and activations are stored as: f32, "
-                      "bf16 or f16; training updates f32 copies");
+                      "Store parameters and activations as f32, bf16 or f16; "
+                      "training updates f32 copies");
   command->add_option("--name", arguments.names,
-                      "A dimension's name where it was found wrong, as in "
+                      "Name a dimension that is recognized wrongly, e.g. "
                       "\"*.mlp.c_fc.weight:1=M\"");
   command->add_option("--devices", arguments.devices,
                       "Refuse a plan for another number of devices");
@@ -105,7 +105,7 @@ void addPlan(PlanArguments& arguments, CLI::App* command) {
 
 namespace {
 
-// A finite number that `fits`, which `expected` describes.
+// A finite number for which `fits` is true; `expected` describes such numbers.
 CLI::Validator number(const std::string& expected,
                       const std::function<bool(double)>& fits) {
   return CLI::Validator(
@@ -139,86 +139,85 @@ void addTraining(TrainOptions& train, CLI::App* command) {
   };
   const auto share = number("a number from 0 to below 1",
                             [](double x) { return x >= 0 && x < 1; });
-  option("--loss", train.loss, "cross-entropy, mse or none (the model's own)");
+  option("--loss", train.loss,
+         "Loss: cross-entropy, mse or none (the model has its own)");
   option("--loss-output", train.loss_output,
-         "Output that the loss is made of; the first if not given");
+         "Compute the loss from this output; default: the first");
   option("--ignore-index", train.ignore_index,
-         "Target of positions that do not count");
+         "Ignore positions with this target in the loss");
   option("--label-smoothing", train.label_smoothing,
          "Share of the target spread over all classes")
       ->check(share);
   option("--trained", train.trained,
-         "Parameters to train, as globs: \"h.*;ln_f.*\"");
+         "Train only these parameters, as globs: \"h.*;ln_f.*\"");
   option("--weight-decay", train.weight_decay, "Weight decay")
       ->check(notNegative());
   option("--no-decay", train.no_decay,
          "Parameters without weight decay, as globs: \"*.bias;*ln*\"");
-  option("--beta1", train.beta1, "Of Adam's first moment")->check(share);
-  option("--beta2", train.beta2, "Of Adam's second moment")->check(share);
-  option("--epsilon", train.epsilon, "Of Adam")->check(notNegative());
-  option("--momentum", train.momentum, "Of sgd")->check(share);
+  option("--beta1", train.beta1, "Decay of Adam's first moment")->check(share);
+  option("--beta2", train.beta2, "Decay of Adam's second moment")->check(share);
+  option("--epsilon", train.epsilon, "Epsilon of Adam")->check(notNegative());
+  option("--momentum", train.momentum, "Momentum of sgd")->check(share);
   command
       ->add_flag("--nesterov", train.nesterov,
-                 "Nesterov's momentum, of sgd with --momentum")
+                 "Use Nesterov's momentum, for sgd with --momentum")
       ->needs(optimizer);
   option("--lr-scale", train.lr_scale,
-         "Learning rates of groups, as globs and factors: "
-         "\"embed*=0.1;*.head.*=10\"; the last that matches counts");
+         "Scale the learning rates of parameters, as globs and factors: "
+         "\"embed*=0.1;*.head.*=10\"; the last match wins");
   option("--clip-norm", train.clip_norm,
-         "Largest norm of all gradients together; 0: any")
+         "Clip the norm of all gradients together to this; 0: do not clip")
       ->check(notNegative());
   option("--onebit-warmup", train.onebit_warmup,
-         "Steps that the checkpoint has which it goes on from: of 1bit-adam, "
-         "those of adamw; of 1bit-lamb, those of its own without this option");
+         "Warm-up steps the checkpoint has already run: for 1bit-adam with "
+         "adamw, for 1bit-lamb with 1bit-lamb without this option");
   option("--pipemare", train.pipemare,
          "With --schedule async and fewer microbatches than stages behind the "
-         "first: for how many updates a stage whose weights are d updates old "
-         "learns more slowly, at first by d; 0: none")
+         "first: the number of first updates in which a stage whose weights "
+         "are d updates old divides its learning rate, by d at first; 0: none")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   option("--pipemare-correction", train.pipemare_correction,
-         "With --schedule async: gradients read the newest weights less a "
-         "moving average of updates instead of those of their forward, which "
-         "are not kept; how much of an update is left after as many as they "
-         "are old, as 0.1; 0: none")
+         "With --schedule async: compute gradients with the newest weights "
+         "minus a moving average of updates, instead of keeping the weights of "
+         "the forward pass. The share of an update left in the average after "
+         "as many updates as the weights are old, e.g. 0.1; 0: none")
       ->check(number("a number from 0 to below 1",
                      [](double x) { return x >= 0 && x < 1; }));
   option("--loss-scale", train.loss_scale,
-         "With --precision f16, what the loss is multiplied with at first: a "
-         "power of two")
+         "Initial loss scale, with --precision f16: a power of two")
       ->check(number("a power of two from 1 to 16777216", [](double x) {
         return x >= 1 && x <= 16777216 &&
                std::exp2(std::round(std::log2(x))) == x;
       }));
   command
       ->add_flag("--gradients", train.keep_gradients,
-                 "Gradients are outputs too, named grad.PARAMETER")
+                 "Output the gradients too, named grad.PARAMETER")
       ->needs(optimizer);
 }
 
 void addTrainingPlan(PlanArguments& arguments, CLI::App* command) {
   command
       ->add_option("--zero", arguments.zero,
-                   "When training, divide over the axes of B too: 1 the "
-                   "optimizer's states, 2 gradients as well, 3 parameters as "
-                   "well (ZeRO)")
+                   "When training, also divide over the axes of B: 1 the "
+                   "optimizer states, 2 gradients too, 3 parameters too (ZeRO)")
       ->check(CLI::Range(0, 3));
   command
       ->add_option("--microbatches", arguments.microbatches,
-                   "When training, into how many parts the batch is cut, one "
-                   "after the other; gradients are added up")
+                   "When training, split the batch into this many microbatches "
+                   "and accumulate their gradients")
       ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--schedule", arguments.schedule,
-                      "What devices along D do when: gpipe, 1f1b (the "
-                      "default), interleaved(v) with v stages per device, "
-                      "zb-h1, zb-v; async-2bw or async, which do not wait for "
-                      "the end of a step; or a table.csv");
+  command->add_option(
+      "--schedule", arguments.schedule,
+      "Pipeline schedule of the stages along D: gpipe, 1f1b (the default), "
+      "interleaved(v) with v stages per device, zb-h1, zb-v; async-2bw or "
+      "async, which do not flush at the end of a step; or a table.csv");
   command
       ->add_option(
           "--recompute", arguments.recompute,
-          "What the backward pass computes again: none, selective (what is "
-          "elementwise, norms; the default), full (whole layers), budget (as "
-          "much as the memory asks for); by layer, the last outranking, as in "
-          "\"selective;full@h.{0,1}\"")
+          "Recompute in the backward pass: none, selective (elementwise "
+          "operations and norms; the default), full (whole layers), or budget "
+          "(as much as the memory limit requires); per layer, the last match "
+          "wins, e.g. \"selective;full@h.{0,1}\"")
       ->needs("--train");
 }
 
@@ -271,7 +270,7 @@ void complain(const std::string& what) {
   llvm::errs() << "error: " << what << "\n";
 }
 
-bool keepsWhatItReads(const FilesOfCommand& files) {
+bool keepsInputFiles(const FilesOfCommand& files) {
   const auto same = [](const std::filesystem::path& a,
                        const std::filesystem::path& b) {
     std::error_code absent;
@@ -291,7 +290,8 @@ bool keepsWhatItReads(const FilesOfCommand& files) {
       if (written.empty() || read.empty() || !destroys(written, read)) continue;
       complain(option +
                ": expected a file other than those the command reads, found " +
-               written + ", which is of " + read + ": name another to write");
+               written + ", which belongs to " + read +
+               ": name another to write");
       return false;
     }
   return true;

@@ -1,4 +1,4 @@
-// Options that several commands of `partita` have.
+// Options that several commands of `partita` share.
 #ifndef PARTITA_COMPILER_DRIVER_COMMANDS_COMMAND_OPTIONS_H_
 #define PARTITA_COMPILER_DRIVER_COMMANDS_COMMAND_OPTIONS_H_
 
@@ -25,54 +25,54 @@ inline constexpr char kAnyModel[] =
     "An .onnx or .mlir file, a Hugging Face folder, or a family's name "
     "(coatnet-0)";
 
-// How to open a model.
+// Options that say how to open a model.
 struct ModelArguments {
   std::string model, optional_inputs;
   std::vector<std::string> dims, shapes;
   ImportOptions options;
-  const CLI::App* command = nullptr;  // that has them, once added
+  const CLI::App* command = nullptr;  // set by add()
 
-  // `what` says which models the command takes.
+  // `what` says in the help which models the command takes.
   void add(CLI::App* command, const std::string& what);
-  // The first of its options that is given, as "--dim"; none: empty.
+  // The first of these options that was given, e.g. "--dim"; empty if none was.
   std::string given() const;
-  // Reads the texts of options; prints what is wrong.
+  // Parses the texts of options. Prints an error and returns false on failure.
   bool finish();
-  // Null after diagnostics where the model cannot be read.
+  // Returns null after diagnostics if the model cannot be read.
   mlir::OwningOpRef<mlir::ModuleOp> import(Session& session) const;
-  // Where weights that the model names by file are.
+  // The folder that relative weight paths of the model are relative to.
   std::string folder() const;
 };
 
 // Prints "error: ...".
 void complain(const std::string& what);
 
-// Of a command: paths it reads, which may be empty, name nothing or be folders,
-// and options with the paths that they say it writes.
+// Files of a command: paths that it reads, which may be empty, missing or
+// folders; and options with the paths that they write.
 struct FilesOfCommand {
   std::vector<std::string> read;
   std::vector<std::pair<std::string, std::string>> written;
 };
 
-// False after a message where one that is read would be written over: the same
-// file, or a configuration or weights in a folder that is read.
-bool keepsWhatItReads(const FilesOfCommand& files);
+// Returns false after a message if a written path would overwrite an input: the
+// same file, or a configuration or weights in an input folder.
+bool keepsInputFiles(const FilesOfCommand& files);
 
 void addPlan(PlanArguments& arguments, CLI::App* command);
-// --train and what belongs to it.
+// Adds --train and the options that need it.
 void addTraining(TrainOptions& train, CLI::App* command);
-// Of a plan for training; behind addTraining.
+// Adds the options of a plan for training. Call addTraining first.
 void addTrainingPlan(PlanArguments& arguments, CLI::App* command);
 void addJson(bool& json, CLI::App* command);
 
 // A whole number of at least `least`.
 CLI::Validator wholeNumber(int64_t least);
 
-// The plan that the options describe. After a message kUsageError where they
-// are wrong by themselves, kUserError where the plan file is.
+// The plan that the options describe. After a message, returns kUsageError if
+// the options are wrong, kUserError if the plan file is.
 ExitCode finish(const PlanArguments& arguments,
                 std::optional<plan::Plan>& plan);
-// What some of them say; false after a message.
+// Takes the value of one option; returns false after a message if it is wrong.
 template <typename T>
 bool take(absl::StatusOr<T> found, T& value) {
   if (found.ok())

@@ -1,5 +1,5 @@
-// partita plan: how to divide a model over a cluster; partita plan diff: what
-// two plans differ in; partita slurm: the job that runs one.
+// partita plan: chooses how to divide a model over a cluster. partita plan
+// diff: compares two plans. partita slurm: prints the job that runs a plan.
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,17 +34,17 @@ struct PlanCommand {
   int64_t batch = 0;
   int devices = 0;
   std::vector<std::string> fixed;
-  planner::SweepRow sizes;  // of `row`
+  planner::SweepRow sizes;  // sizes in `row`
   mlir::OwningOpRef<mlir::ModuleOp> module;
   PlanRequest request;
   bool json = false;
-  // Of diff.
+  // Arguments of partita plan diff.
   CLI::App* diff = nullptr;
   std::string before, after;
 };
 
-// The model with `layers` layers and another batch; null where its batch is no
-// dimension that can be given.
+// The model with `layers` layers and another batch size; null if the batch size
+// of the model cannot be set.
 mlir::OwningOpRef<mlir::ModuleOp> makeSmaller(PlanCommand& command,
                                               int64_t layers, int64_t batch) {
   if (!command.row.empty()) {
@@ -56,7 +56,7 @@ mlir::OwningOpRef<mlir::ModuleOp> makeSmaller(PlanCommand& command,
   auto found = arguments.options.dims.find("batch");
   if (found == arguments.options.dims.end()) return nullptr;
   found->second = batch;
-  // What importing remarks has been said.
+  // Importing the whole model has already printed these remarks.
   mlir::ScopedDiagnosticHandler quiet(
       command.session->context(),
       [](mlir::Diagnostic&) { return mlir::success(); });
@@ -121,7 +121,7 @@ bool readMachine(PlanCommand& command) {
   return true;
 }
 
-// What options say by themselves.
+// Reads the options that need neither the model nor the cluster.
 bool readOptions(PlanCommand& command) {
   PlanRequest& asked = command.request;
   if (!take(parseFixed(command.fixed), asked.fixed)) return false;
@@ -132,7 +132,7 @@ bool readOptions(PlanCommand& command) {
       return false;
     }
     if (*bytes < 1) {
-      complain("--memory: expected at least a byte a device, found '" +
+      complain("--memory: expected at least 1 byte per device, found '" +
                command.memory +
                "': leave it out to let plans take all that a device has");
       return false;
@@ -148,7 +148,7 @@ bool readOptions(PlanCommand& command) {
       return false;
     }
   }
-  // A model computes in what it has; a row is of no file.
+  // Defaults: f32 for a model, bf16 for a --row.
   const std::string precision = !command.precision.empty() ? command.precision
                                 : command.row.empty()      ? "f32"
                                                            : "bf16";
@@ -177,25 +177,24 @@ int run(PlanCommand& command) {
   }
   if (!command.row.empty() && command.request.by_layer) {
     complain(
-        "--by-layer: expected a model, whose layers it divides, found "
-        "--row");
+        "--by-layer: applies to a model and cannot be combined with --row");
     return kUsageError;
   }
   if (const std::string other = command.model.given();
       !command.row.empty() && !other.empty()) {
     complain(other +
-             ": expected a model, which it is of, found --row, whose "
-             "columns and --batch say all sizes: leave it out");
+             ": applies to a model and cannot be combined with --row, whose "
+             "columns and --batch give all sizes: leave it out");
     return kUsageError;
   }
   if (!command.row.empty() && command.batch == 0) {
-    complain("expected --batch: the sequences of a step, of all devices");
+    complain("expected --batch: the sequences per step over all devices");
     return kUsageError;
   }
   if (!readOptions(command) ||
-      !keepsWhatItReads({{command.model.model, command.model.options.weights,
-                          command.cluster},
-                         {{"-o", command.request.output}}}))
+      !keepsInputFiles({{command.model.model, command.model.options.weights,
+                         command.cluster},
+                        {{"-o", command.request.output}}}))
     return kUsageError;
   if (!readMachine(command)) return kUserError;
   command.request.has_fixed = !command.fixed.empty();
@@ -213,7 +212,7 @@ int run(PlanCommand& command) {
   return kSuccess;
 }
 
-// As diff(1): to differ is an answer, not to be readable is trouble.
+// Exit codes as in diff(1).
 constexpr int kSame = 0, kDiffer = 1, kTrouble = 2;
 
 int runDiff(const PlanCommand& command) {
@@ -238,32 +237,34 @@ int runDiff(const PlanCommand& command) {
 void addDiff(PlanCommand& command, CLI::App* app) {
   command.diff = app->add_subcommand(
       "diff",
-      "Say what two plan files differ in: exit code 0 if in nothing, 1 if in "
-      "something, 2 if one cannot be read");
+      "Compare two plans. Exits 0 if equal, 1 if different, 2 if unreadable");
   command.diff->add_option("before", command.before, "A plan (.yaml)")
       ->required();
-  command.diff->add_option("after", command.after, "Another")->required();
+  command.diff
+      ->add_option("after", command.after,
+                   "The plan (.yaml) to compare it with")
+      ->required();
   addJson(command.json, command.diff);
   command.diff->footer("Example:\n  partita plan diff a.yaml b.yaml");
 }
 
-bool isOfDevices(const program::Artifact& artifact,
-                 const planner::Cluster& cluster) {
+bool matchesDevices(const program::Artifact& artifact,
+                    const planner::Cluster& cluster) {
   const flatbuffers::String* target = artifact.program().target();
-  const std::string own = target == nullptr ? "cpu" : target->str();
+  const std::string compiled_for = target == nullptr ? "cpu" : target->str();
   const bool gpus = cluster.device.is_gpu;
-  if ((own.rfind("cuda:", 0) == 0) == gpus) return true;
+  if ((compiled_for.rfind("cuda:", 0) == 0) == gpus) return true;
   complain("expected a program for the " + std::string(gpus ? "GPUs" : "CPUs") +
            " of " + cluster.name + ", found " + artifact.path() +
-           ", which is for " + own + ": compile it with --target " +
+           ", which is for " + compiled_for + ": compile it with --target " +
            (gpus ? "cuda:sm_80, or what architecture they have" : "cpu"));
   return false;
 }
 
-// Of a program that is not here, as where it is compiled elsewhere, nothing can
-// be said.
-bool isOfPlan(const std::string& path, const plan::Plan& plan,
-              const planner::Cluster& cluster) {
+// Accepts a program that is not on this machine, since it may be compiled
+// elsewhere.
+bool matchesPlan(const std::string& path, const plan::Plan& plan,
+                 const planner::Cluster& cluster) {
   if (!llvm::sys::fs::exists(path)) return true;
   auto artifact = program::Artifact::Open(path);
   if (!artifact.ok()) {
@@ -274,10 +275,12 @@ bool isOfPlan(const std::string& path, const plan::Plan& plan,
   for (const core::Axis& axis : plan.mesh.axes)
     mesh +=
         (mesh.empty() ? "" : ",") + axis.name + "=" + std::to_string(axis.size);
-  const std::string own = program::DescribeMesh(artifact->program().mesh());
-  if (own == mesh) return isOfDevices(*artifact, cluster);
+  const std::string own_mesh =
+      program::DescribeMesh(artifact->program().mesh());
+  if (own_mesh == mesh) return matchesDevices(*artifact, cluster);
   complain("expected a program for the plan's devices, " + mesh + ", found " +
-           path + ", which is for " + (own.empty() ? "one device" : own) +
+           path + ", which is for " +
+           (own_mesh.empty() ? "one device" : own_mesh) +
            ": compile it with --plan");
   return false;
 }
@@ -292,48 +295,48 @@ Command addPlanner(CLI::App& app) {
   state->model.add(command, kAnyModel);
   command->get_option("model")->required(false);
   command->add_option("--row", state->row,
-                      "A model by its sizes instead: layers=96,hidden=12288,"
-                      "heads=96,seq_len=2048,vocab=51200; columns as in "
-                      "simulate --sweep");
+                      "Give the sizes of the model instead: "
+                      "layers=96,hidden=12288,heads=96,seq_len=2048,vocab="
+                      "51200; columns as in simulate --sweep");
   command->add_option(
       "--cluster", state->cluster,
       "A cluster.yaml, or a name: a100-80-sxm, \"64x h100-sxm\", "
       "\"2 nodes x v100-32-sxm2\", jean-zay-a100");
   command
       ->add_option("--devices", state->devices,
-                   "How many of the cluster's devices to use")
+                   "Use this many of the cluster's devices; default: all")
       ->check(wholeNumber(1));
   command
       ->add_option("--batch", state->batch,
-                   "Sequences of a step, of all devices")
+                   "Sequences per step over all devices")
       ->check(wholeNumber(1));
   command
-      ->add_option("--precision", state->precision,
-                   "Store parameters and activations as f32, bf16 or f16, or "
-                   "choose the faster of f32 and bf16: auto; bf16 of a --row, "
-                   "else f32")
+      ->add_option(
+          "--precision", state->precision,
+          "Store parameters and activations as f32, bf16 or f16, or as the "
+          "faster of f32 and bf16: auto; default: bf16 for a --row, else f32")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "auto"}));
-  command->add_option("--memory", state->memory,
-                      "What a device may take, as in \"40 GB\"; else all it "
-                      "has");
+  command->add_option(
+      "--memory", state->memory,
+      "Limit the memory per device, e.g. \"40 GB\"; default: all it has");
   command
       ->add_option("--fix", state->fixed,
-                   "What is not to be chosen: tp=8,zero=1,schedule=1f1b")
+                   "Fix these choices: tp=8,zero=1,schedule=1f1b")
       ->allow_extra_args(false);
   command->add_flag("--by-layer", state->request.by_layer,
                     "Divide each layer in its own way: by images, rows, widths "
-                    "and heads, or tokens; so are models that are no "
-                    "transformer of layers that are alike, as CoAtNets");
+                    "and heads, or tokens. Always on for models that are not "
+                    "transformers with identical layers, e.g. CoAtNets");
   command->add_option("--target", state->request.options.target,
-                      "Compile for cpu, or cuda:sm_90 (sm_80 ...); else for "
-                      "the cluster's devices");
+                      "Compile for cpu or a GPU, e.g. cuda:sm_90; default: the "
+                      "cluster's devices");
   command
       ->add_option("--effort", state->request.effort,
-                   "Compile and simulate plans of about this many "
-                   "instructions in all before the best of them is taken")
+                   "Compile and simulate plans with about this many "
+                   "instructions in total, then take the best")
       ->check(wholeNumber(1));
   command->add_option("-o,--output", state->request.output,
-                      "The plan file to write");
+                      "Write the plan to this file");
   addTraining(state->request.options.train, command);
   addJson(state->json, command);
   addDiff(*state, command);
@@ -362,13 +365,12 @@ Command addSlurm(CLI::App& app) {
       ->required();
   command
       ->add_option("--cluster", state->cluster,
-                   "A cluster.yaml, or a name, as of partita plan")
+                   "A cluster.yaml, or a name as for partita plan")
       ->required();
   command->add_option("--time", state->options.time,
-                      "How long the job may take, as Slurm has it: minutes, "
+                      "Time limit of the job, in Slurm's format: minutes, "
                       "HH:MM:SS or DAYS-HH:MM:SS");
-  command->add_option("--account", state->options.account,
-                      "Whom it is charged to");
+  command->add_option("--account", state->options.account, "Account to charge");
   command->footer(
       "Example:\n  partita slurm step.partita --plan plan.yaml --cluster "
       "jean-zay-a100 --time 20:00:00 --account abc@a100 > job.sh && sbatch "
@@ -384,7 +386,7 @@ Command addSlurm(CLI::App& app) {
             std::string script;
             if (!take(plan::ReadPlan(state->plan), plan) ||
                 !take(planner::OpenCluster(state->cluster), cluster) ||
-                !isOfPlan(state->artifact, plan, cluster) ||
+                !matchesPlan(state->artifact, plan, cluster) ||
                 !take(planner::SlurmScript(plan, cluster, state->artifact,
                                            state->options),
                       script))

@@ -1,4 +1,4 @@
-// partita run and partita train: partita-run under other names.
+// partita run and partita train: start partita-run.
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,7 +14,7 @@
 namespace partita::driver {
 namespace {
 
-// Becomes partita-run.
+// Replaces this process by partita-run.
 int run(const std::vector<std::string>& arguments,
         const char* command = nullptr) {
   std::string runner;

@@ -1,4 +1,5 @@
-// partita simulate: a compiled program on a cluster that need not be there.
+// partita simulate: simulates a compiled program on a cluster that need not
+// exist.
 #include <limits>
 #include <memory>
 #include <string>
@@ -25,8 +26,7 @@ struct SimulateCommand {
 int runSweep(SimulateCommand& command) {
   if (command.sweep.output.empty()) {
     complain(
-        "--sweep: expected -o FILE, where the table with what is "
-        "predicted goes");
+        "--sweep: expected -o FILE, where to write the table with predictions");
     return kUsageError;
   }
   command.sweep.cluster = command.arguments.cluster;
@@ -60,11 +60,11 @@ int runSweep(SimulateCommand& command) {
 
 int run(SimulateCommand& command) {
   const SimulateArguments& arguments = command.arguments;
-  if (!keepsWhatItReads({{arguments.artifact, arguments.cluster,
-                          arguments.choice, command.sweep.rows},
-                         {{"-o", command.sweep.output},
-                          {"--trace", arguments.trace},
-                          {"--html", arguments.html}}}))
+  if (!keepsInputFiles({{arguments.artifact, arguments.cluster,
+                         arguments.choice, command.sweep.rows},
+                        {{"-o", command.sweep.output},
+                         {"--trace", arguments.trace},
+                         {"--html", arguments.html}}}))
     return kUsageError;
   if (!command.sweep.rows.empty()) return runSweep(command);
   if (command.arguments.artifact.empty() || command.arguments.cluster.empty()) {
@@ -73,7 +73,7 @@ int run(SimulateCommand& command) {
         "ROWS.csv");
     return kUsageError;
   }
-  // Whose ranks there are only the program knows.
+  // Check the syntax first; which ranks exist is known only with the program.
   simulator::Faults faults;
   if (!take(simulator::ParseFaults(command.arguments.faults,
                                    std::numeric_limits<int64_t>::max()),
@@ -101,8 +101,8 @@ Command addSimulate(CLI::App& app) {
   CLI::Option* fault =
       command
           ->add_option("--fault", arguments.faults,
-                       "What is slow, and the share of its speed that is left, "
-                       "of a link of its bandwidth: device=3:0.5, "
+                       "Slow down a device to this share of its speed, or a "
+                       "link to this share of its bandwidth: device=3:0.5, "
                        "link=0-1:0.1, link=2:0.5")
           ->allow_extra_args(false);
   CLI::Option* trace =
@@ -113,23 +113,23 @@ Command addSimulate(CLI::App& app) {
                           "Write a report: one page that needs no network");
   command
       ->add_option("--choice", arguments.choice,
-                   "What partita plan --json printed of the model's plan: it "
-                   "and its runners-up go into the report")
+                   "Show this output of partita plan --json in the report: the "
+                   "plan and its runners-up")
       ->needs(html);
   command
       ->add_option("--operations", arguments.operations,
-                   "How many of the most expensive operations to list")
+                   "List this many of the most expensive operations")
       ->check(wholeNumber(0));
   CLI::Option* sweep =
       command
           ->add_option("--sweep", state->sweep.rows,
                        "Predict every row of a table of configurations (CSV) "
-                       "instead: by formulas those with a framework, all "
-                       "others by compiling and simulating the family's model")
+                       "instead: rows with a framework by formulas, all others "
+                       "by compiling and simulating the family's model")
           ->excludes(model, fault, trace, html);
   command
       ->add_option("-o,--output", state->sweep.output,
-                   "The table to write, with what is predicted")
+                   "Write the table with predictions to this file")
       ->needs(sweep);
   addJson(state->json, command);
   command->footer(

@@ -1,5 +1,5 @@
-// Small models, each compiled and run; what a launch was expected to take is
-// read back from the artifact.
+// Compiles and runs small models. The expected cost of each launch is read back
+// from the artifact.
 #include "compiler/driver/commands/measure_kernels.h"
 
 #include <cmath>
@@ -25,12 +25,13 @@ namespace {
 using llvm::formatv;
 using measure::MeasureOptions;
 
-// Launches: what they were expected to take, and took.
+// Expected costs and measured time of launches.
 struct Timed {
   double bytes = 0, cycles = 0, operations = 0, seconds = 0;
 };
 
-// What a launch finds in caches: what the run before left there, or nothing.
+// State of the caches before a launch: as the previous run left them, or
+// evicted.
 enum class Caches { kWarm, kCold };
 
 double bytesOf(const program::Instruction& instruction) {
@@ -40,7 +41,7 @@ double bytesOf(const program::Instruction& instruction) {
   return bytes;
 }
 
-// All launches of a program whose functions run once.
+// Sums all launches of a program. Each function of the program must run once.
 absl::StatusOr<Timed> launchesOf(const std::string& path,
                                  const measure::ProfileTimes& times) {
   PARTITA_ASSIGN_OR_RETURN(const program::Artifact artifact,
@@ -57,7 +58,7 @@ absl::StatusOr<Timed> launchesOf(const std::string& path,
       all.bytes += bytesOf(instruction);
       all.cycles += cycles[kernel] * static_cast<double>(launch->range());
       all.operations += static_cast<double>(launch->operations());
-      // Equal kernels share a row, whose time is that of one call.
+      // Equal kernels share a row of the profile, with the time of one call.
       PARTITA_ASSIGN_OR_RETURN(
           const double seconds,
           times.Seconds(
@@ -71,7 +72,7 @@ absl::StatusOr<Timed> launchesOf(const std::string& path,
 
 absl::StatusOr<Timed> run(Session& session, const MeasureOptions& options,
                           const std::string& text, Caches caches) {
-  // That the devices do the same is meant.
+  // All devices do the same work on purpose: ignore the warning.
   const mlir::ScopedDiagnosticHandler only_errors(
       session.context(), [](mlir::Diagnostic& diagnostic) {
         return mlir::success(diagnostic.getSeverity() !=
@@ -85,9 +86,9 @@ absl::StatusOr<Timed> run(Session& session, const MeasureOptions& options,
   compile.plan->mesh = core::Mesh{{{"group", options.devices}}, {}};
   if (!module || mlir::failed(compileToFile(*module, compile)))
     return absl::InternalError(
-        "expected a probe that compiles; what is wrong with it stands above");
+        "expected a probe that compiles; see the errors above");
   if (caches == Caches::kCold)
-    PARTITA_RETURN_IF_ERROR(measure::PushOutCaches(compile.output));
+    PARTITA_RETURN_IF_ERROR(measure::EvictCaches(compile.output));
   PARTITA_ASSIGN_OR_RETURN(const measure::ProfileTimes times,
                            options.run(compile.output));
   return launchesOf(compile.output, times);
@@ -103,7 +104,7 @@ std::string sumOf(int64_t elements) {
       .str();
 }
 
-// A sum that takes the place of what it is added to.
+// A sum that overwrites its first operand.
 std::string updateOf(int64_t elements) {
   return formatv(
              "!t = tensor<{0}xf32>\n"
@@ -116,7 +117,7 @@ std::string updateOf(int64_t elements) {
       .str();
 }
 
-// Of twelve heads of 64 elements, every query with every key.
+// Attention with 12 heads of 64 elements, in which every query sees every key.
 std::string attentionOf(int64_t tokens, bool backward) {
   return formatv(backward ? R"(!t = tensor<1x12x{0}x64xf32>
        func.func @main(%q: !t, %k: !t, %v: !t, %y: !t, %g: !t) -> (!t, !t, !t) {{
@@ -132,7 +133,7 @@ std::string attentionOf(int64_t tokens, bool backward) {
       .str();
 }
 
-// What models compute between products, each bound by what a core computes.
+// Typical operations between products, each bound by the compute of a core.
 constexpr const char* kKernels[] = {
     R"(func.func @main(%a: tensor<512x3072xf32>) -> tensor<512x3072xf32> {
          %t = math.tanh %a : tensor<512x3072xf32>
@@ -148,7 +149,7 @@ constexpr const char* kKernels[] = {
          return %y : tensor<3072x256xf32>
        })"};
 
-// Sizes in bytes: what is read was pushed out of caches before.
+// Sizes are in bytes. Operands are evicted from caches before each launch.
 absl::Status measureStreams(Session& session, const MeasureOptions& options,
                             planner::RateTables& tables) {
   const std::pair<const char*, std::string (*)(int64_t)> streams[] = {
@@ -198,7 +199,7 @@ absl::StatusOr<KernelCosts> measureKernels(Session& session,
   costs.launch = nothing.seconds;
   PARTITA_RETURN_IF_ERROR(measureStreams(session, options, costs.tables));
   PARTITA_RETURN_IF_ERROR(measureAttention(session, options, costs.tables));
-  // All kinds count alike: the geometric mean.
+  // The geometric mean weights all kinds equally.
   double sum = 0;
   for (const char* text : kKernels) {
     PARTITA_ASSIGN_OR_RETURN(const Timed kernel,

@@ -1,4 +1,4 @@
-// What generated kernels take on this machine.
+// Measures generated kernels on this machine.
 #ifndef PARTITA_COMPILER_DRIVER_COMMANDS_MEASURE_KERNELS_H_
 #define PARTITA_COMPILER_DRIVER_COMMANDS_MEASURE_KERNELS_H_
 
@@ -9,13 +9,14 @@
 namespace partita::driver {
 
 struct KernelCosts {
-  // planner::kCopyName, kUpdateName and AttentionName of both directions.
+  // Tables planner::kCopyName, kUpdateName and AttentionName of both
+  // directions.
   planner::RateTables tables;
-  double cycle = 0;   // seconds of a cycle of the compiler's estimates
-  double launch = 0;  // seconds of a kernel that has nothing to do
+  double cycle = 0;   // seconds per cycle that the compiler estimates
+  double launch = 0;  // seconds of a kernel with next to no work
 };
 
-// Compiles some, for all devices alike, and runs them.
+// Compiles small kernels, the same for all devices, and runs them.
 absl::StatusOr<KernelCosts> measureKernels(
     Session& session, const measure::MeasureOptions& options);
 

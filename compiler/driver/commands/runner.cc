@@ -1,4 +1,4 @@
-// Its output comes through a file.
+// Runs partita-run and reads its output through a file.
 #include "compiler/driver/commands/runner.h"
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// partita-run as a program of its own.
+// Finds partita-run and runs it as a separate process.
 #ifndef PARTITA_COMPILER_DRIVER_COMMANDS_RUNNER_H_
 #define PARTITA_COMPILER_DRIVER_COMMANDS_RUNNER_H_
 
@@ -9,12 +9,12 @@
 
 namespace partita::driver {
 
-// Where it is: beside this program (installed) or in runtime/tools (built).
-// NotFound where it is not.
+// Path of partita-run: beside this program (installed) or in runtime/tools
+// (built). NotFound if it is in neither.
 absl::StatusOr<std::string> findRunner();
 
-// What it writes to standard output; its messages go to ours. Aborted where it
-// ends with another code than 0.
+// Runs partita-run and returns its standard output. Its messages go to our
+// standard error. Aborted if its exit code is not 0.
 absl::StatusOr<std::string> outputOfRunner(
     const std::vector<std::string>& arguments);
 

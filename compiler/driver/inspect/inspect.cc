@@ -1,5 +1,4 @@
-// Collects facts as JSON; the table for people is a rendering of the same
-// value.
+// Collects facts as JSON; the table for people is rendered from the same value.
 #include "compiler/driver/inspect/inspect.h"
 
 #include <string>
@@ -68,7 +67,7 @@ std::string meshText(const program::Mesh& mesh) {
   return text;
 }
 
-// What users see of a port, and which of it a device holds.
+// A port as users see it, and the part of it that each device holds.
 Object port(const program::Program& program, const program::Port& described) {
   Object result = port(described.name()->str(), typeText(*described.type()));
   const program::Shard* shard = described.shard();
@@ -104,13 +103,13 @@ std::string textOf(const std::string& key, const Value& value) {
     return base::FormatBytes(*number);
   if (number && llvm::StringRef(key).ends_with("_elements"))
     return base::FormatCount(*number);
-  // Seconds: microseconds are enough.
+  // Seconds are printed to the microsecond.
   if (!number && value.getAsNumber())
     return llvm::formatv("{0:F6}", *value.getAsNumber()).str();
   return llvm::formatv("{0}", value).str();
 }
 
-// Lists of features are long: they are broken at their commas.
+// Breaks long lists, e.g. of CPU features, at their commas.
 void printFact(const std::string& key, const Value& value,
                const std::string& indent, llvm::raw_ostream& stream) {
   constexpr size_t kKeyWidth = 28, kWidth = 80;
@@ -131,20 +130,20 @@ void printFact(const std::string& key, const Value& value,
   stream << llvm::StringRef(line).rtrim() << "\n";
 }
 
-// Objects in it are printed as key.field.
+// Prints nested objects as key.field.
 void printFacts(const Object& facts, const std::string& indent,
                 llvm::raw_ostream& stream) {
   for (const auto& [key, value] : sorted(facts)) {
     if (const Object* object = value->getAsObject()) {
       for (const auto& [field, content] : sorted(*object))
         printFact(key + "." + field, *content, indent, stream);
-    } else if (!value->getAsArray()) {  // lists in it are for programs
+    } else if (!value->getAsArray()) {  // nested lists are for programs
       printFact(key, *value, indent, stream);
     }
   }
 }
 
-// Names and types, then numbers with what they count.
+// Prints names and types, then numbers with the names of their fields.
 void printItem(const Object& item, llvm::raw_ostream& stream) {
   stream << " ";
   for (const auto& [field, content] : sorted(item))

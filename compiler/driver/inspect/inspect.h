@@ -1,4 +1,4 @@
-// What is in a model or an artifact.
+// Describes a model or an artifact.
 #ifndef PARTITA_COMPILER_DRIVER_INSPECT_INSPECT_H_
 #define PARTITA_COMPILER_DRIVER_INSPECT_INSPECT_H_
 
@@ -12,7 +12,7 @@ namespace partita::driver {
 // by name.
 llvm::json::Value inspectModel(mlir::ModuleOp module);
 
-// Ports, parameters, functions, kernels, memory; and what the compiler said of
+// Ports, parameters, functions, kernels, memory, and the compiler's summary of
 // the model.
 llvm::json::Value inspectArtifact(const program::Artifact& artifact);
 

@@ -1,4 +1,4 @@
-// What the dimensions of a model mean.
+// Meanings of the dimensions of a model.
 #ifndef PARTITA_COMPILER_DRIVER_INSPECT_INSPECT_DIMS_H_
 #define PARTITA_COMPILER_DRIVER_INSPECT_INSPECT_DIMS_H_
 
@@ -10,9 +10,8 @@
 
 namespace partita::driver {
 
-// The names that dividing the module would go by, found on a copy of it.
-// `corrections` is as in nameDimensions. Nothing is found in a module without a
-// body of @main.
+// The names that dividing the module would use, found on a copy of it.
+// `corrections` is as in nameDimensions. Finds nothing if @main has no body.
 mlir::FailureOr<sharding::NamingReport> inspectDims(
     mlir::ModuleOp module, const std::string& corrections);
 

@@ -1,4 +1,4 @@
-// One walk over each main.
+// Walks each main once.
 #include "compiler/driver/inspect/inspect_overlap.h"
 
 #include <map>

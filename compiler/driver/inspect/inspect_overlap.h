@@ -1,4 +1,4 @@
-// What an artifact's collectives run beside, for `partita inspect`.
+// Collectives of an artifact that run beside other work, for `partita inspect`.
 #ifndef PARTITA_COMPILER_DRIVER_INSPECT_INSPECT_OVERLAP_H_
 #define PARTITA_COMPILER_DRIVER_INSPECT_INSPECT_OVERLAP_H_
 

@@ -1,4 +1,4 @@
-// A plan that was read has been checked; it is shown as Partita would write it.
+// Shows a plan as Partita would write it. Reading has already checked the plan.
 #include "compiler/driver/inspect/inspect_plan.h"
 
 #include "compiler/plan/plan_schedule.h"

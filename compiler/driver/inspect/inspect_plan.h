@@ -1,4 +1,4 @@
-// What a plan file says.
+// Describes a plan file.
 #ifndef PARTITA_COMPILER_DRIVER_INSPECT_INSPECT_PLAN_H_
 #define PARTITA_COMPILER_DRIVER_INSPECT_INSPECT_PLAN_H_
 
@@ -8,9 +8,8 @@
 
 namespace partita::driver {
 
-// "mesh", "devices", "entries" in order of priority, the canonical "text" of
-// the whole, and "unsupported": what the compiler does not act on yet; empty
-// where that is nothing.
+// Returns "mesh", "devices", "entries" in order of priority, the canonical
+// "text" of the plan, and "refused": why the plan does not compile, or empty.
 llvm::json::Value inspectPlan(const plan::Plan& plan);
 void printPlan(const llvm::json::Value& facts, llvm::raw_ostream& stream);
 

@@ -1,4 +1,4 @@
-// Drawing is the core's; here it meets options and files.
+// Options and files of schedules; drawing is in compiler/core.
 #include "compiler/driver/inspect/inspect_schedule.h"
 
 #include <cmath>

@@ -12,20 +12,21 @@
 
 namespace partita::driver {
 
-// "F=1,B=2,I=1,W=1,T=0", in any order and any one unit: what a forward, a whole
-// backward, its two gradients and a transfer take on every stage. What is left
-// out is as it stands here, which is also what an empty text means.
+// Parses "F=1,B=2,I=1,W=1,T=0": times, in any one unit, of a forward (F), a
+// whole backward (B), its gradients of inputs (I) and weights (W), and a
+// transfer (T) on every stage. Entries may be in any order. Missing ones have
+// the values shown here.
 absl::StatusOr<core::StageCost> parseStageCost(const std::string& text,
                                                double& transfer);
 
-// "ranks", "stages", "microbatches", "rank_of_stage"; "rows", each a rank's
-// cells as in a table; "step" and "bubble" under the costs, and for each rank
-// and each stage "rank_bubble" and "in_flight".
+// Returns "ranks", "stages", "microbatches", "rank_of_stage"; "rows", each with
+// a rank's cells as in a table; "step" and "bubble" under the costs;
+// "rank_bubble" per rank and "in_flight" per stage.
 llvm::json::Value inspectSchedule(const core::Schedule& schedule,
                                   const core::Costs& costs);
 
 struct ScheduleView {
-  std::string costs;   // as parseStageCost reads them
+  std::string costs;   // see parseStageCost
   std::string output;  // an SVG file to write instead of text; empty: none
   bool json = false;
 };

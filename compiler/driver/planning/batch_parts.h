@@ -1,4 +1,4 @@
-// Over how many devices a plan divides the batch.
+// The number of devices over which a plan divides the batch.
 #ifndef PARTITA_COMPILER_DRIVER_PLANNING_BATCH_PARTS_H_
 #define PARTITA_COMPILER_DRIVER_PLANNING_BATCH_PARTS_H_
 
@@ -8,7 +8,7 @@
 
 namespace partita::driver {
 
-// By the entries that hold for the whole model; 1: the batch is whole.
+// Counts entries that apply to the whole model. 1: the batch is not divided.
 inline int64_t batchParts(const plan::Plan& plan) {
   int64_t parts = 1;
   for (const plan::Entry& entry : plan.shard)

@@ -1,5 +1,5 @@
-// Estimates propose, prices choose: plans that look fast are compiled and
-// simulated, and so is what differs a little from the best of them.
+// Estimates propose plans and prices choose: plans that look fast are compiled
+// and simulated, and so are small variations of the best ones.
 #include "compiler/driver/planning/choose_plan.h"
 
 #include <algorithm>
@@ -34,14 +34,15 @@ using llvm::json::Value;
 using Prices = std::vector<const PricedPlan*>;
 
 constexpr size_t kAlternatives = 8;
-// Plans whose steps and memory differ by less do the same.
+// Relative difference of step times below which plans are the same.
 constexpr double kSame = 1e-9;
-// Proposals that are priced whatever that takes.
-constexpr size_t kLeastProposals = 3;
-// Plans that are compiled at most, when others were told apart.
+// Proposals that are priced even if they exceed the effort.
+constexpr size_t kMinProposals = 3;
+// Upper bound on plans compiled after composed prices have ranked them.
 constexpr size_t kFinalists = 3;
-// Shares of the limit of memory, and of a step, from which pipelines are tried.
-constexpr double kTight = 0.8, kMuchExchanged = 0.5;
+// Pipelines are tried above these shares: of the memory limit, and of a step
+// that is spent in collectives.
+constexpr double kMemoryBoundShare = 0.8, kCommunicationBoundShare = 0.5;
 constexpr double kGiga = 1e9;
 
 bool better(const PricedPlan* a, const PricedPlan* b) {
@@ -72,14 +73,14 @@ class Chooser {
     absl::Status first_error;
     for (const plan::Precision precision : request_.precisions)
       first_error.Update(search(precision));
-    // Of several precisions, one that the devices do not have is left out.
+    // An error in one precision counts only if no other precision has a plan.
     if (priced_.empty() && !first_error.ok()) return first_error;
     if (priced_.empty())
       return absl::FailedPreconditionError(
           llvm::formatv(
               "expected a division that compiles, found none of the {0} that "
-              "were tried: write a plan by hand, of which partita compile says "
-              "what is in its way; of the last one: {1}",
+              "were tried: write a plan by hand and read what partita compile "
+              "reports about it; the last one failed with: {1}",
               pricer_.failed(), pricer_.problem())
               .str());
     if (!best()->fits) return nothingFits();
@@ -145,12 +146,12 @@ class Chooser {
       asked.memory = request_.memory;
       asked.fixed = request_.fixed;
       planner::Software software = planner::OwnSoftware();
-      // It is the workspace of products on a GPU.
+      // The libraries' memory is the workspace of products on a GPU.
       if (!asked.cluster.device.is_gpu) software.libraries = 0;
       asked.software = &software;
       StatusOr<Proposals> proposals = proposePlans(asked, found_->names);
-      // Zero-bubble schedules of long programs have no composed price: the same
-      // divisions are proposed under other schedules, too.
+      // Long programs with zero-bubble schedules have no composed price, so the
+      // same divisions are proposed with 1F1B, too.
       if (!proposals.ok() || asked.fixed.schedules.size() < 2 ||
           llvm::none_of(proposals->plans, [&](const plan::Plan& plan) {
             return pricer_.isLong(plan);
@@ -187,19 +188,19 @@ class Chooser {
     int64_t limit = start + request_.effort;
     Prices found;
     for (const plan::Plan& plan : proposals->plans) {
-      if (found.size() >= kLeastProposals &&
+      if (found.size() >= kMinProposals &&
           pricer_.instructions() > start + request_.effort / 2)
         break;
       add(plan, found);
     }
-    // Of fixed zero-bubble schedules of long programs, whose prices cannot be
-    // composed, the first is compiled.
+    // Only zero-bubble schedules of long programs were proposed, whose prices
+    // cannot be composed. Compile the first.
     for (const plan::Plan& plan : proposals->plans)
       if (found.empty() && pricer_.canCompile(plan))
         if (const PricedPlan* exact = pricer_.price(withLimit(plan)))
           found.push_back(exact);
     if (found.empty()) return absl::OkStatus();
-    // Beyond the effort, which is for the plans that were proposed.
+    // In addition to the effort, which is for the proposed plans.
     if (!found_ && wantsPipelines(*found.front())) limit += addPipelines(found);
     climb(found, limit);
     confirm(found);
@@ -207,7 +208,7 @@ class Chooser {
     return absl::OkStatus();
   }
 
-  // The limit of memory that was asked for is part of the plan that is written.
+  // Adds the requested memory limit, if there is one, to the plan.
   plan::Plan withLimit(plan::Plan plan) const {
     if (request_.memory > 0)
       plan.memory = static_cast<int64_t>(request_.memory);
@@ -221,18 +222,18 @@ class Chooser {
     return priced;
   }
 
-  // Where memory or what devices exchange is what holds a plan up.
+  // True if memory or communication limits the speed of the plan.
   bool wantsPipelines(const PricedPlan& plan) const {
     const auto parts = partsOf(plan);
     const auto exchanged = parts.find("collectives");
     return static_cast<double>(plan.price.memory_bytes) >
-               kTight * static_cast<double>(pricer_.memoryLimit()) ||
+               kMemoryBoundShare * static_cast<double>(pricer_.memoryLimit()) ||
            (exchanged != parts.end() &&
-            exchanged->second > kMuchExchanged * plan.seconds());
+            exchanged->second > kCommunicationBoundShare * plan.seconds());
   }
 
-  // Pipelines of more and more stages, until one is no better than the one
-  // before it. Returns the instructions of their programs.
+  // Adds pipelines of 2, 4, ... stages until one is no better than the one
+  // before. Returns the instructions of their programs.
   int64_t addPipelines(Prices& found) {
     const int64_t start = pricer_.instructions();
     const PricedPlan* last = nullptr;
@@ -260,8 +261,8 @@ class Chooser {
     }
   }
 
-  // Compiles the best of the plans whose prices are composed, until a compiled
-  // one is the best.
+  // Compiles the best plans with composed prices until a compiled plan is the
+  // best.
   void confirm(Prices& found) {
     for (size_t i = 0; i < kFinalists && found.front()->composed; ++i) {
       const PricedPlan* first = found.front();
@@ -272,14 +273,14 @@ class Chooser {
       llvm::stable_sort(found, better);
       if (found.empty()) return;
     }
-    // A compiled price is chosen, unless only composed ones fit.
+    // Choose a compiled price, unless only composed ones fit.
     const auto exact = llvm::find_if(
         found, [](const PricedPlan* plan) { return !plan->composed; });
     if (exact != found.end() && (*exact)->fits == found.front()->fits)
       found.erase(found.begin(), exact);
   }
 
-  // Leaves out plans with the same step and memory as another.
+  // Leaves out a plan with the same step time and memory as another.
   void insert(const PricedPlan* plan) {
     for (const PricedPlan* other : priced_)
       if (same(plan, other)) return;
@@ -292,8 +293,8 @@ class Chooser {
     return absl::ResourceExhaustedError(
         llvm::formatv(
             "expected a division within {0} a device, found none: the least of "
-            "{1} that were priced is {2}, {3} more, of {4}; give --memory as "
-            "much, or take more devices",
+            "{1} that were priced is {2}, which is {3} more ({4}); raise "
+            "--memory, or use more devices",
             base::FormatBytes(limit), pricer_.compiled() + pricer_.composed(),
             base::FormatBytes(least), base::FormatBytes(least - limit),
             describePlan(best()->plan))
@@ -308,7 +309,7 @@ class Chooser {
                   {"text", plan.text}};
   }
 
-  // Means over all devices, which add up to the step.
+  // Mean seconds over all devices; the parts add up to the step.
   static std::map<std::string, double> partsOf(const PricedPlan& plan) {
     std::map<std::string, double> parts;
     double sum = 0;
@@ -350,7 +351,7 @@ class Chooser {
     return text.empty() ? "as long" : text;
   }
 
-  // The functions of the program: layers that repeat are one row.
+  // One row per function of the program. Repeated layers share a function.
   static Array kindsOf(const PricedPlan& plan) {
     struct Kind {
       double calls = 0, seconds = 0, collectives = 0;
@@ -390,7 +391,7 @@ class Chooser {
         .str();
   }
 
-  // The same program on a machine that is a little better.
+  // Seconds that the same program saves on slightly better hardware.
   Array gains() const {
     Array rows;
     const auto add = [&](const std::string& what,
@@ -415,14 +416,14 @@ class Chooser {
     return request_.cluster.device.peak[static_cast<size_t>(precision)] > 0;
   }
 
-  // The chosen plan in bf16 where it is f32, and the other way round.
+  // The chosen plan in f32 and bf16, except its own precision.
   Array otherPrecisions() {
     Array rows;
-    const plan::Precision own =
+    const plan::Precision chosen =
         best()->plan.precision.value_or(plan::Precision::kF32);
     for (const plan::Precision precision :
          {plan::Precision::kF32, plan::Precision::kBF16}) {
-      if (precision == own || !hasProducts(precision)) continue;
+      if (precision == chosen || !hasProducts(precision)) continue;
       plan::Plan other = best()->plan;
       other.precision = precision;
       if (const PricedPlan* priced = pricer_.rank(other))
@@ -446,7 +447,7 @@ class Chooser {
       if (alternatives.size() == kAlternatives || !other->fits) break;
       Object row = toJson(*other);
       row["slower"] = other->seconds() / chosen.seconds() - 1;
-      // Composed prices have other parts: like is compared with like.
+      // Composed prices have other parts, so they are compared with each other.
       const PricedPlan* alike =
           other->composed ? pricer_.compose(chosen.plan) : &chosen;
       row["why"] = alike ? whyOther(*alike, *other) : "priced by layer kinds";
@@ -480,9 +481,9 @@ class Chooser {
   const PlanRequest& request_;
   PlanPricer pricer_;
   std::optional<FoundModel> found_;
-  std::string because_;  // it is no transformer whose layers are alike
+  std::string because_;  // why it is no transformer of identical layers
   int64_t batch_ = 1, considered_ = 0;
-  Prices priced_;  // all unlike, the best first
+  Prices priced_;  // all different, the best first
 };
 
 }  // namespace

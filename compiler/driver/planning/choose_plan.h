@@ -1,4 +1,4 @@
-// partita plan: the planner's choice for people, for programs, and as a file.
+// partita plan: chooses a plan, for people, for programs, and as a file.
 #ifndef PARTITA_COMPILER_DRIVER_PLANNING_CHOOSE_PLAN_H_
 #define PARTITA_COMPILER_DRIVER_PLANNING_CHOOSE_PLAN_H_
 
@@ -17,36 +17,38 @@
 namespace partita::driver {
 
 struct PlanRequest {
-  mlir::ModuleOp model;  // imported for training; stays as it is
-  // The same model in other sizes, where it can be made.
+  mlir::ModuleOp model;  // imported for training; is not changed
+  // Makes the same model in other sizes; empty if that is not possible.
   ModelFactory make;
   CompileOptions options;    // the training; the target, unless it is empty
   planner::Cluster cluster;  // all its devices are used
   planner::FixedChoices fixed;
-  bool has_fixed = false;  // `fixed` says anything
+  bool has_fixed = false;  // `fixed` has choices
   double memory = 0;       // bytes per device; 0: what the device has
   bool by_layer = false;   // propose plans with a mapping for each layer
-  int64_t batch = 0;       // samples of a step that the model must have; 0: any
-  // Precisions of parameters and activations to search in. The fastest plan of
-  // all is chosen; a precision that cannot be planned is left out if another
-  // can.
+  int64_t batch = 0;       // required samples per step of the model; 0: any
+  // Precisions of parameters and activations to search. The fastest plan of all
+  // is chosen. A precision without a plan is left out if another has one.
   std::vector<plan::Precision> precisions = {plan::Precision::kF32};
-  // Instructions of compiled programs to price at most, roughly: what bounds
-  // the time of the search. Three plans are priced in any case.
+  // Approximate limit on the instructions of all compiled programs, which
+  // bounds the time of the search. At least three plans are priced.
   int64_t effort = 30'000;
   std::string output;  // the plan file; empty: none is written
 };
 
-// "text" of the plan and its one-line "division", "step_seconds" and
-// "memory_bytes" as `partita simulate` prints them of the compiled plan,
-// "parts" of the step, "kinds": the functions of the program with their calls
-// and seconds, "alternatives" that differ from each other, "precisions": the
-// same plan in others, "gains": what a little more of the machine would save,
-// and how many plans were estimated ("considered"), "priced_by_kinds",
-// "compiled" and "not_compiled". A price that is "composed" is one of layer
-// kinds, put together by the schedule: of runners-up, and of a choice that is
-// too long to compile here; "undivided" says that no axis of the choice divides
-// anything. The file is written. Refuses what fits no device.
+// Returns the choice and writes the plan file:
+// - "text" of the plan, its one-line "division", and "step_seconds" and
+//   "memory_bytes" as `partita simulate` prints them for the compiled plan;
+// - "parts" of the step, and "kinds": the functions of the program with their
+//   calls and seconds;
+// - "alternatives", all different; "precisions": the same plan in other
+//   precisions; "gains": savings on slightly better hardware;
+// - numbers of plans: "considered" (estimated), "priced_by_kinds", "compiled"
+//   and "not_compiled";
+// - "undivided": no axis of the chosen plan divides anything.
+// A "composed" price is put together from prices of layer kinds by the
+// schedule. Runners-up may have one, and so may a choice that is too long to
+// compile here. Fails if no plan fits the devices.
 absl::StatusOr<llvm::json::Value> choosePlan(const PlanRequest& request);
 void printChoice(const llvm::json::Value& value, llvm::raw_ostream& stream);
 

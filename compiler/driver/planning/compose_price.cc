@@ -1,5 +1,5 @@
-// Prices of two and of three layers tell what one more takes; core's timetable
-// of the plan's schedule puts stages of them together.
+// The prices of two and of three layers differ by the price of one layer.
+// Core's timetable of the plan's schedule puts the stages together.
 #include "compiler/driver/planning/compose_price.h"
 
 #include <algorithm>
@@ -23,12 +23,13 @@ namespace {
 
 // Layers of the smaller model.
 constexpr int64_t kFew = 2;
-// compiler/autodiff/segments.cc: the first run of @main without a layer.
+// The operations of @main before the first layer; see
+// compiler/autodiff/segments.cc.
 constexpr llvm::StringRef kFirstRun = "segment_forward";
 constexpr llvm::StringRef kFirstRunBack = "segment_backward";
 constexpr llvm::StringRef kRun = "segment_";
 
-// What one rank does in a step; stages have different work.
+// One rank's part of a step; stages have different work.
 struct Rank {
   double end = 0, busy = 0, layers = 0;
   int64_t kept = 0;  // layers x microbatches in flight
@@ -39,7 +40,8 @@ struct Rank {
 std::optional<PriceComposer::Part> PriceComposer::compile(
     const plan::Plan& plan, int64_t layers, int64_t microbatches,
     std::string& problem) {
-  // Plans of other microbatches have the same text here.
+  // The key has the batch, since plans with other microbatches have the same
+  // text here.
   const int64_t batch = model_.batch / microbatches * plan.microbatches;
   const auto [known, is_new] =
       known_.try_emplace({plan::WritePlan(plan), {layers, batch}});
@@ -141,7 +143,7 @@ std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
   const auto few = compile(stage, kFew, microbatches, problem),
              more = compile(stage, kFew + 1, microbatches, problem);
   if (!few || !more) return std::nullopt;
-  // Of one layer and one microbatch; and of the ends.
+  // Times per layer and microbatch, and times of the ends.
   const double runs = static_cast<double>(stage.microbatches);
   const double ahead = (more->forward - few->forward) / runs;
   double back = (more->backward - few->backward) / runs;
@@ -149,7 +151,8 @@ std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
   const double first[] = {few->first_forward / runs,
                           few->first_backward / runs};
   double last[] = {few->last_forward / runs, few->last_backward / runs};
-  // One more microbatch adds its gradients up: part of its backward pass.
+  // Each further microbatch adds its gradients to the sums. That time counts as
+  // part of its backward pass.
   if (microbatches > 2) {
     stage.microbatches = 3;
     const auto few_longer = compile(stage, kFew, microbatches, problem),
@@ -240,7 +243,7 @@ std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
   return price;
 }
 
-// Of as even work as can be.
+// Balances the work of the stages.
 std::vector<int> PriceComposer::layersOfStages(int stages, double layer,
                                                double first,
                                                double last) const {

@@ -1,7 +1,8 @@
-// The price of a plan without compiling its whole program: a model of few
-// layers is compiled, and the step is composed of its layers' prices by the
-// plan's schedule. It tells plans apart in a search: where both were seen, a
-// composed time was within 3 % of the simulated one, and memory 3 to 40 % less.
+// Prices a plan without compiling its whole program: compiles a model of few
+// layers and composes the step of its layers' prices by the plan's schedule.
+// This tells plans apart in a search: where both were measured, a composed time
+// was within 3 % of the simulated one, and composed memory was 3 to 40 % too
+// low.
 #ifndef PARTITA_COMPILER_DRIVER_PLANNING_COMPOSE_PRICE_H_
 #define PARTITA_COMPILER_DRIVER_PLANNING_COMPOSE_PRICE_H_
 
@@ -23,8 +24,8 @@
 
 namespace partita::driver {
 
-// The model with so many layers that repeat, of so many samples a step,
-// imported for training; null where it cannot be made.
+// Makes the model with this many repeated layers and this many samples per
+// step, imported for training. Returns null if it cannot be made.
 using ModelFactory = std::function<mlir::OwningOpRef<mlir::ModuleOp>(
     int64_t layers, int64_t batch)>;
 
@@ -32,7 +33,7 @@ using ModelFactory = std::function<mlir::OwningOpRef<mlir::ModuleOp>(
 struct RepeatedModel {
   ModelFactory make;
   int64_t layers = 0, batch = 0;
-  // Bytes of what a layer passes to the next, of one sample, in f32.
+  // Bytes that a layer passes to the next, per sample, in f32.
   double passed_bytes = 0;
 };
 
@@ -42,44 +43,44 @@ struct ComposedPrice {
   double rest = 0;    // of the slowest rank: sums, collectives, the update
   double bubble = 0;  // of the slowest rank, waiting
   int64_t memory_bytes = 0;  // of the fullest rank; ends count on each
-  // What pricing it took, as if all of its programs were compiled for it alone.
+  // Instructions of all its programs, as if they were compiled for it alone.
   int64_t instructions = 0;
 };
 
 class PriceComposer {
  public:
-  // `options` as PlanPricer's.
+  // `options` are as in PlanPricer.
   PriceComposer(RepeatedModel model, const CompileOptions& options,
                 const planner::Cluster& cluster)
       : model_(std::move(model)), options_(options), cluster_(cluster) {}
 
-  // False of zero-bubble schedules: their cells are other functions than those
-  // of a step without depth.
+  // False for zero-bubble schedules: a step without depth does not have the
+  // functions of their cells.
   static bool composes(const plan::Plan& plan);
 
-  // Nothing where the plan does not compile, `problem` says why. Plans that
-  // differ in depth alone share what is compiled.
+  // Returns nothing if the plan does not compile; `problem` says why. Plans
+  // that differ only in depth share what is compiled.
   std::optional<ComposedPrice> compose(const plan::Plan& plan,
                                        std::string& problem);
 
  private:
-  // Of the same step with `layers` layers and no pipeline.
+  // Prices of the same step with `layers` layers and no pipeline.
   struct Part {
     double forward = 0, backward = 0;  // of layers, of all microbatches
     double first_forward = 0, first_backward = 0;  // before the layers
     double last_forward = 0, last_backward = 0;    // behind them
     double rest = 0;
     int64_t memory = 0, instructions = 0;
-    int64_t saved = 0;  // of a layer and microbatch, for its backward pass
+    int64_t saved = 0;  // per layer and microbatch, for the backward pass
   };
   std::optional<Part> compile(const plan::Plan& plan, int64_t layers,
                               int64_t microbatches, std::string& problem);
   static int64_t savedBytes(const program::Program& program);
-  // [stages]; empty where there are fewer layers.
+  // Layers of each stage; empty if there are fewer layers than stages.
   std::vector<int> layersOfStages(int stages, double layer, double first,
                                   double last) const;
 
-  // The model's first layers, by how many and how many samples.
+  // Steps of models with few layers, by numbers of layers and samples.
   StepCache& steps(int64_t layers, int64_t batch);
 
   const RepeatedModel model_;

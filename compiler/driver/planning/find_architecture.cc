@@ -1,4 +1,5 @@
-// Sizes by the names of dimensions; how many layers, by their attentions.
+// Finds sizes by the names of dimensions, and counts layers by their
+// attentions.
 #include "compiler/driver/planning/find_architecture.h"
 
 #include <algorithm>
@@ -19,13 +20,13 @@ namespace {
 
 using sharding::NamedDims;
 
-// Attentions of a model as it runs: a function of layers that are alike counts
-// once per call.
+// Counts the attentions that a model executes. A function of identical layers
+// counts once per call.
 class Attentions {
  public:
   explicit Attentions(mlir::ModuleOp module) : symbols_(module) {}
 
-  // Whole ones, or the softmaxes of those that are not.
+  // The number of attentions; if there are none, the number of softmaxes.
   int64_t countIn(mlir::func::FuncOp function) {
     const Count count = of(function);
     return count.whole > 0 ? count.whole : count.softmaxes;
@@ -46,10 +47,10 @@ class Attentions {
       count.softmaxes += name == "nn.softmax";
       auto call = mlir::dyn_cast<mlir::func::CallOp>(op);
       if (!call) return;
-      const Count own =
+      const Count callee =
           of(symbols_.lookup<mlir::func::FuncOp>(call.getCallee()));
-      count.whole += own.whole;
-      count.softmaxes += own.softmaxes;
+      count.whole += callee.whole;
+      count.softmaxes += callee.softmaxes;
     });
     known_[function] = count;
     return count;
@@ -59,7 +60,8 @@ class Attentions {
   llvm::DenseMap<mlir::Operation*, Count> known_;
 };
 
-// "transformer.h." where layers are "transformer.h.0" to the last; else empty.
+// The prefix of layers' names: "transformer.h." for "transformer.h.0" and so
+// on. Empty if layers have no such names.
 std::string findLayerNames(mlir::ModuleOp module, int64_t layers) {
   std::map<std::string, std::set<int64_t>> numbers;
   const sharding::LayerPaths paths(module);
@@ -97,7 +99,7 @@ class Finder {
       if (found.name == name) return &found;
     return nullptr;
   }
-  // The only size of a name; the largest where there are several, 0 without.
+  // The largest size of a dimension name; 0 if the model has no such name.
   int64_t size(llvm::StringRef name) const {
     const NamedDims* found = dims(name);
     return found && !found->sizes.empty() ? *found->sizes.rbegin() : 0;
@@ -113,7 +115,7 @@ mlir::LogicalResult Finder::readSizes() {
   for (const char* name : {"E", "M", "N"}) {
     const NamedDims* found = dims(name);
     if (found && found->sizes.size() == 1) continue;
-    // Of fewer heads for keys and values.
+    // Grouped-query attention has fewer heads for keys and values.
     if (found && found->name == "N" && found->sizes.size() == 2 &&
         *found->sizes.rbegin() % *found->sizes.begin() == 0)
       continue;
@@ -140,8 +142,8 @@ mlir::LogicalResult Finder::readSizes() {
                              << a.heads << " heads and " << a.hidden;
 }
 
-// Products of an MLP are told from the bytes of their weights: two in f32, or
-// three with a gate.
+// Finds the number of products in an MLP by the bytes of its f32 weights: two,
+// or three with a gate.
 void Finder::countLayers() {
   planner::Architecture& a = found_.architecture;
   const int64_t attentions = Attentions(module_).countIn(

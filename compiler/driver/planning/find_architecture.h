@@ -1,4 +1,4 @@
-// A model as the few numbers that the planner takes.
+// Reduces a model to the few numbers that the planner takes.
 #ifndef PARTITA_COMPILER_DRIVER_PLANNING_FIND_ARCHITECTURE_H_
 #define PARTITA_COMPILER_DRIVER_PLANNING_FIND_ARCHITECTURE_H_
 
@@ -14,8 +14,9 @@ struct FoundModel {
   planner::PlanNames names;  // `layer` is empty where layers have no numbers
 };
 
-// Of a transformer whose layers are alike, by what its dimensions mean. Others
-// are refused with a diagnostic: a CoAtNet's stages have widths of their own.
+// Finds the sizes of a transformer with identical layers by the meanings of its
+// dimensions. Refuses other models with a diagnostic, e.g. a CoAtNet, whose
+// stages have different widths.
 mlir::FailureOr<FoundModel> findArchitecture(mlir::ModuleOp module);
 
 }  // namespace partita::driver

@@ -1,5 +1,6 @@
-// From a module to the planner's plain data: prepare_step.h makes the step, the
-// core's graph is that of dividing, step_works.h finds its kernels.
+// Turns a module into the planner's plain data. prepare_step.h makes the step,
+// step_works.h finds its kernels, and the core's graph is the one used for
+// dividing.
 #include "compiler/driver/planning/find_layers.h"
 
 #include <map>
@@ -27,7 +28,7 @@ using mlir::func::CallOp;
 using mlir::func::FuncOp;
 using sharding::LayerPaths;
 
-// Of Adam, for each parameter.
+// Optimizer states per parameter, as Adam has.
 constexpr int kStates = 2;
 
 class Finder {
@@ -58,17 +59,17 @@ class Finder {
   }
 
  private:
-  // What one run of a function has done so far.
-  struct Here {
+  // Layers of the operations in one run of a function.
+  struct RunLayers {
     llvm::DenseMap<Operation*, int> layers;
-    std::map<Operation*, Here> inside;  // of calls
+    std::map<Operation*, RunLayers> inside;  // of calls
   };
 
   std::string withoutParameter(const std::string& path) const {
     return parameters_.contains(path) ? path.substr(0, path.rfind('.')) : path;
   }
 
-  // Of parameters; where those have no names, of operations.
+  // Names layers by parameters; by operations if parameters have no names.
   void nameParts() {
     bool named = false;
     for (mlir::BlockArgument argument : main_.getArguments()) {
@@ -120,14 +121,14 @@ class Finder {
     llvm::append_range(step_.halos, halosOf(function, problem_));
     made.joined = isUpdate(function);
     if (!made.joined || made.works.empty()) return;
-    // What Adam's states add, which lie as the parameter does.
+    // Also reads and writes Adam's states, which are divided as the parameter.
     const int parameter = idOf(function.getArgument(0));
     for (auto* values : {&made.works[0].reads, &made.works[0].writes})
       values->insert(values->end(), kStates, parameter);
   }
 
-  // New values of parameters and states alone come of it: emitting joins what
-  // is alike.
+  // True if the function only computes new values of parameters and states.
+  // Such functions are joined into one launch if they are alike.
   bool isUpdate(FuncOp function) {
     bool called = false;
     for (CallOp call : main_.getOps<CallOp>()) {
@@ -147,7 +148,7 @@ class Finder {
 
   // --- Runs ---
 
-  // Everything behind the operation that gives it is backward.
+  // Finds the operation that computes the loss. All later ones are backward.
   void findLoss() {
     loss_ = main_.front().getTerminator()->getOperand(0).getDefiningOp();
   }
@@ -168,8 +169,9 @@ class Finder {
     return latest_ = known->second;
   }
 
-  // Where a layer's products begin, and of one without where it ends: what else
-  // is computed of stored data alone stands anywhere.
+  // Records where the products of a layer begin, and where the layer ends. A
+  // layer without products is ordered by its end, because operations on stored
+  // data alone may be anywhere.
   void notePlace(Operation* op, int layer) {
     ++walked_;
     if (kindOf(op) != planner::WorkKind::kStream)
@@ -210,8 +212,9 @@ class Finder {
     for (auto& [value, layer] : layer_of_) renumber(layer);
   }
 
-  Here walk(FuncOp function, const LayerPaths::Paths& paths, bool backward) {
-    Here here;
+  RunLayers walk(FuncOp function, const LayerPaths::Paths& paths,
+                 bool backward) {
+    RunLayers here;
     for (Operation& op : function.front().without_terminator()) {
       if (auto call = llvm::dyn_cast<CallOp>(op)) {
         here.inside[&op] =
@@ -242,8 +245,8 @@ class Finder {
     return here;
   }
 
-  // The layer that gives a value; -1: none, it is stored or given.
-  int giverOf(Value value, const Here& here) {
+  // The layer that computes a value; -1 if it is stored or an input.
+  int giverOf(Value value, const RunLayers& here) {
     Operation* op = value.getDefiningOp();
     if (!op) return -1;
     auto call = llvm::dyn_cast<CallOp>(op);
@@ -254,19 +257,19 @@ class Finder {
     return inside < 0 ? here.layers.lookup(op) : inside;
   }
 
-  // The layer that an operation takes its operand in.
-  int takerOf(mlir::OpOperand& use, const Here& here) {
+  // The layer in which an operation uses its operand.
+  int takerOf(mlir::OpOperand& use, const RunLayers& here) {
     auto call = llvm::dyn_cast<CallOp>(use.getOwner());
     if (!call) return here.layers.lookup(use.getOwner());
     Value argument = calleeOf(call).getArgument(use.getOperandNumber());
-    const Here& inside = here.inside.find(call)->second;
+    const RunLayers& inside = here.inside.find(call)->second;
     for (mlir::OpOperand& use : argument.getUses())
       if (!use.getOwner()->hasTrait<mlir::OpTrait::IsTerminator>())
         return takerOf(use, inside);
     return here.layers.lookup(call);
   }
 
-  void addMoves(CallOp call, const Here& here) {
+  void addMoves(CallOp call, const RunLayers& here) {
     FuncOp callee = calleeOf(call);
     for (mlir::OpOperand& operand : call->getOpOperands())
       step_.moves.push_back(
@@ -280,14 +283,14 @@ class Finder {
                              isGradient(result)});
   }
 
-  // What nothing but updates reads.
+  // True if only updates read the value.
   bool isGradient(Value value) {
     return !value.use_empty() &&
            llvm::all_of(value.getUsers(),
                         [&](Operation* user) { return isUpdate(user); });
   }
 
-  void addCrossings(Operation* op, const Here& here) {
+  void addCrossings(Operation* op, const RunLayers& here) {
     for (mlir::OpOperand& operand : op->getOpOperands()) {
       const int from = giverOf(operand.get(), here),
                 to = takerOf(operand, here);
@@ -298,7 +301,7 @@ class Finder {
   }
 
   void addDims(Operation* op, int layer) {
-    if (step_.layers.empty()) return;  // it is in front of the first
+    if (step_.layers.empty()) return;  // before the first layer
     for (Value result : op->getResults())
       if (auto dims = sharding::dimsOf(result))
         for (const sharding::Dim& dim : *dims) {
@@ -308,14 +311,14 @@ class Finder {
         }
   }
 
-  // --- What lives long ---
+  // --- Long-lived values ---
 
   void addHeld() {
     const LayerPaths::Paths paths = paths_.inMain();
     for (mlir::BlockArgument argument : main_.getArguments()) {
       const auto layer = layers_.find(
           names_.LayerOf(withoutParameter(paths.lookup(argument).path)));
-      // Inputs are those of the first layer that takes them.
+      // Arguments without a layer of their own belong to the first layer.
       step_.held.push_back(
           {idOf(argument), layer == layers_.end() ? 0 : layer->second});
     }
@@ -367,7 +370,7 @@ class Finder {
   std::set<std::pair<int, std::pair<int, int>>> crossed_;
   Operation* loss_ = nullptr;
   int latest_ = 0;
-  // Layers in the forward pass, by the operations before.
+  // Positions of layers in the forward pass, in operations.
   std::map<int, int> product_at_, ended_at_;
   int walked_ = 0;
 };

@@ -1,4 +1,5 @@
-// A model as unlike layers that the planner can divide each in its own way.
+// Finds the different layers of a model, each of which the planner can divide
+// in its own way.
 #ifndef PARTITA_COMPILER_DRIVER_PLANNING_FIND_LAYERS_H_
 #define PARTITA_COMPILER_DRIVER_PLANNING_FIND_LAYERS_H_
 
@@ -9,11 +10,11 @@
 
 namespace partita::driver {
 
-// A step of training (AdamW, cross-entropy) of an imported model, as compiling
-// makes it, with its operations grouped to kernels. Layers are the parts that
-// parameters' names tell apart and that hold no list of parts:
-// "stages.0.blocks.1". Mappings are those that the names of the model's
-// dimensions offer. Fails after diagnostics, `fault` says whose fault it is.
+// Makes a training step (AdamW, cross-entropy) of an imported model, as
+// compiling makes it, with operations grouped into kernels. Layers are the
+// parts that the names of parameters tell apart and that contain no list of
+// parts: "stages.0.blocks.1". Mappings follow from the names of the model's
+// dimensions. Fails after diagnostics; `fault` says whose fault it is.
 mlir::FailureOr<planner::StepGraph> findLayers(mlir::ModuleOp module,
                                                plan::Precision precision,
                                                Fault& fault);

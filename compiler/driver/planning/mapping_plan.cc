@@ -1,4 +1,4 @@
-// As on the command line: --mesh and --shard.
+// Builds the plan from texts, as --mesh and --shard have them.
 #include "compiler/driver/planning/mapping_plan.h"
 
 #include <string>

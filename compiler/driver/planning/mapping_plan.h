@@ -1,4 +1,4 @@
-// One mapping for all layers as a plan.
+// Turns one mapping for all layers into a plan.
 #ifndef PARTITA_COMPILER_DRIVER_PLANNING_MAPPING_PLAN_H_
 #define PARTITA_COMPILER_DRIVER_PLANNING_MAPPING_PLAN_H_
 
@@ -8,8 +8,8 @@
 
 namespace partita::driver {
 
-// On a mesh of `data` x `tensor` devices, the first of which divides the batch.
-// Axes of one device are left out, unless there is no other.
+// The mesh has `data` x `tensor` devices; its axis `data` divides the batch.
+// Axes of size 1 are left out, unless there is no other axis.
 absl::StatusOr<plan::Plan> planOf(const planner::StepMapping& mapping, int data,
                                   int tensor);
 

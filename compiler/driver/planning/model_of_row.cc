@@ -1,4 +1,4 @@
-// Sizes in the words of a Hugging Face config.
+// Writes sizes as a Hugging Face config.
 #include "compiler/driver/planning/model_of_row.h"
 
 #include "frontends/huggingface/huggingface.h"

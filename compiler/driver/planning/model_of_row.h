@@ -1,5 +1,5 @@
-// A transformer of a few numbers as a model: rows of sizes (`partita plan
-// --row`) are priced as any model is.
+// Makes a model of a transformer's few sizes, so that rows of sizes (`partita
+// plan --row`) are priced like any model.
 #ifndef PARTITA_COMPILER_DRIVER_PLANNING_MODEL_OF_ROW_H_
 #define PARTITA_COMPILER_DRIVER_PLANNING_MODEL_OF_ROW_H_
 
@@ -12,9 +12,9 @@
 
 namespace partita::driver {
 
-// The family's model with these sizes, of `batch` sequences, imported for
-// training. Null after diagnostics where no family has them, as models with
-// experts.
+// The family's model with these sizes and `batch` sequences, imported for
+// training. Null after diagnostics if no family has such sizes, e.g. models
+// with experts.
 mlir::OwningOpRef<mlir::ModuleOp> modelOfRow(
     const planner::Architecture& architecture, int64_t batch,
     mlir::MLIRContext* context);

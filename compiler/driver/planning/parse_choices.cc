@@ -1,4 +1,5 @@
-// --row and --fix: a model's sizes, and what the search may not choose.
+// Parses --row (sizes of a model) and --fix (choices that the search must
+// keep).
 #include "compiler/driver/planning/parse_choices.h"
 
 #include "compiler/plan/text.h"
@@ -19,7 +20,8 @@ constexpr char kFixedKeys[] =
     "tp, pp, dp, cp, vpp, zero, mbs, sp (y, n), offload (y, n), recompute "
     "(none, selective, full) or schedule (1f1b, gpipe, zb-h1, zb-v)";
 
-// Columns of a sweep's table that say nothing of a model, and what does.
+// Columns of a sweep's table that --row does not take, and the option to use
+// instead.
 constexpr std::pair<const char*, const char*> kOtherOptions[] = {
     {"tp", "chosen: --fix tp=... sets it"},
     {"pp", "chosen: --fix pp=... sets it"},
@@ -93,7 +95,7 @@ StatusOr<planner::SweepRow> parseRow(const std::string& text) {
     cells.push_back(value.trim().str());
   }
   const std::vector<std::string> named = header;
-  // A table has one; here it is --batch.
+  // A table has a batch size; here it is --batch.
   header.push_back("gbs");
   cells.push_back("1");
   for (const std::string& column : named)

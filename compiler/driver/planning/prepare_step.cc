@@ -1,4 +1,4 @@
-// One module for all mappings, so that a value is the same in each: plans are
+// All mappings share one module, so that a value is the same in each: plans are
 // applied until none of them changes an operation.
 #include "compiler/driver/planning/prepare_step.h"
 
@@ -22,8 +22,7 @@ using mlir::LogicalResult;
 using mlir::success;
 using mlir::func::FuncOp;
 
-// Of both axes: no factor of a dimension is split; planner::StepMapping says
-// so.
+// Size of both axes: planner::StepMapping is for a mesh of 2 x 2.
 constexpr int kAxis = 2;
 
 std::set<std::string> namesIn(mlir::ModuleOp module) {
@@ -43,7 +42,7 @@ std::vector<planner::StepMapping> mappingsOf(mlir::ModuleOp module) {
   std::vector<planner::StepMapping> mappings(1);
   mappings[0].names = {"B"};
   mappings[0].of_batch = true;
-  // Tokens of images are rows first: L divides them as H does.
+  // Tokens of an image are ordered by rows, so L divides them as H does.
   const std::vector<std::vector<std::string>> offers = {
       {there.count("H") ? "H" : "L"}, {"M", "N", "V"}};
   for (const std::vector<std::string>& offer : offers) {
@@ -96,11 +95,11 @@ FailureOr<PreparedStep> prepareStep(mlir::ModuleOp module,
     return module.emitError() << std::string(plan.status().message());
   CompileOptions options = optionsToJudge(*plan, /*train=*/nullptr);
   options.precision = precision;
-  // The least graph for each parameter. Whoever reads it adds the states.
+  // sgd has the smallest graph for each parameter. Callers add the states.
   options.train.optimizer = "sgd";
   if (mlir::failed(Compilation(module, options).runTo(Milestone::kStep, fault)))
     return failure();
-  // What a mapping leaves undone, nobody asked for.
+  // Warnings are hidden, since nobody asked for these mappings.
   mlir::ScopedDiagnosticHandler quiet(
       module.getContext(), [](mlir::Diagnostic& diagnostic) {
         return success(diagnostic.getSeverity() !=
@@ -108,8 +107,8 @@ FailureOr<PreparedStep> prepareStep(mlir::ModuleOp module,
       });
   PreparedStep step;
   step.mappings = mappingsOf(module);
-  // Until each was applied to the module as it is; what one leaves it leaves as
-  // it is when it is applied again.
+  // Applies mappings in turn until all of them have been applied to the final
+  // module. A mapping changes nothing when it is applied again.
   size_t applied = 0;
   for (size_t m = 0; applied < step.mappings.size();
        m = (m + 1) % step.mappings.size()) {

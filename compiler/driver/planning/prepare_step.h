@@ -1,4 +1,4 @@
-// A step of training before it is divided, and how it lies under each mapping.
+// A training step before it is divided, and its shardings under each mapping.
 #ifndef PARTITA_COMPILER_DRIVER_PLANNING_PREPARE_STEP_H_
 #define PARTITA_COMPILER_DRIVER_PLANNING_PREPARE_STEP_H_
 
@@ -17,10 +17,10 @@ struct PreparedStep {
   std::vector<planner::StepMapping> mappings;
 };
 
-// Runs the phases to kStep, with an optimizer without states, and applies a
-// plan for each mapping in turn: of the batch; of the rows of images, or of the
-// sequence; of hidden widths, heads and classes; of nothing. Composites that
-// any of these divides are decomposed. Fails after diagnostics.
+// Runs the phases to kStep, with an optimizer without states, and applies one
+// plan per mapping. The mappings divide the batch; the rows of images, or the
+// sequence; hidden widths, heads and classes; nothing. Composites that any of
+// them divides are decomposed. Fails after diagnostics.
 mlir::FailureOr<PreparedStep> prepareStep(mlir::ModuleOp module,
                                           plan::Precision precision,
                                           Fault& fault);

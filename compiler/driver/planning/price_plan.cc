@@ -1,4 +1,4 @@
-// One compilation and one simulation for each plan.
+// Compiles and simulates each plan once.
 #include "compiler/driver/planning/price_plan.h"
 
 #include "compiler/driver/compile.h"
@@ -10,11 +10,12 @@
 namespace partita::driver {
 namespace {
 
-// Calls of layers in all ranks' programs. Up to kFewCalls, compiling is as fast
-// as composing. Above kManyCalls it is too slow for each plan of a search,
-// above kMostCalls for any plan.
+// Bounds on the layer calls in all ranks' programs. Up to kFewCalls, compiling
+// is as fast as composing. Above kManyCalls, compiling is too slow for each
+// plan of a search; above kMostCalls, for any plan.
 constexpr int64_t kFewCalls = 64, kManyCalls = 800, kMostCalls = 4000;
-// Models of as many layers as the composer's are no longer than those.
+// The composer compiles models of up to this many layers, so composing pays
+// only for deeper ones.
 constexpr int64_t kFewestLayers = 3;
 
 int64_t countInstructions(const program::Program& program) {
@@ -29,8 +30,8 @@ int64_t countInstructions(const program::Program& program) {
 std::string targetOf(const planner::Device& device) {
   if (!device.is_gpu) return "cpu";
   const llvm::StringRef name = device.name;
-  // All Hopper chips. Later chips run PTX of sm_90; earlier ones have no entry
-  // of their own in kernels/chips.cc.
+  // Hopper chips run sm_90a. Later chips run PTX of sm_90. Earlier chips have
+  // no entry of their own in kernels/chips.cc.
   for (const char* hopper : {"h100", "h200", "h800", "gh200"})
     if (name.starts_with_insensitive(hopper)) return "cuda:sm_90a";
   for (const char* blackwell : {"b200", "b300", "gb200", "gb300"})
@@ -54,7 +55,8 @@ PlanPricer::PlanPricer(mlir::ModuleOp imported, CompileOptions options,
             mlir::ModuleOp(imported).clone());
       }) {}
 
-// A plan's program, as far as prices need it; null after diagnostics.
+// Compiles a plan's program up to the parts that prices need; null after
+// diagnostics.
 std::unique_ptr<Compilation> PlanPricer::describe(
     const CompileOptions& options) {
   if (!StepCache::dependsOnPlan(options)) {
@@ -115,11 +117,11 @@ const PricedPlan* PlanPricer::find(const plan::Plan& wanted, bool compose) {
   const std::string text = plan::WritePlan(wanted);
   const auto [known, is_new] = known_.try_emplace({text, compose});
   if (!is_new) return known->second.get();
-  // As compiling reads it from a file.
+  // Parses the plan as compiling reads it from a file.
   absl::StatusOr<plan::Plan> plan = plan::ParsePlan(text, "the plan");
   std::optional<PricedPlan> priced;
   if (plan.ok()) {
-    // What a plan leaves undone, nobody asked for.
+    // Warnings are hidden, since nobody asked for this plan.
     mlir::ScopedDiagnosticHandler quiet(
         imported_.getContext(), [&](mlir::Diagnostic& diagnostic) {
           if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
@@ -127,7 +129,7 @@ const PricedPlan* PlanPricer::find(const plan::Plan& wanted, bool compose) {
           return mlir::success();
         });
     priced = compose ? composed(*plan) : compile(*plan);
-    // Over its limit, which compiling refuses: by how much.
+    // Compiling refuses a plan over its memory limit. Find out by how much.
     if (!priced && plan->memory && !compose) {
       plan::Plan anything = *plan;
       anything.memory.reset();

@@ -1,6 +1,6 @@
-// The price of a plan: the model is compiled under it without machine code, and
-// the program is simulated on the cluster. `partita simulate` prints the same
-// figures of what `partita compile` writes, as both run this code.
+// Prices a plan: compiles the model under it without machine code, and
+// simulates the program on the cluster. `partita simulate` runs the same code,
+// so it prints the same figures for the artifact that `partita compile` writes.
 #ifndef PARTITA_COMPILER_DRIVER_PLANNING_PRICE_PLAN_H_
 #define PARTITA_COMPILER_DRIVER_PLANNING_PRICE_PLAN_H_
 
@@ -29,7 +29,7 @@ struct PricedPlan {
   std::string text;     // as a file
   std::string program;  // the compiled program, without code
   simulator::StepPrice price;
-  bool fits = false;  // in the limit of memory
+  bool fits = false;  // within the memory limit
   // The price is composed of prices of layer kinds; `program` is empty.
   bool composed = false;
   double seconds() const { return price.simulation.step; }
@@ -40,42 +40,42 @@ std::string targetOf(const planner::Device& device);
 
 class PlanPricer {
  public:
-  // `imported` is a model as imported for training, and stays as it is. Of
-  // `options` the target, the training and how collectives run matter.
-  // `memory_bytes` is the limit per device.
+  // `imported` is a model imported for training and is not changed. Of
+  // `options`, only the target, the training and the overlap of collectives
+  // matter. `memory_bytes` is the limit per device.
   PlanPricer(mlir::ModuleOp imported, CompileOptions options,
              planner::Cluster cluster, int64_t memory_bytes);
 
   // Prices may be composed of this model's layers from now on.
   void setLayers(RepeatedModel model);
 
-  // What `partita simulate` says of the compiled plan; composed where the
-  // program is longer than canCompile(). Null where the plan does not compile
-  // for this model. Remembers each plan.
+  // The price that `partita simulate` prints for the compiled plan; a composed
+  // price if canCompile() is false. Null if the plan does not compile for this
+  // model. Remembers each plan.
   const PricedPlan* price(const plan::Plan& plan);
-  // The same, composed where that takes less time: to tell plans apart in a
-  // search.
+  // Like price(), but composed if that takes less time: for telling plans apart
+  // in a search.
   const PricedPlan* rank(const plan::Plan& plan);
-  // Composed whatever its length; null where it cannot be.
+  // A composed price for a program of any length; null if none can be composed.
   const PricedPlan* compose(const plan::Plan& plan);
 
   // Seconds of a step of the same program on another cluster.
   absl::StatusOr<double> secondsOn(const PricedPlan& plan,
                                    const planner::Cluster& cluster) const;
 
-  // Whether its program is too long to be compiled in a search, and whether
-  // it can be for the one plan that is chosen.
+  // True if the program is too long to be compiled for each plan of a search.
   bool isLong(const plan::Plan& plan) const;
+  // True if the program is short enough to be compiled for the chosen plan.
   bool canCompile(const plan::Plan& plan) const;
   int64_t memoryLimit() const { return memory_bytes_; }
-  // Plans by how their price was found.
+  // Numbers of plans: compiled, composed, and failed.
   int compiled() const { return compiled_; }
   int composed() const { return composed_; }
   int failed() const { return failed_; }
-  // Instructions of all programs so far: what pricing took, whatever the
-  // machine.
+  // Instructions of all programs so far: the effort of pricing, independent of
+  // the machine.
   int64_t instructions() const { return instructions_; }
-  // Why the last plan that did not compile did not.
+  // The error of the last plan that did not compile.
   const std::string& problem() const { return problem_; }
 
  private:
@@ -91,10 +91,11 @@ class PlanPricer {
   const planner::Cluster cluster_;
   const int64_t memory_bytes_;
   StepCache steps_;
-  // By text and whether it is composed; null: does not compile.
+  // By the plan's text and whether the price is composed; null if the plan does
+  // not compile.
   std::map<std::pair<std::string, bool>, std::unique_ptr<PricedPlan>> known_;
   std::optional<PriceComposer> composer_;
-  int64_t layers_ = 0;  // of the model that repeats; 0: none is known
+  int64_t layers_ = 0;  // of the repeated model; 0: unknown
   int compiled_ = 0, composed_ = 0, failed_ = 0;
   int64_t instructions_ = 0;
   std::string problem_;

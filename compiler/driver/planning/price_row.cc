@@ -1,4 +1,4 @@
-// A row as a model and a plan.
+// Turns a row into a model and a plan, and prices them.
 #include "compiler/driver/planning/price_row.h"
 
 #include <map>
@@ -17,7 +17,7 @@ namespace {
 
 using planner::Prediction;
 
-// "all_reduce tensor 4194304 x 96; ...": bytes, and calls a step and device.
+// "all_reduce tensor 4194304 x 96; ...": bytes, and calls per step and device.
 std::string trafficOf(const simulator::Simulation& simulation) {
   std::map<std::tuple<std::string, std::string, int64_t>, double> calls;
   for (const simulator::OperationTotal& total : simulation.operations)

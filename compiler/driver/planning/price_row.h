@@ -1,5 +1,5 @@
-// Rows of a sweep that are of Partita's own programs, priced as plans are: the
-// family's model is compiled under the row's division and simulated.
+// Prices the rows of a sweep that describe Partita's own programs, like plans:
+// compiles the family's model under the row's division and simulates it.
 #ifndef PARTITA_COMPILER_DRIVER_PLANNING_PRICE_ROW_H_
 #define PARTITA_COMPILER_DRIVER_PLANNING_PRICE_ROW_H_
 
@@ -11,7 +11,7 @@ namespace partita::driver {
 
 class RowPricer {
  public:
-  // Fails where no program has such a division, with the compiler's reason.
+  // Fails with the compiler's reason if no program has such a division.
   absl::StatusOr<planner::Prediction> price(const planner::SweepRow& row);
 
  private:

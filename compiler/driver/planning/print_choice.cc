@@ -1,4 +1,4 @@
-// The planner's choice as text.
+// Prints the planner's choice as text.
 #include "compiler/driver/planning/choose_plan.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -80,7 +80,7 @@ void printChoice(const Value& value, llvm::raw_ostream& stream) {
         base::FormatBytes(other.getInteger("memory_bytes").value_or(0)),
         *other.getString("division"), *other.getString("why"));
   }
-  stream << "\nwhat more would save of a step:\n";
+  stream << "\nsavings per step with better hardware:\n";
   for (const Value& each : *facts.getArray("gains")) {
     const Object& gain = *each.getAsObject();
     stream << llvm::formatv("  {0:f3} ms  {1}\n",

@@ -1,4 +1,4 @@
-// The planner's searches over estimates, as plans.
+// Turns the results of the planner's searches into plans.
 #include "compiler/driver/planning/propose_plans.h"
 
 #include <limits>
@@ -13,9 +13,9 @@ namespace {
 
 using absl::StatusOr;
 
-// Of divisions by layer, uniform and mixed ones.
+// Upper bound on plans by layer: on uniform ones, and on mixed ones.
 constexpr size_t kMostOfEach = 6;
-// By how much estimated memory may be over a limit.
+// Factor by which estimated memory may exceed the limit.
 constexpr double kMemoryMargin = 2;
 
 }  // namespace
@@ -23,7 +23,8 @@ constexpr double kMemoryMargin = 2;
 StatusOr<Proposals> proposePlans(const planner::Request& request,
                                  const planner::PlanNames& names) {
   StatusOr<planner::SearchResult> result = planner::Search(request);
-  // Estimates of memory may be too large: what is nearly in the limit is tried.
+  // Estimates of memory may be too large, so plans just over the limit are
+  // tried.
   if (absl::IsResourceExhausted(result.status())) {
     planner::Request more = request;
     more.memory =
@@ -50,8 +51,8 @@ StatusOr<Proposals> proposePlans(const planner::StepGraph& step,
   const std::vector<planner::LayerTable> tables =
       planner::TabulateMeshes(step, cluster, precision);
   StatusOr<planner::LayerResult> result = planner::SearchLayers(tables, memory);
-  // ZeRO, microbatches and recomputation, which estimates by layer do not
-  // have, may make room.
+  // ZeRO, microbatches and recomputation may make room; estimates by layer do
+  // not include them.
   if (!result.ok())
     result =
         planner::SearchLayers(tables, std::numeric_limits<double>::infinity());
@@ -66,7 +67,7 @@ StatusOr<Proposals> proposePlans(const planner::StepGraph& step,
       proposals.plans.push_back(*std::move(plan));
     return absl::OkStatus();
   };
-  // In turns, as they are estimated alike.
+  // Alternates between both kinds, whose estimates are alike.
   for (size_t i = 0; i < kMostOfEach; ++i)
     for (const auto* choices : {&result->uniform, &result->meshes})
       if (i < choices->size())

@@ -1,5 +1,5 @@
-// Plans worth pricing: what cheap estimates take for the fastest. Estimates
-// choose what is compiled, and are shown to nobody.
+// Plans worth pricing: the fastest ones by cheap estimates. Estimates only
+// choose what is compiled; users never see them.
 #ifndef PARTITA_COMPILER_DRIVER_PLANNING_PROPOSE_PLANS_H_
 #define PARTITA_COMPILER_DRIVER_PLANNING_PROPOSE_PLANS_H_
 
@@ -19,11 +19,12 @@ struct Proposals {
   int64_t considered = 0;         // divisions that were estimated
 };
 
-// Of a transformer whose layers are alike: the best of several meshes.
+// For a transformer with identical layers: the best plan on each of several
+// meshes.
 absl::StatusOr<Proposals> proposePlans(const planner::Request& request,
                                        const planner::PlanNames& names);
 
-// Of any step, by its layers: one mapping for all of them, or one for each.
+// For any step, by its layers: one mapping for all layers, or one for each.
 // `memory` is in bytes per device.
 absl::StatusOr<Proposals> proposePlans(const planner::StepGraph& step,
                                        const planner::Cluster& cluster,

@@ -1,4 +1,4 @@
-// Copies, under the text of what a plan says so far.
+// Caches copies by the text of the plan's fields read so far.
 #include "compiler/driver/planning/step_cache.h"
 
 #include "compiler/driver/choose_recomputation.h"

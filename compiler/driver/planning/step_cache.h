@@ -1,5 +1,5 @@
-// Models that many plans share, compiled up to where the plans differ: the
-// simplified model, and the whole training step with named dimensions.
+// Models that many plans share, compiled to the point where the plans differ:
+// the simplified model, and the whole training step with named dimensions.
 #ifndef PARTITA_COMPILER_DRIVER_PLANNING_STEP_CACHE_H_
 #define PARTITA_COMPILER_DRIVER_PLANNING_STEP_CACHE_H_
 
@@ -20,19 +20,19 @@ class StepCache {
   // `import` makes the model as imported for training, or null.
   explicit StepCache(Import import) : import_(std::move(import)) {}
 
-  // Copies at Milestone::kSimplified and kStep, under a plan. Null after
-  // diagnostics.
+  // Copies of the model at Milestone::kSimplified and kStep, under a plan. Null
+  // after diagnostics.
   mlir::OwningOpRef<mlir::ModuleOp> simplified(const CompileOptions& options);
   // Requires !dependsOnPlan(options).
   mlir::OwningOpRef<mlir::ModuleOp> named(const CompileOptions& options);
 
-  // True where the step before it is divided depends on more of the plan than
-  // microbatches, precision, recomputation and names: on stages, or budgets.
+  // True if the step before division depends on more of the plan than
+  // microbatches, precision, recomputation and names: on stages or budgets.
   static bool dependsOnPlan(const CompileOptions& options);
 
  private:
   const Import import_;
-  // By what a plan says that has been looked at.
+  // By the text of the plan's fields read so far.
   std::map<std::string, mlir::OwningOpRef<mlir::ModuleOp>> simplified_, named_;
 };
 

@@ -1,4 +1,4 @@
-// Kernels as fusion finds them, before library calls are told apart.
+// Finds kernels as fusion does, before library calls are separated.
 #include "compiler/driver/planning/step_works.h"
 
 #include "compiler/kernels/fusion_groups.h"
@@ -22,8 +22,8 @@ int64_t bytesOf(Value value) {
          llvm::divideCeil(type.getElementTypeBitWidth(), 8);
 }
 
-// What is read in memory through index maps: the least of what they pass.
-// Null: nothing, an iota or a constant.
+// The value that is read from memory through index maps: the smallest one on
+// the way. Null if nothing is read, as for an iota or a constant.
 Value sourceOf(Value value, const kernels::FusionGroups& groups) {
   Value least = value;
   while (Operation* op = value.getDefiningOp()) {
@@ -49,7 +49,7 @@ bool isReadOutside(Value value, llvm::ArrayRef<Operation*> group,
   });
 }
 
-// The share of pairs of queries and keys that see each other.
+// The share of pairs of queries and keys that attend to each other.
 template <typename Op>
 double seenBy(Op op) {
   const auto rows = [](Value value) {
@@ -89,8 +89,7 @@ StepWork workOf(llvm::ArrayRef<Operation*> group,
   return work;
 }
 
-// Rows of the first operand that a window takes beyond those that it moves on
-// by.
+// Rows of the first operand that a window reads beyond its stride.
 int64_t rowsBeyond(int64_t window, int64_t stride, int64_t dilation) {
   return std::max<int64_t>(0, (window - 1) * dilation + 1 - stride);
 }
@@ -113,7 +112,7 @@ class Halos {
                        pool.getDilations()[dim]));
   }
 
-  // The window is that of the weight's last dimensions.
+  // The window has the sizes of the weight's last dimensions.
   template <typename Conv>
   void add(Conv conv, int number, Value weight, bool transposed) {
     const auto window =

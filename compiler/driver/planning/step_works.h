@@ -1,4 +1,4 @@
-// What the operations of a function are to a clock.
+// Finds the kernels of a function, for estimates of their time.
 #ifndef PARTITA_COMPILER_DRIVER_PLANNING_STEP_WORKS_H_
 #define PARTITA_COMPILER_DRIVER_PLANNING_STEP_WORKS_H_
 
@@ -17,12 +17,12 @@ struct FunctionWorks {
   std::vector<mlir::Operation*> heads;  // the last operation of each
 };
 
-// Products, convolutions and attentions; what stands between them as fusion
-// makes kernels of it, with what these read and write in memory.
+// Products, convolutions and attentions, and the fused kernels between them,
+// each with the values that it reads and writes in memory.
 FunctionWorks worksOf(mlir::func::FuncOp function,
                       const sharding::Problem& problem);
 
-// Of convolutions, their gradients and pooling, by operation.
+// Halos of convolutions, their gradients and pooling, by operation.
 std::vector<planner::StepHalo> halosOf(mlir::func::FuncOp function,
                                        const sharding::Problem& problem);
 

@@ -1,4 +1,4 @@
-// Small changes of a plan's text: sizes of axes, fields, an entry.
+// Makes small changes to a plan: sizes of axes, fields, an entry.
 #include "compiler/driver/planning/vary_plan.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 using plan::Plan;
 
 constexpr char kPipe[] = "pipe";
-// Microbatches of a pipeline for each of its stages, where it is new.
+// Microbatches per stage of a new pipeline.
 constexpr int64_t kMicrobatchesOfStage = 4;
 
 bool isWhole(const core::AxisRef& ref, const core::Mesh& mesh) {
@@ -62,7 +62,7 @@ int64_t sizeOf(const Plan& plan, llvm::StringRef name) {
   return axis ? plan.mesh.axes[*axis].size : 1;
 }
 
-// A slowest axis that depth is divided over.
+// Adds a slowest axis, which divides depth.
 void addPipe(Plan& plan, int64_t size) {
   plan.mesh.axes.insert(plan.mesh.axes.begin(), {kPipe, size});
   for (plan::Entry& entry : plan.shard)
@@ -75,7 +75,7 @@ void addPipe(Plan& plan, int64_t size) {
   plan.schedule = plan::Schedule();
 }
 
-// Half of `from` to `to`; "pipe" may be new.
+// Moves half of axis `from` to axis `to`; "pipe" may be new.
 std::optional<Plan> moveHalf(const Plan& plan, const std::string& from,
                              const std::string& to) {
   Plan moved = plan;
@@ -88,12 +88,12 @@ std::optional<Plan> moveHalf(const Plan& plan, const std::string& from,
   if (!target) addPipe(moved, 2);
   moved.stages.clear();
   if (sizeOf(moved, kPipe) == 1) moved.schedule.reset();
-  // Over the axes of B, of which there may be none now.
+  // ZeRO divides over the axes of B, of which there may be none now.
   if (batchParts(moved) == 1) moved.zero = 0;
   return moved;
 }
 
-// Doubles `count` while it is below `most` and the samples can be divided so.
+// Doubles `count` while it is below `most` and still divides the samples.
 int64_t microbatchesOf(int64_t samples, int64_t most, int64_t count = 1) {
   while (count < most && samples % (2 * count) == 0) count *= 2;
   return count;
@@ -118,13 +118,13 @@ class Variations {
  private:
   void addRecomputations() {
     if (fixed_.recompute || plan_.recompute.size() > 1) return;
-    const plan::RecomputePolicy own = plan_.recompute.empty()
-                                          ? plan::RecomputePolicy::kSelective
-                                          : plan_.recompute.front().policy;
+    const plan::RecomputePolicy current =
+        plan_.recompute.empty() ? plan::RecomputePolicy::kSelective
+                                : plan_.recompute.front().policy;
     for (const plan::RecomputePolicy policy :
          {plan::RecomputePolicy::kNone, plan::RecomputePolicy::kSelective,
           plan::RecomputePolicy::kFull}) {
-      if (policy == own) continue;
+      if (policy == current) continue;
       Plan changed = plan_;
       changed.recompute.clear();
       if (policy != plan::RecomputePolicy::kSelective)
@@ -155,7 +155,7 @@ class Variations {
     }
   }
 
-  // L: tensor behind M and N, or without it.
+  // Adds L: tensor after M and N, or removes it.
   void addSequence() {
     const std::optional<int> tensor = findAxis(plan_, "tensor");
     const auto divides = [&](llvm::StringRef name) {
@@ -260,11 +260,11 @@ std::string describePlan(const Plan& plan) {
       names.clear();
     };
     for (const plan::ShardedDimension& division : entry.dimensions) {
-      std::string own;
+      std::string division_axes;
       for (const core::AxisRef& ref : division.axes)
-        own += " " + plan.mesh.axes[ref.axis].name;
-      if (own != axes) flush();
-      axes = own;
+        division_axes += " " + plan.mesh.axes[ref.axis].name;
+      if (division_axes != axes) flush();
+      axes = division_axes;
       names += (names.empty() ? "" : " ") + division.dimension;
     }
     flush();

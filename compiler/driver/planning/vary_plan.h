@@ -1,5 +1,5 @@
-// Plans that differ from one in a single choice, as a person would try them:
-// the neighbours of a plan in a search by price.
+// Plans that differ from a given plan in a single choice: its neighbours in a
+// search by price.
 #ifndef PARTITA_COMPILER_DRIVER_PLANNING_VARY_PLAN_H_
 #define PARTITA_COMPILER_DRIVER_PLANNING_VARY_PLAN_H_
 
@@ -10,15 +10,17 @@
 
 namespace partita::driver {
 
-// ZeRO's level, recomputation, microbatches, half of an axis to another one or
-// to the pipeline and back, the sequence over the axis of M and N. `batch` is
-// the samples of a step; what is `fixed` stays. Not all of them compile: sizes
-// that do not go together are left to the compiler to refuse.
+// Varies the level of ZeRO, recomputation, microbatches, half of an axis to
+// another one or to the pipeline and back, and the sequence over the axis of M
+// and N. `batch` is the samples per step. Choices in `fixed` do not change.
+// Some of these plans do not compile: the compiler refuses sizes that do not
+// fit together.
 std::vector<plan::Plan> variationsOf(const plan::Plan& plan, int64_t batch,
                                      const planner::FixedChoices& fixed);
 
-// Pipelines of 2, 4, ... stages over the devices, the batch over what remains,
-// in the precision of `like`: estimates by layer have none.
+// Pipelines of 2, 4, ... stages over the devices, with the batch over the
+// remaining devices, in the precision of `like`. Estimates by layer propose no
+// pipelines.
 std::vector<plan::Plan> pipelinesLike(const plan::Plan& like, int64_t batch);
 
 // "pipe 4 x data 8 x tensor 2: B data, D pipe; M N V tensor; zero 1, ...": one

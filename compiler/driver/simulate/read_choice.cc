@@ -1,4 +1,4 @@
-// Reads what choose_plan wrote.
+// Reads the JSON that choose_plan.cc writes.
 #include "compiler/driver/simulate/read_choice.h"
 
 #include <fstream>
@@ -35,7 +35,7 @@ void forEach(const Object& object, StringRef key, const Visit& visit) {
       if (const Object* entry = each.getAsObject()) visit(*entry);
 }
 
-// As program::DescribeMesh.
+// Must match program::DescribeMesh.
 std::string meshOf(const plan::Plan& plan) {
   std::string text;
   for (const core::Axis& axis : plan.mesh.axes)
@@ -53,9 +53,8 @@ absl::StatusOr<simulator::ReportPlan> readChoice(
   content << file.rdbuf();
   const auto refuse = [&](const std::string& found) {
     return absl::InvalidArgumentError(
-        "--choice: expected a file of what partita plan --json printed, "
-        "found " +
-        found + " in " + path);
+        "--choice: expected the output of partita plan --json, found " + found +
+        " in " + path);
   };
   if (!file.is_open()) return refuse("none");
   llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(content.str());

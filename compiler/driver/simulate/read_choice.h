@@ -1,4 +1,4 @@
-// What partita plan --json printed, for the report of what became of it.
+// Reads the output of partita plan --json, for the report on its plan.
 #ifndef PARTITA_COMPILER_DRIVER_SIMULATE_READ_CHOICE_H_
 #define PARTITA_COMPILER_DRIVER_SIMULATE_READ_CHOICE_H_
 
@@ -10,9 +10,9 @@
 
 namespace partita::driver {
 
-// The plan in the file `path`, its runners-up and what more of the machine
-// would save. Refuses a file of something else, and a plan of another mesh than
-// the program's.
+// The plan in the file `path`, its runners-up, and its gains on better
+// hardware. Refuses other files, and a plan for another mesh than the
+// program's.
 absl::StatusOr<simulator::ReportPlan> readChoice(
     const std::string& path, const program::Program& program);
 

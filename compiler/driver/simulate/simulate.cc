@@ -1,4 +1,4 @@
-// The simulator does it; here it meets files and tables.
+// Runs the simulator on files, and prints tables.
 #include "compiler/driver/simulate/simulate.h"
 
 #include <algorithm>
@@ -83,8 +83,8 @@ Array operationsOf(const Simulation& simulation, int64_t count) {
   return operations;
 }
 
-// What leaves devices, those that hide behind other work too: by kind, axes and
-// size.
+// Traffic that leaves devices, by kind, axes and size, including traffic that
+// is hidden behind other work.
 Array trafficOf(const Simulation& simulation) {
   std::map<std::tuple<std::string, std::string, int64_t>, double> calls;
   for (const simulator::OperationTotal& total : simulation.operations)

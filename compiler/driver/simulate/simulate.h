@@ -1,4 +1,4 @@
-// A compiled program on the model of a cluster, for people and for programs.
+// Simulates a compiled program on the model of a cluster.
 #ifndef PARTITA_COMPILER_DRIVER_SIMULATE_SIMULATE_H_
 #define PARTITA_COMPILER_DRIVER_SIMULATE_SIMULATE_H_
 
@@ -12,18 +12,17 @@ namespace partita::driver {
 
 struct SimulateArguments {
   std::string artifact;
-  std::string cluster;  // a file or a name, as planner/cluster/cluster.h
-  std::vector<std::string> faults;  // as simulator/faults.h
+  std::string cluster;  // a file or a name; see planner/cluster/cluster.h
+  std::vector<std::string> faults;  // see simulator/faults.h
   std::string trace;                // a file to write; empty: none
-  std::string html;                 // the same, of a report
-  std::string choice;               // a file to read, as readChoice; or empty
-  int64_t operations = 10;          // how many of the most expensive
+  std::string html;                 // a report to write; empty: none
+  std::string choice;               // a file for readChoice; empty: none
+  int64_t operations = 10;          // most expensive operations to list
 };
 
 // Writes the files and returns "step_seconds", "bubble", "exposed", "ranks"
-// (where the time of each went, and its memory), "operations" ... Refuses a
-// cluster that has fewer devices than the program, or devices that do not
-// compute in its precision.
+// (times and memory of each), "operations" and more. Refuses a cluster that has
+// fewer devices than the program, or devices that do not support its precision.
 absl::StatusOr<llvm::json::Value> simulateArtifact(
     const SimulateArguments& arguments);
 

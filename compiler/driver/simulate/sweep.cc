@@ -1,4 +1,4 @@
-// partita simulate --sweep: files around the planner's sweep.
+// partita simulate --sweep: reads and writes the files of the planner's sweep.
 #include "compiler/driver/simulate/sweep.h"
 
 #include <chrono>

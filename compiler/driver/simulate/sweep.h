@@ -1,4 +1,4 @@
-// A table of configurations, predicted: for people and for programs.
+// Predicts a table of configurations, for people and for programs.
 #ifndef PARTITA_COMPILER_DRIVER_SIMULATE_SWEEP_H_
 #define PARTITA_COMPILER_DRIVER_SIMULATE_SWEEP_H_
 
@@ -11,19 +11,19 @@
 namespace partita::driver {
 
 struct SweepArguments {
-  std::string rows;     // a CSV file, as compiler/planner/README.md says
-  std::string output;   // the same with what is predicted
-  std::string cluster;  // of all rows; empty: what each names
+  std::string rows;     // a CSV file, see compiler/planner/README.md
+  std::string output;   // the same table with predictions
+  std::string cluster;  // for all rows; empty: what each row names
 };
 
-// Writes `output` and returns "rows", "predicted", "seconds", "problems": of
-// rows that lack a prediction for the like of it how many there are, the first
-// one's line and what it has; and "hints" about columns that are not read.
-// Where there is `cluster`, "other_gpus" says how many rows name another
-// device, and "other_gpu" which one the first does; "other_frameworks" and
-// "other_framework" the same of software that is not known.
-// Rows without a framework, which are of Partita's own programs, are priced by
-// `own`.
+// Writes `output` and returns "rows", "predicted", "seconds", "problems" and
+// "hints". "problems" lists each reason for a missing prediction, with the
+// number of rows and the first row's line and message; "hints" are about
+// columns that are not read. With `cluster`, "other_gpus" is the number of rows
+// that name another device, and "other_gpu" the first such name;
+// "other_frameworks" and "other_framework" are the same for unknown software.
+// Rows without a framework, which describe Partita's own programs, are priced
+// by `own`.
 absl::StatusOr<llvm::json::Value> predictRows(const SweepArguments& arguments,
                                               const planner::OwnPredictor& own);
 

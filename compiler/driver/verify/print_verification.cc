@@ -1,4 +1,4 @@
-// What verify found, in words.
+// Prints the result of verify.
 #include <algorithm>
 #include <string>
 
@@ -8,12 +8,12 @@
 namespace partita::driver {
 namespace {
 
-// "so differ: the gradient of h.0.up.weight, ... and 3 more results"
+// "these differ: the gradient of h.0.up.weight, ... and 3 more results"
 std::string unequalResults(const llvm::json::Object& facts) {
   constexpr size_t kShown = 4;
   const llvm::json::Array* names = facts.getArray("unequal_results");
   if (names == nullptr) return "";
-  std::string text = "so differ: ";
+  std::string text = "these differ: ";
   for (size_t i = 0; i < std::min(kShown, names->size()); ++i)
     text += (i > 0 ? ", " : "") + (*names)[i].getAsString()->str();
   if (names->size() > kShown)

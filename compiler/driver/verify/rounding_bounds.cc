@@ -1,4 +1,4 @@
-// One rule for sums, one for products, one for everything else.
+// One rule for sums, one for products, one for all other operations.
 #include "compiler/driver/verify/rounding_bounds.h"
 
 #include <algorithm>

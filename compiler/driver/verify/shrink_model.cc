@@ -1,5 +1,5 @@
-// Layers become functions, as they do when a model is simplified; calls are
-// dropped; what is left is written out again.
+// Outlines layers to functions, as simplifying does, drops calls, and inlines
+// the functions again.
 #include "compiler/driver/verify/shrink_model.h"
 
 #include "compiler/pipeline/work.h"
@@ -19,7 +19,7 @@ using mlir::Value;
 using mlir::func::CallOp;
 using mlir::func::FuncOp;
 
-// Puts the bodies of functions where they are called.
+// Inlines the calls to `functions` in `main`, and erases the functions.
 void writeOut(FuncOp main, llvm::ArrayRef<FuncOp> functions) {
   for (auto call : llvm::make_early_inc_range(main.getOps<CallOp>())) {
     auto callee = mlir::SymbolTable::lookupNearestSymbolFrom<FuncOp>(
@@ -44,7 +44,7 @@ bool feeds(CallOp from, CallOp to) {
   });
 }
 
-// What a stored tensor is called; empty for what is computed and for inputs.
+// The name of an argument; empty for a computed value.
 llvm::StringRef nameOf(FuncOp main, Value value) {
   auto argument = llvm::dyn_cast<mlir::BlockArgument>(value);
   auto name = argument ? main.getArgAttrOfType<mlir::StringAttr>(

@@ -1,4 +1,4 @@
-// Less of a model that is too large to run slowly.
+// Removes repeated layers of a model that is too large for slow references.
 #ifndef PARTITA_COMPILER_DRIVER_VERIFY_SHRINK_MODEL_H_
 #define PARTITA_COMPILER_DRIVER_VERIFY_SHRINK_MODEL_H_
 
@@ -10,20 +10,20 @@
 
 namespace partita::driver {
 
-// About how many multiplications and element accesses one run of @main takes:
-// the sizes of all factors of a product or convolution, the elements of
-// anything else.
+// Approximate number of multiplications and element accesses of one run of
+// @main: the sizes of all factors of a product or convolution multiplied, and
+// the number of elements for other operations.
 int64_t workOf(mlir::ModuleOp module);
 
-// Whether the parameters of these names are treated alike.
+// True if the plan treats the parameters of these two names alike.
 using Alike = std::function<bool(llvm::StringRef, llvm::StringRef)>;
 
-// Leaves out layers of an imported module: of those that repeat, one feeding
-// the next, all but the first `keep`, where all parameters are alike to the
-// last kept one's; what the last one gave is what the last kept one gives.
-// Layers are the functions that @main calls and what repeats in it, which is
-// written out again, at the places of the first; @main keeps its arguments,
-// some without uses. Returns how many layers went; 0 where none repeat.
+// Removes layers of an imported module. Of repeated layers, each feeding the
+// next, it removes all after the first `keep` whose parameters are all alike to
+// the last kept layer's. The last kept layer's results replace the removed
+// layer's. Layers are the functions that @main calls, and repeated code in
+// @main, which is inlined again. @main keeps its arguments, some without uses.
+// Returns the number of removed layers; 0 if none repeat.
 mlir::FailureOr<int64_t> dropRepeatedLayers(mlir::ModuleOp module, int64_t keep,
                                             const Alike& alike);
 

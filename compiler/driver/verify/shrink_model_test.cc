@@ -27,7 +27,7 @@ class ShrinkModelTest : public testing::Test {
     return mlir::parseSourceString<mlir::ModuleOp>(text, &context_);
   }
 
-  // How many operations of a kind @main has.
+  // The number of operations of type Op in @main.
   template <typename Op>
   static int64_t count(mlir::ModuleOp module) {
     auto ops = module.lookupSymbol<FuncOp>("main").getOps<Op>();
@@ -39,7 +39,7 @@ class ShrinkModelTest : public testing::Test {
 
 bool allAlike(llvm::StringRef, llvm::StringRef) { return true; }
 
-// `layers` times x + tanh(x @ w) * (x @ w): as many operations as are worth a
+// `layers` times x + tanh(x @ w) * (x @ w): enough operations to be worth a
 // function.
 std::string flatModel(int layers) {
   std::string text = "func.func @main(%x0: tensor<2x4xf32>";
@@ -76,13 +76,13 @@ TEST_F(ShrinkModelTest, RepeatsOfAFlatModelGo) {
     tangents += op->getName().getStringRef() == "math.tanh";
   });
   EXPECT_EQ(tangents, 2);
-  // Plans may name weights that are not used now.
+  // Plans may name weights that are unused now.
   EXPECT_EQ(main.getNumArguments(), 7u);
   EXPECT_FALSE(main.getArgument(2).use_empty());
   EXPECT_TRUE(main.getArgument(3).use_empty());
 }
 
-// A plan that says something of layer 3 is not tested without it.
+// Layer 3 stays, because the plan treats its weight differently.
 TEST_F(ShrinkModelTest, LayersThatAreToldApartStay) {
   auto module = parse(flatModel(6));
   ASSERT_TRUE(module);

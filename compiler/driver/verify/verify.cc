@@ -1,4 +1,5 @@
-// Numbers the operations before partitioning, and knows them again after it.
+// Numbers the operations before partitioning, and matches them by number after
+// it.
 #include "compiler/driver/verify/verify.h"
 
 #include <chrono>
@@ -36,14 +37,14 @@ using mlir::func::FuncOp;
 using partition::Everywhere;
 
 constexpr double kTolerance = 1e-5;
-// Sixteen roundings of the element type that keeps the fewest digits.
+// Sixteen roundings of f16 and of bf16.
 constexpr double kHalfTolerance = 16.0 / 2048, kBrainTolerance = 16.0 / 256;
 // About a minute for each of the three runs.
 constexpr int64_t kMostWork = 3'000'000'000;
-// A layer's input is then once a model's, once another layer's.
+// A layer's input then comes once from the model and once from another layer.
 constexpr int64_t kLayersKept = 2;
 
-// What numbers may differ by that are computed in another order.
+// The tolerance for values that are computed in another order.
 double toleranceOf(mlir::ModuleOp module) {
   double tolerance = kTolerance;
   module.walk([&](Operation* op) {
@@ -56,7 +57,7 @@ double toleranceOf(mlir::ModuleOp module) {
   return tolerance;
 }
 
-// The values of numbered operations, each time they ran, in order.
+// The values of each numbered operation in each of its runs.
 using Key = std::pair<int64_t, int64_t>;
 using Record = std::map<Key, std::vector<nn::Tensor>>;
 
@@ -92,13 +93,13 @@ class Verification {
     whole_ = imported_->clone();
     if (train() && mlir::failed(trainImported())) return failure();
     CompileOptions options = optionsToJudge(plan_, train());
-    options.plan->precision.reset();  // rounding hides what divisions do
-    // Up to here tensors are whole: what is left of the model is compared.
+    options.plan->precision.reset();  // rounding would hide errors
+    // Up to kDivided tensors are whole: this is the undivided model.
     if (mlir::failed(
             Compilation(*whole_, options).runTo(Milestone::kDivided, fault_)))
       return failure();
     numberOperations();
-    // Not cut: one program of all devices.
+    // Not cut into ranks: one program for all devices.
     mlir::OwningOpRef<mlir::ModuleOp> divided(whole_->clone());
     if (mlir::failed(Compilation(*divided, options, Milestone::kCut)
                          .runTo(Milestone::kPartitioned, fault_)))
@@ -133,8 +134,8 @@ class Verification {
     return train_.optimizer.empty() ? nullptr : &train_;
   }
 
-  // The imported model as a step, the whole batch at once, with nothing
-  // simplified.
+  // Turns the imported model into a training step of the whole batch at once,
+  // without simplifying it.
   LogicalResult trainImported() {
     CompileOptions options;
     options.progress = false;
@@ -147,10 +148,10 @@ class Verification {
         .runTo(Milestone::kStep, fault_);
   }
 
-  // Leaves out layers of a large model, but none that the plan tells from
-  // those before it.
+  // Removes layers of a large model, but none that the plan treats differently
+  // from the layer before it.
   FailureOr<int64_t> shrink() {
-    // Scopes may hold layers by places, which go with them.
+    // Scopes may name layers by their paths, which would be removed with them.
     const bool scoped = llvm::any_of(plan_.shard, [](const plan::Entry& entry) {
       return !entry.at.empty();
     });
@@ -181,15 +182,15 @@ class Verification {
     });
   }
 
-  // How often an operation has run: which of those of its number began the
-  // latest run. Dividing may copy an operation within its function, for uses
-  // that want it otherwise; a run of the function is one of all its copies.
+  // The number of runs of an operation, and the operation that began the latest
+  // one. Dividing may copy an operation within its function, for uses that want
+  // another sharding. A run of the function is one run of all its copies.
   struct Runs {
     int64_t count = 0;
     Operation* first = nullptr;
   };
 
-  // The number of the operation and how often it has run before.
+  // The number of the operation, and the number of its earlier runs.
   static std::optional<Key> key(Operation* op, std::map<int64_t, Runs>& runs) {
     auto number = op->getAttrOfType<mlir::IntegerAttr>(partition::kOriginAttr);
     if (!number) return std::nullopt;
@@ -218,8 +219,8 @@ class Verification {
     return success();
   }
 
-  // Batch norms: a microbatch has other statistics than the whole batch, and a
-  // step of several is another one.
+  // True if batch norms use batch statistics. A microbatch has other statistics
+  // than the whole batch, so a step of several microbatches has other results.
   static bool hasBatchStatistics(FuncOp main) {
     llvm::DenseSet<mlir::Attribute> updated;
     for (unsigned i = 0; i < main.getNumResults(); ++i)
@@ -246,7 +247,8 @@ class Verification {
     return "result " + std::to_string(i);
   }
 
-  // What roundings of the whole model's values are parts of.
+  // The magnitudes that rounding errors of the whole model's values are
+  // relative to.
   std::vector<double> findBounds() {
     std::map<int64_t, Runs> runs;
     std::optional<Key> number;
@@ -305,8 +307,8 @@ class Verification {
     return success();
   }
 
-  // The first of the operations at the end of the model none of which has a
-  // value that the imported model has, too.
+  // The first of the operations at the end of the model of which no value is
+  // equal to one of the imported model.
   std::string whereWholeDiffers() const {
     const InputDependence dependence(whole_.get().lookupSymbol<FuncOp>("main"));
     const std::pair<Operation*, Key>* first = nullptr;
@@ -319,7 +321,8 @@ class Verification {
       first = &entry;
     }
     if (first == nullptr) return "all operations agree";
-    return "from " + nameOf(first->first, first->second) + " on, no value is";
+    return "from " + nameOf(first->first, first->second) +
+           " on, no value matches";
   }
 
   bool isImported(const nn::Tensor& value) const {
@@ -346,8 +349,8 @@ class Verification {
     return success();
   }
 
-  // What users get, placed as they get it: a result of @main, and of the whole
-  // model the one of number `expected`.
+  // Judges a result as users get it: result `i` of @main must equal result
+  // `expected` of the whole model.
   void judgeResult(FuncOp main, unsigned i, const Everywhere& result,
                    size_t expected, const std::string& name) {
     auto sharding = sharding::toCore(
@@ -359,7 +362,7 @@ class Verification {
       unequal_.push_back(name);
   }
 
-  // What the ranks of a pipeline give together, is what the whole model gives.
+  // Judges the results of all ranks of a pipeline together.
   LogicalResult runRanks(const CompileOptions& options) {
     Compilation ranks(*whole_, options, Milestone::kDivided);
     if (!ranks.isPipeline()) return success();
@@ -383,7 +386,7 @@ class Verification {
     return success();
   }
 
-  // The same in a module and in those that it is cut into.
+  // A key for a result that is the same in a module and in its ranks' modules.
   static std::string resultKey(FuncOp main, unsigned i) {
     for (llvm::StringRef name : {nn::kUpdatesAttr, nn::kNameAttr})
       if (auto attr = main.getResultAttrOfType<mlir::StringAttr>(i, name))
@@ -404,8 +407,8 @@ class Verification {
               .getInt());
       const nn::Tensor found = partition::assembleTensor(
           value, plan_.mesh, expected[i].type(), *sharding, reduction);
-      // A sum is as exact as its parts, which may cancel (deviations from a
-      // mean).
+      // A sum is as exact as its parts, which may cancel, as deviations from a
+      // mean do.
       double parts = bounds_.at(number)[i];
       if (!sharding->unreduced.empty())
         for (const nn::Tensor& part : value)
@@ -424,7 +427,7 @@ class Verification {
     return name;
   }
 
-  // Whether they are equal; the first that are not are remembered.
+  // Returns true if both are equal; records the first pair that is not.
   bool judge(const nn::Tensor& found, const nn::Tensor& expected,
              const std::string& what, double least) {
     const double distance = distanceOf(found, expected, least);

@@ -1,4 +1,4 @@
-// Whether the divided model is still the model.
+// Verifies that a divided model computes the same as the model.
 #ifndef PARTITA_COMPILER_DRIVER_VERIFY_VERIFY_H_
 #define PARTITA_COMPILER_DRIVER_VERIFY_VERIFY_H_
 
@@ -16,36 +16,37 @@ namespace partita::driver {
 
 struct VerifyOptions {
   std::string source_folder = ".";  // relative paths of weights are relative to
-  bool full = false;                // all layers, however long that takes
+  bool full = false;                // all layers, even if that takes long
   TrainOptions train;  // a step of training; without an optimizer: inference
-  // Called with the divided module before it runs; null: not. What tests break
-  // must be found.
+  // Called with the divided module before it runs; may be null. Tests break the
+  // module here, which must be found.
   std::function<void(mlir::ModuleOp)> breaking;
-  // Where to show what is being run, from time to time; null: nowhere.
+  // Receives occasional progress messages; null: none.
   llvm::raw_ostream* progress = nullptr;
 };
 
 // Runs the imported `module` as it is, then simplified with its factors
-// exposed, then divided as `plan` says, as one device's program for all
-// devices, with the slow references of all operations. Inputs are made up, and
-// so are weights that no file holds.
-// - The results of the second must be those of the first to 1e-4 of the largest
-//   value: simplifying computes the same in another order.
-// - Every operation of the third must give what that of the second gives, to
-//   1e-5; 16 roundings, twice that to the first, where values are f16 or bf16.
-//   Rows beyond a dimension's end hold NaN, so use of them shows.
-// Values that are what is left of larger ones that cancelled are as exact as
-// those. Of a step of training results are the loss, the gradient of each
-// parameter and its value after the step; the imported model's are those of its
-// own operations, as they were imported (not compared where batch norms take
-// the statistics of each of several microbatches).
-// Where that would take minutes, all but two of the layers that repeat, one
-// feeding the next, are left out first, unless `full` or the plan speaks of
-// them apart. Widths are never changed; sizes are those of the import.
+// exposed, then divided by `plan` as one program for all devices, with the slow
+// references of all operations. Inputs are made up, and so are weights that are
+// in no file.
+// - The results of the second run must equal the results of the first to 1e-4
+//   of the largest value: simplifying computes the same in another order.
+// - Every operation of the third run must equal that of the second to 1e-5.
+//   With f16 or bf16 values, the tolerance is 16 roundings, and twice that in
+//   the comparison with the first run. Rows beyond a dimension's end hold NaN,
+//   so that uses of them show.
+// If larger values cancel, the small value that is left is only as exact as
+// they were. The results of a training step are the loss, and the gradient and
+// new value of each parameter. The imported model computes them with its own
+// operations, as imported; they are not compared if batch norms use the
+// statistics of each of several microbatches.
+// If this would take minutes, all but two of the repeated layers that feed one
+// another are removed first, unless `full` is set or the plan treats them
+// differently. Widths, and the sizes of the import, are never changed.
 //
-// "equal" says whether all agree; "first" which operation, in which layer,
-// differs first. Fails after diagnostics where the model cannot be divided or
-// run; `fault`, where given, says whose fault it is.
+// "equal" says whether all agree; "first" names the first operation that
+// differs, and its layer. Fails after diagnostics if the model cannot be
+// divided or run; `fault`, if given, says whose fault it is.
 mlir::FailureOr<llvm::json::Value> verifyPlan(mlir::ModuleOp module,
                                               const plan::Plan& plan,
                                               const VerifyOptions& options,

@@ -1,4 +1,4 @@
-// What verify says of a training step whose division is broken on purpose.
+// Verify finds a training step whose division is broken on purpose.
 #include "compiler/driver/registry.h"
 #include "compiler/driver/verify/verify.h"
 #include "dialects/dist/dialect.h"
@@ -69,7 +69,7 @@ TEST_F(VerifyGradientsTest, EqualWhereNothingIsBroken) {
   EXPECT_THAT(Unequal(facts), IsEmpty());
 }
 
-// Each device then has the gradient of its part of the batch.
+// Each device then has the gradient of its own part of the batch.
 TEST_F(VerifyGradientsTest, AGradientThatIsNotReduced) {
   const llvm::json::Object facts = Verify([](mlir::ModuleOp module) {
     module.walk([](dist::AllReduceOp reduce) {
@@ -79,7 +79,7 @@ TEST_F(VerifyGradientsTest, AGradientThatIsNotReduced) {
   });
   EXPECT_EQ(facts.getBoolean("equal"), false);
   EXPECT_THAT(facts.getString("first")->str(), HasSubstr(" differs by "));
-  // One step of a small rate moves parameters by less than is compared.
+  // One step at a small rate moves parameters by less than the tolerance.
   EXPECT_THAT(Unequal(facts),
               ElementsAre("the gradient of up", "up/exp_avg after the step"));
 }

@@ -1,4 +1,4 @@
-// The interpreter of all devices, with arguments for it.
+// Runs the interpreter of all devices, with arguments for it.
 #include "compiler/driver/verify/verify_runs.h"
 
 #include "compiler/driver/session.h"

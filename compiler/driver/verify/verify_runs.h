@@ -1,4 +1,4 @@
-// Runs of a model with made-up numbers, on one device or on a whole mesh.
+// Runs a model with made-up values, on one device or on a whole mesh.
 #ifndef PARTITA_COMPILER_DRIVER_VERIFY_VERIFY_RUNS_H_
 #define PARTITA_COMPILER_DRIVER_VERIFY_VERIFY_RUNS_H_
 
@@ -19,28 +19,29 @@ double secondsSince(Clock::time_point start);
 
 class VerifyRuns {
  public:
-  // Where a run is is said on `progress` once a second; null: nowhere.
+  // Progress goes to `progress` once per second; null: no progress.
   VerifyRuns(std::string source_folder, llvm::raw_ostream* progress)
       : arguments_(std::move(source_folder)), progress_(progress) {}
 
-  // What @main returns on all devices of `mesh`; `what` is run, for progress.
-  // Arguments that the module places are scattered, others are on one device.
+  // The results of @main on all devices of `mesh`. `what` names the run in
+  // progress messages. Arguments with a sharding are scattered; others are on
+  // one device.
   mlir::FailureOr<llvm::SmallVector<partition::Everywhere>> run(
       mlir::ModuleOp module, const core::Mesh& mesh, const std::string& what,
       const partition::Observer& observer);
 
-  // The same of a pipeline's ranks, which exchange values.
+  // The same for the ranks of a pipeline, which exchange values.
   mlir::FailureOr<llvm::SmallVector<llvm::SmallVector<partition::Everywhere>>>
   runRanks(llvm::ArrayRef<mlir::ModuleOp> programs, const core::Mesh& mesh);
 
   const ArgumentValues& arguments() const { return arguments_; }
-  // The largest magnitude of each argument of the last run; 0 without uses.
+  // The largest magnitude of each argument of the last run; 0 if it is unused.
   llvm::ArrayRef<double> largestArguments() const { return largest_; }
 
  private:
   llvm::SmallVector<partition::Everywhere> argumentsOf(mlir::func::FuncOp main,
                                                        const core::Mesh& mesh);
-  // `observer`, which may be empty, and progress.
+  // Adds progress messages to `observer`, which may be empty.
   partition::Observer showing(const std::string& what,
                               const partition::Observer& observer);
 

@@ -1,4 +1,5 @@
-// Weights from their files; made-up numbers from a hash of the name.
+// Reads weights from their files; makes up other values from a hash of the
+// name.
 #include "compiler/driver/verify/verify_values.h"
 
 #include <algorithm>
@@ -32,8 +33,8 @@ Tensor fromFormula(RankedTensorType type, llvm::StringRef name, double scale) {
   return tensor;
 }
 
-// Width of the interval of made-up weights with the deviation that the model
-// asks for: wide models overflow with others.
+// The width of the interval of made-up weights, for the deviation that the
+// model's initializer has. Wide models overflow with other deviations.
 double scaleOf(mlir::Attribute source) {
   auto init = llvm::dyn_cast_or_null<nn::InitAttr>(source);
   if (!init || init.getScale().getValueAsDouble() <= 0) return 1;
@@ -42,14 +43,14 @@ double scaleOf(mlir::Attribute source) {
   return init.getKind() == "uniform" ? 2 * scale : 1;
 }
 
-// Variances must be positive, whatever their name.
+// True for the names of variances, which must be positive.
 bool isVariance(llvm::StringRef name) {
   return name.contains("var") || name.contains("scale");
 }
 
-// Masks of tokens are 0 or 1. What a model adds to scores of attention for
-// another number may be so large that it rounds them to thousandths (bert_mlm
-// adds 10000 for 2). No row has zeros alone.
+// Makes a mask of tokens, of 0 and 1. For other numbers, models may add terms
+// to attention scores that are so large that scores are rounded to thousandths
+// (bert_mlm adds 10000 for 2). No row has only zeros.
 void makeMask(Tensor& tensor) {
   const int64_t row =
       tensor.type().getRank() == 0 ? 1 : tensor.type().getShape().back();
@@ -62,7 +63,7 @@ llvm::StringRef textOf(FuncOp main, unsigned i, llvm::StringRef name) {
   return attr ? attr.getValue() : llvm::StringRef();
 }
 
-// What a trainer gives a step.
+// A value that a trainer passes to a step.
 Tensor ofRole(llvm::StringRef role, RankedTensorType type) {
   Tensor tensor(type);
   for (int64_t i = 0; i < tensor.size(); ++i) {

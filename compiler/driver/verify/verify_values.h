@@ -1,4 +1,4 @@
-// Numbers to verify with, and how far two tensors are apart.
+// Values to verify with, and distances between tensors.
 #ifndef PARTITA_COMPILER_DRIVER_VERIFY_VERIFY_VALUES_H_
 #define PARTITA_COMPILER_DRIVER_VERIFY_VERIFY_VALUES_H_
 
@@ -10,16 +10,16 @@
 
 namespace partita::driver {
 
-// The same numbers for a parameter or an input of one name, in whatever shape
-// a module takes it: what its file holds, else numbers from a formula. Inputs
-// and weights without file are made up: floats of the scale of their
+// Gives a parameter or an input of one name the same values in every module,
+// whatever its shape there. Weights are read from their file if there is one.
+// Inputs and other weights are made up: floats with the scale of their
 // distribution, else in [-0.5, 0.5); integers 0, 1, 2, which are tokens of any
-// vocabulary. States of an optimizer are as in the midst of training, at least
-// 0.5: from zeros, an update would be the sign of each gradient, roundings
-// included.
+// vocabulary. Optimizer states are at least 0.5, as in the midst of training:
+// with zeros, an update would be the sign of each gradient, including rounding
+// errors.
 class ArgumentValues {
  public:
-  // Relative paths of weights are relative to this.
+  // Relative paths of weights are relative to `source_folder`.
   explicit ArgumentValues(std::string source_folder)
       : source_folder_(std::move(source_folder)) {}
 
@@ -28,7 +28,7 @@ class ArgumentValues {
   nn::Tensor get(mlir::func::FuncOp main, unsigned i,
                  mlir::RankedTensorType type);
 
-  // Weights so far, by whether their file was read.
+  // Numbers of weights so far: read from their file, and made up.
   int64_t read() const { return count(true); }
   int64_t madeUp() const { return count(false); }
 
@@ -39,9 +39,9 @@ class ArgumentValues {
   std::map<std::string, bool> read_;  // by name of the weight
 };
 
-// Largest difference over the largest magnitude (`least`, if that is larger),
-// element by element in row-major order, of tensors of one size; NaN where one
-// has NaN and the other has none.
+// The largest difference of two tensors of one size, element by element in
+// row-major order, divided by the largest magnitude of `expected` (or by
+// `least`, if it is larger). NaN if an element is NaN in only one of them.
 double distanceOf(const nn::Tensor& found, const nn::Tensor& expected,
                   double least = 0);
 // The largest finite magnitude.

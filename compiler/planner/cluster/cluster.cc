@@ -1,4 +1,4 @@
-// What all clusters are: sizes that go together, and where they are from.
+// Checks clusters, and opens them from files or built-in names.
 #include "compiler/planner/cluster/cluster.h"
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// The built-in clusters, and their names. Sizes are of data sheets; every
-// efficiency and latency has its measurement beside it.
+// The built-in clusters and their names. Sizes are from data sheets. Every
+// efficiency and latency has its source beside it.
 #include <algorithm>
 #include <cctype>
 #include <string>
@@ -19,27 +19,28 @@ using absl::StatusOr;
 constexpr double kTera = 1e12, kGiga = 1e9, kMega = 1e6, kMicro = 1e-6;
 constexpr double kGibi = 1073741824;
 constexpr int kRack = 72;  // devices of an NVL72
-// A CUDA context is about half a gigabyte (stas00/ml-engineering), NCCL's
-// communicators of a few groups are the rest.
+// A CUDA context takes about half a gigabyte (stas00/ml-engineering). NCCL's
+// communicators of a few groups take the rest.
 constexpr double kContext = 1 * kGiga;
 
-// Of the host a device is taken to have its share: as much memory as DGX nodes
-// have (data sheets), and of PCIe x16, which two devices share, 0.8 of 16, 31
-// and 63 GB/s (3rd, 4th and 5th generation; stas00): no measurement was found.
+// A device gets its share of the host. Memory is that of DGX nodes (data
+// sheets). The link is PCIe x16, shared by two devices, at 0.8 of 16, 31 and 63
+// GB/s (3rd, 4th and 5th generation; stas00). No measurement was found.
 void AddHost(Device& device, double memory, double link) {
   device.is_gpu = true;
   device.host_memory = memory;
   device.host_bandwidth = 0.8 * link / 2;
 }
 
-// Memory is what the driver gives to programs (PyTorch prints it when it has no
-// more). Data sheets: peaks are dense, f32 without tensor cores. `matmul` is
-// the share of the peak that training sustains, fitted to published steps
-// (tests/bench/planner:fit). The best single products measured are higher: 0.87
-// to 0.94 of the peak on A100, 0.80 on H100 (stas00/ml-engineering, MAMF
-// tables), before clocks fall. `matmul` times `attention` is FlashAttention 2's
-// share of the peak: 0.5 to 0.73 on A100 (arXiv 2307.08691), 0.35 on H100
-// (arXiv 2407.08608), less what clocks fall.
+// Memory is the amount that the driver gives to programs (PyTorch prints it
+// when it runs out). Data sheets: peaks are dense, f32 without tensor cores.
+// `matmul` is the share of the peak that training sustains, fitted to published
+// steps (tests/bench/planner:fit). The best single products measured are
+// higher: 0.87 to 0.94 of the peak on A100, 0.80 on H100
+// (stas00/ml-engineering, MAMF tables), before clocks drop. `matmul` times
+// `attention` is FlashAttention 2's share of the peak: 0.5 to 0.73 on A100
+// (arXiv 2307.08691), 0.35 on H100 (arXiv 2407.08608), reduced by the drop of
+// the clocks.
 Device V100(int gigabytes) {
   Device device;
   device.name = gigabytes == 16 ? "v100-16-sxm2" : "v100-32-sxm2";
@@ -93,8 +94,8 @@ Device Hopper(const char* name, double memory, double bandwidth) {
   return device;
 }
 
-// What training sustains of it is not published and taken to be what it is of
-// an H100. `peak` in 16 bits; fp8 has twice that.
+// The share that training sustains is not published. It is assumed to equal
+// that of an H100. `peak` is for 16 bits; fp8 has twice that.
 Device Blackwell(const char* name, double memory, double peak) {
   Device device = Hopper(name, memory, 8 * kTera);
   device.peak = {80 * kTera, peak, peak, 2 * peak};
@@ -103,21 +104,20 @@ Device Blackwell(const char* name, double memory, double peak) {
   return device;
 }
 
-// Beside an Arm processor: its memory, and 450 GB/s each way to it (data
-// sheets).
+// With an Arm processor: its memory, and 450 GB/s each way (data sheets).
 Device Grace(Device device, double memory) {
   AddHost(device, memory, 450 * kGiga);
   return device;
 }
 
-// The same but for its name and, where it is used, its links.
+// The same device under another name. Its links may differ where it is used.
 Device Named(Device device, const char* name) {
   device.name = name;
   return device;
 }
 
-// One core of a server of some years ago, in f32 only: `partita measure` knows
-// better.
+// One core of an older server, in f32 only. `partita measure` gives better
+// numbers.
 Device Cpu() {
   Device device;
   device.name = "cpu";
@@ -133,15 +133,15 @@ Device Cpu() {
   return device;
 }
 
-// Bandwidth of a device, one way (data sheets); the large all-reduce of eight
-// that nccl-tests measured over it: V100 134 of 150 and A100 229 of 300
-// (vTrain's traces), H100 370 of 450 (stas00, without NVLS). A step takes
-// 3.4 us (NCCL 2.19, src/graph/tuning.cc).
+// Bandwidth per device, one way (data sheets). Efficiencies are from large
+// all-reduces of eight devices in nccl-tests: V100 134 of 150 and A100 229 of
+// 300 GB/s (vTrain's traces), H100 370 of 450 (stas00, without NVLS). A ring
+// step takes 3.4 us (NCCL 2.19, src/graph/tuning.cc).
 Level NvLink(int devices, double bandwidth, double efficiency) {
   return {"nvlink", devices, bandwidth, 3.4 * kMicro, efficiency};
 }
 
-// A node of four or eight V100 has no switch: a device's six links lead to its
+// A node of four or eight V100 has no switch. A device's six links lead to its
 // peers (NVIDIA, "DGX-1 With Tesla V100 System Architecture", hybrid cube
 // mesh).
 Level Unswitched(Level level) {
@@ -149,8 +149,8 @@ Level Unswitched(Level level) {
   return level;
 }
 
-// Bandwidth of the network interfaces that a device has to itself; 14 us a step
-// (NCCL again). Rails of one interface a device reach 192 of 200 GB/s a node.
+// Bandwidth of a device's own network interfaces. A step takes 14 us (NCCL, as
+// above). Rails with one interface per device reach 192 of 200 GB/s per node.
 Level Network(const char* name, double bandwidth, double efficiency = 0.96) {
   return {name, 0, bandwidth, 14 * kMicro, efficiency};
 }
@@ -160,28 +160,28 @@ struct BuiltIn {
   Device device;
   Level node;
   Level network;
-  int devices;      // of the name alone
-  Level rack = {};  // between them; without a name: none
+  int devices;      // for the name alone
+  Level rack = {};  // between node and network; no name: none
 };
 
 std::vector<BuiltIn> BuiltIns() {
   const Level nvlink2 = Unswitched(NvLink(8, 150 * kGiga, 0.89));
   const Level nvlink3 = NvLink(8, 300 * kGiga, 0.76);
   const Level nvlink4 = NvLink(8, 450 * kGiga, 0.82);
-  // 124 measured.
+  // 124 of 150 GB/s measured.
   const Level nvlink2_of_4 = Unswitched(NvLink(4, 150 * kGiga, 0.83));
-  const Level nvlink3_of_4 = NvLink(4, 300 * kGiga, 0.74);  // 221 measured
+  const Level nvlink3_of_4 = NvLink(4, 300 * kGiga, 0.74);  // 221 of 300 GB/s
   const Level hdr = Network("infiniband", 25 * kGiga);
   const Level ndr = Network("infiniband", 50 * kGiga);
   const Device h100 = Hopper("h100-sxm", 79.11 * kGibi, 3.35 * kTera);
   const Device h200 = Hopper("h200-sxm", 139.8 * kGibi, 4.8 * kTera);
-  // Of 500 W in place of 700, with slower memory (torchtitan's benchmarks); its
-  // peak is between those of the cards for 700 and for 400 W.
+  // The 500 W card instead of 700 W, with slower memory (torchtitan's
+  // benchmarks). Its peak is between the 700 W and the 400 W card.
   Device h100_96 = Hopper("h100-96-sxm", 95 * kGibi, 2.4 * kTera);
   h100_96.peak = {62 * kTera, 912 * kTera, 912 * kTera, 1825 * kTera};
   const Device gh200 =
       Grace(Hopper("gh200", 96 * kGiga, 4 * kTera), 120 * kGiga);
-  // Two share a processor's 480 GB.
+  // Two devices share the 480 GB of a processor.
   const Device gb200 =
       Grace(Blackwell("gb200", 184 * kGiga, 2500 * kTera), 240 * kGiga);
   const Device gb300 =
@@ -190,15 +190,16 @@ std::vector<BuiltIn> BuiltIns() {
   const Device b300 = Blackwell("b300-sxm", 288 * kGiga, 2250 * kTera);
   const Level nvlink5 = NvLink(8, 900 * kGiga, 0.82);
   const Level nvlink5_of_4 = NvLink(4, 900 * kGiga, 0.82);
-  // Of kRack, 64 make equal parts.
+  // Only 64 of kRack divide into equal parts.
   Level rack = NvLink(64, 900 * kGiga, 0.82);
   rack.name = "nvlink of a rack";
   const Level xdr = Network("infiniband", 100 * kGiga);
-  // Jean Zay: four Omni-Path interfaces of 100 Gbit/s a node; on 16 V100 an
-  // all-reduce had 10.6 of 50 GB/s (stas00). Taken for the A100 nodes as well,
-  // whose only measurement is of an early, faulty setup. Perlmutter: four of
-  // 200 Gbit/s for four; Austral: 88 A100, eight a node, taken to have four of
-  // 200 Gbit/s. Of these two no measurement was found.
+  // Jean Zay: four Omni-Path interfaces of 100 Gbit/s per node. On 16 V100 an
+  // all-reduce reached 10.6 of 50 GB/s (stas00). The same share is assumed for
+  // its A100 nodes, whose only measurement is of an early, faulty setup.
+  // Perlmutter: four interfaces of 200 Gbit/s for four devices. Austral: 88
+  // A100, eight per node, assumed to have four of 200 Gbit/s. No measurement of
+  // the last two was found.
   return {
       {"v100-16-sxm2", V100(16), nvlink2, Network("infiniband", 6.25 * kGiga),
        8},
@@ -215,7 +216,7 @@ std::vector<BuiltIn> BuiltIns() {
        8},
       {"b200-sxm", b200, nvlink5, ndr, 8},
       {"b300-sxm", b300, nvlink5, xdr, 8},
-      // Alps, with Slingshot.
+      // Alps, with the Slingshot network.
       {"gh200", gh200, NvLink(4, 450 * kGiga, 0.82),
        Network("slingshot", 25 * kGiga), 4},
       {"gb200", gb200, nvlink5_of_4, ndr, 4, rack},
@@ -251,9 +252,9 @@ Cluster MakeCluster(const BuiltIn& built_in) {
   return cluster;
 }
 
-// "16x name", "16 x name", "2 nodes x name", "name".
+// A parsed "16x name", "16 x name", "2 nodes x name" or "name".
 struct Request {
-  std::string count;  // empty: not said
+  std::string count;  // empty: not given
   bool nodes = false;
   bool sound = true;
   std::string name;
@@ -276,8 +277,7 @@ Request ParseRequest(const std::string& text) {
   return request;
 }
 
-// What a person may have meant: names that have what was found in them, else
-// the nearest.
+// Names to suggest: all that contain `found`, or else the nearest one.
 std::vector<std::string> NearNames(const std::string& found) {
   std::string core;
   for (char c : found.substr(0, 64))
@@ -296,9 +296,9 @@ std::vector<std::string> NearNames(const std::string& found) {
 
 Status UnknownCluster(const std::string& text, const Request& request) {
   std::string message =
-      "expected a cluster.yaml, or a name alone ('a100-80-sxm', a node), of "
-      "so many devices ('16x a100-80-sxm') or of so many nodes ('2 nodes x "
-      "a100-80-sxm'), the name one of " +
+      "expected a cluster.yaml, a built-in name for one node "
+      "('a100-80-sxm'), or one with a number of devices ('16x a100-80-sxm') "
+      "or nodes ('2 nodes x a100-80-sxm'), with a name of " +
       plan::Join(BuiltInNames()) + "; found " + plan::Quote(text);
   std::string meant;
   const std::string before =

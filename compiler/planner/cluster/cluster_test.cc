@@ -65,16 +65,17 @@ TEST(BuiltIn, RefusesWhatItDoesNotKnow) {
   EXPECT_FALSE(BuiltInCluster("16").ok());
 }
 
-// What is almost a cluster is answered with the forms there are and with what
-// may have been meant, as it can be given.
+// A near miss is answered with the possible forms and a suggestion in the same
+// form.
 TEST(BuiltIn, SaysWhatMayHaveBeenMeant) {
   const auto said = [](const std::string& text) {
     return std::string(BuiltInCluster(text).status().message());
   };
   EXPECT_EQ(said("8x-a100"),
-            "expected a cluster.yaml, or a name alone ('a100-80-sxm', a node), "
-            "of so many devices ('16x a100-80-sxm') or of so many nodes ('2 "
-            "nodes x a100-80-sxm'), the name one of v100-16-sxm2, "
+            "expected a cluster.yaml, a built-in name for one node "
+            "('a100-80-sxm'), or one with a number of devices ('16x "
+            "a100-80-sxm') or nodes ('2 nodes x a100-80-sxm'), with a name of "
+            "v100-16-sxm2, "
             "v100-32-sxm2, a100-40-sxm, a100-80-sxm, h100-sxm, h100-96-sxm, "
             "h200-sxm, "
             "a800-80-sxm, h800-sxm, b200-sxm, b300-sxm, gh200, gb200, gb300, "
@@ -115,7 +116,7 @@ levels:
   EXPECT_EQ(cluster->levels[1].name, "level 2");
 }
 
-// A GPU's programs are others than a processor's, whatever else is said of it.
+// A device is a GPU or a processor, whatever else is said about it.
 TEST(ReadCluster, KnowsGpusFromProcessors) {
   const std::string sizes =
       "peak: {bf16: 312 TFLOP/s}, memory: 80 GB, memory_bandwidth: 2 TB/s";
@@ -130,7 +131,7 @@ TEST(ReadCluster, KnowsGpusFromProcessors) {
   EXPECT_TRUE(isGpu("{like: h100-sxm, memory: 78 GB}"));
   EXPECT_FALSE(isGpu("{like: cpu, memory: 78 GB}"));
   EXPECT_TRUE(isGpu("{host_memory: 125 GB, " + sizes + "}"));
-  // As `partita measure` wrote it before there was a kind.
+  // A file that `partita measure` wrote before `kind` existed.
   EXPECT_FALSE(isGpu("{cycle: 0.3 ns, overlaps: false, " + sizes + "}"));
   EXPECT_EQ(Refusal("device: {" + sizes + "}\n"),
             "c.yaml:1:9: device: expected 'kind: gpu' or 'kind: cpu', which "
@@ -180,7 +181,7 @@ TEST(ReadCluster, RefusesWithThePlace) {
                         "above 0"));
 }
 
-// A file whose parts contradict each other is refused at the part that does.
+// Contradictions are refused at the line that contradicts.
 TEST(ReadCluster, RefusesContradictionsAtTheirLine) {
   const auto levels = [](const std::string& node, const std::string& network) {
     return "device: h100\nlevels:\n  - {devices: 8, " + node +

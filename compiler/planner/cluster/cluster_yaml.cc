@@ -1,4 +1,4 @@
-// cluster.yaml: reading, with the place of what is wrong, and writing.
+// Reads cluster.yaml, with positions in errors, and writes it.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -52,8 +52,8 @@ const Units& Plain() {
   return units;
 }
 
-// The shortest that reads back as the same: in `unit`, else in that of
-// factor 1.
+// The shortest text that reads back as the same number: in `unit` if possible,
+// otherwise in `base`, the unit of factor 1.
 std::string Number(double value, double factor, const char* unit,
                    const char* base) {
   char text[64];
@@ -68,13 +68,14 @@ std::string Number(double value, double factor, const char* unit,
   return plan::Trim(text);
 }
 
-// What a number may be beside 0 or more.
+// Bounds of a number: whether 0 is allowed, and the maximum.
 struct Range {
   bool zero = true;
   double most = std::numeric_limits<double>::infinity();
 };
 constexpr Range kAny, kPositive = {false}, kShare = {false, 1},
-                      // A network may add: sums within the switch.
+                      // A switch that computes sums can exceed an efficiency of
+                      // 1.
     kEfficiency = {false, 2};
 
 class Reader {
@@ -144,7 +145,7 @@ Status Reader::ReadNumber(const Node& map, const char* field,
   const Node* node = Find(map, field);
   if (!node) return absl::OkStatus();
   const std::string text = plan::Trim(node->scalar);
-  // Not what strtod knows beyond that: hexadecimals, infinities.
+  // Refuses hexadecimals and infinities, which strtod accepts.
   const size_t end =
       std::min(text.find_first_not_of("0123456789.eE+-"), text.size());
   const std::string digits = text.substr(0, end);
@@ -224,7 +225,7 @@ Status Reader::ReadPeak(const Node& node, Device& device) const {
   return absl::OkStatus();
 }
 
-// What no value is wrong in by itself.
+// Checks fields against each other. ReadDevice has checked single values.
 Status Reader::CheckDevice(const Node& node, const Device& device) const {
   const auto place = [&](const char* field) -> const Node& {
     const Node* found = Find(node, field);
@@ -305,17 +306,17 @@ Status Reader::ReadFlag(const Node& map, const char* field, bool& value) const {
   return absl::OkStatus();
 }
 
-// Programs for GPUs and for processors launch other things. Where it is not
-// said, a host beside the device is a GPU's, and what `partita measure` alone
-// writes is a processor's.
+// GPUs and CPUs run different programs, so a device needs a kind. Without
+// `kind`, a device with host memory is a GPU, and a device with `cycle`, which
+// only `partita measure` writes, is a CPU.
 Status Reader::ReadKind(const Node& map, Device& device) const {
   const Node* node = Find(map, "kind");
   if (!node) {
     if (Find(map, "like")) {
       if (device.is_gpu || device.host_memory == 0) return absl::OkStatus();
       return Refuse(map,
-                    "device: expected no host_memory, which is that of the "
-                    "host beside a GPU, as the device is like a processor");
+                    "device: expected no host_memory, which only a GPU's "
+                    "host has, found it for a device that is like a CPU");
     }
     device.is_gpu = device.host_memory > 0;
     if (device.is_gpu || device.cycle > 0) return absl::OkStatus();
@@ -329,8 +330,8 @@ Status Reader::ReadKind(const Node& map, Device& device) const {
   device.is_gpu = node->scalar == "gpu";
   if (device.is_gpu || device.host_memory == 0) return absl::OkStatus();
   return Refuse(*node,
-                "kind: expected gpu, as there is host_memory, which is that "
-                "of the host beside a GPU, found cpu");
+                "kind: expected gpu, because only a GPU's host has "
+                "host_memory, found cpu");
 }
 
 Status Reader::ReadLevels(const Node& node, std::vector<Level>& levels) const {

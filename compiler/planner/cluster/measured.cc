@@ -1,4 +1,4 @@
-// Rates between those measured, and the names of what is measured.
+// Interpolates measured rates, and names the tables.
 #include "compiler/planner/cluster/measured.h"
 
 #include <algorithm>
@@ -35,8 +35,8 @@ std::vector<std::string> SplitWords(const std::string& text) {
   return words;
 }
 
-// Between which two sizes `at` lies: the lower one, and the share of the way to
-// the next, in logarithms.
+// Position of a size between two measured sizes: the index of the lower one,
+// and the fraction of the way to the next, in logarithms.
 struct Place {
   size_t below = 0;
   double share = 0;

@@ -1,5 +1,5 @@
-// What was measured of a machine, in place of a formula: rates on grids of
-// sizes. `partita measure` makes them; cluster.yaml has them under `tables`.
+// Measured rates of a machine on grids of sizes, used instead of formulas.
+// `partita measure` writes them; cluster.yaml has them under `tables`.
 #ifndef PARTITA_COMPILER_PLANNER_CLUSTER_MEASURED_H_
 #define PARTITA_COMPILER_PLANNER_CLUSTER_MEASURED_H_
 
@@ -9,52 +9,52 @@
 
 namespace partita::planner {
 
-// Rates at all combinations of sizes, the last dimension's fastest. Sizes are
-// ascending and above 0, and so are rates.
+// Rates at all combinations of sizes, with the last dimension varying fastest.
+// Sizes are ascending and positive. Rates are positive.
 struct RateTable {
   std::vector<std::vector<double>> sizes;  // a list per dimension
-  std::vector<double> rates;  // per second: FLOP of products, else bytes
+  std::vector<double> rates;  // per second: FLOP for products, else bytes
 
-  // Logarithms are interpolated linearly; beyond the grid is its edge. As many
-  // sizes as dimensions.
+  // The rate at the given sizes, one per dimension. Interpolates linearly
+  // between logarithms. Sizes beyond the grid get the rate at its edge.
   double At(const std::vector<double>& at) const;
-  // Of one dimension: seconds of so many bytes; fewer than the first size take
-  // what that takes.
+  // For a table of one dimension: seconds for `bytes`. Fewer bytes than the
+  // first size take as long as that size.
   double Seconds(double bytes) const;
 };
 
-// By what was measured (MeasuredNames).
+// Tables by the names below.
 using RateTables = std::map<std::string, RateTable>;
 
-// How the operands of a product lie: row by row, or transposed; or the right
-// one as the library wants it, made once.
+// Memory layout of a product's operands: row-major, one of them transposed, or
+// the right one packed once in the library's layout.
 enum class ProductForm { kPlain, kRhsTransposed, kLhsTransposed, kPacked };
-// Of a convolution's window: one element, several over all channels of a
-// group, or several over a channel of its own.
+// Window of a convolution: a single element, several elements over all channels
+// of a group, or several elements over one channel.
 enum class ConvKind { kPointwise, kWindow, kDepthwise };
 
-// "product f32 nn": of m, n and k.
+// "product f32 nn", with sizes m, n and k.
 std::string ProductName(const std::string& precision, ProductForm form);
-// "convolution f32 forward window": of channels that go in, channels that come
-// out, and places (of the output, images included); a depthwise one has as many
-// channels on both sides, which stand once.
+// "convolution f32 forward window", with sizes input channels, output channels
+// and output positions over all images. A depthwise convolution has as many
+// channels on both sides, so it lists them once.
 std::string ConvName(const std::string& precision, const std::string& direction,
                      ConvKind kind);
-// "all_reduce 4": of bytes, among so many devices.
+// "all_reduce 4", among 4 devices, with the size in bytes.
 std::string CollectiveName(const std::string& kind, int devices);
-// "attention forward", "attention backward": of products' FLOP for a byte read
-// or written.
+// "attention forward" and "attention backward", with the size in FLOP of
+// products per byte read or written.
 std::string AttentionName(bool backward);
-inline constexpr char kCopyName[] = "copy";  // of bytes read and written
-// The same where what is written was read before, as an optimizer does it: a
-// processor need not fetch what it overwrites.
+inline constexpr char kCopyName[] = "copy";  // size: bytes read plus written
+// Same as kCopyName for kernels that overwrite what they read, such as an
+// optimizer. A CPU then need not fetch the bytes that it overwrites.
 inline constexpr char kUpdateName[] = "update";
-inline constexpr char kSendName[] = "send";  // of bytes
+inline constexpr char kSendName[] = "send";  // size: bytes
 
-// How many dimensions a table of that name has; 0: there is none.
+// Number of dimensions of the table with that name. 0: no such table.
 int DimensionsOf(const std::string& name);
 
-// Null where nothing was measured.
+// Null if it was not measured.
 const RateTable* FindTable(const RateTables& tables, const std::string& name);
 
 }  // namespace partita::planner

@@ -1,5 +1,5 @@
-// What was measured takes the place of formulas, between the sizes measured
-// and beyond them, and survives a cluster.yaml.
+// Tests that measured rates replace formulas, between the measured sizes and
+// beyond them, and that cluster.yaml preserves them.
 #include "compiler/planner/cluster/measured.h"
 
 #include "compiler/planner/cluster/cluster.h"
@@ -19,7 +19,7 @@ TEST(RateTable, IsAPowerOfTheSizesBetweenThose) {
   EXPECT_DOUBLE_EQ(table.At({1000, 4}), 400);
   EXPECT_DOUBLE_EQ(table.At({100, 2}), 20);
   EXPECT_NEAR(table.At({100, 3}), 30, 1e-9);
-  // The edge, beyond.
+  // Sizes beyond the grid get the rate at its edge.
   EXPECT_DOUBLE_EQ(table.At({1, 0.5}), 1);
   EXPECT_DOUBLE_EQ(table.At({1e6, 1e6}), 400);
 }
@@ -47,7 +47,7 @@ TEST(RateTable, Names) {
     EXPECT_EQ(DimensionsOf(name), 0) << name;
 }
 
-// Two devices with a table of each kind.
+// Two devices, with a table of each kind.
 Cluster Measured() {
   Cluster cluster = *BuiltInCluster("2x a100-80-sxm");
   Device& device = cluster.device;
@@ -75,7 +75,7 @@ TEST(Measured, TakesThePlaceOfFormulas) {
   EXPECT_NEAR(MatmulTime(device, Precision::kF32, 1, 64, 8, 8,
                          ProductForm::kLhsTransposed),
               flops / 5e8, kNear);
-  // The nearest of what there is.
+  // Packed products were not measured, so the nearest form is used.
   EXPECT_NEAR(
       MatmulTime(device, Precision::kF32, 1, 64, 8, 8, ProductForm::kPacked),
       flops / 2e9, kNear);
@@ -90,7 +90,7 @@ TEST(Measured, TakesThePlaceOfFormulas) {
   EXPECT_NEAR(time(core::CollectiveKind::kAllReduce, 3), 2e-6, kNear);
   EXPECT_NEAR(time(core::CollectiveKind::kAllReduce, 8), 2e-6, kNear);
   EXPECT_NEAR(time(core::CollectiveKind::kPermute, 2), 2e3 / 3e9, kNear);
-  // Of what was not measured, the formula.
+  // Operations that were not measured use the formula.
   EXPECT_GT(time(core::CollectiveKind::kAllGather, 2), 0);
   EXPECT_GT(MatmulTime(device, Precision::kBF16, 1, 64, 8, 8), 0);
 }

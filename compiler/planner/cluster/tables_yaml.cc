@@ -1,4 +1,5 @@
-// A table a map: what it is of, lists of sizes, and rates in GFLOP/s and GB/s.
+// Reads and writes tables. Each is a map of its name, lists of sizes, and rates
+// in GFLOP/s or GB/s.
 #include "compiler/planner/cluster/tables_yaml.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What was measured, as a cluster.yaml has it.
+// Measured tables in a cluster.yaml.
 #ifndef PARTITA_COMPILER_PLANNER_CLUSTER_TABLES_YAML_H_
 #define PARTITA_COMPILER_PLANNER_CLUSTER_TABLES_YAML_H_
 
@@ -10,12 +10,11 @@
 
 namespace partita::planner {
 
-// Reads the list under `tables`; `origin` is the file's name, for errors, which
-// say line and column.
+// Reads the list under `tables`. Errors name `origin`, line and column.
 absl::Status ReadTables(const plan::Node& node, const std::string& origin,
                         RateTables& tables);
-// What it reads back as the same, the field's name included; empty without
-// tables.
+// Writes the field `tables` so that ReadTables reads it back as the same. Empty
+// if there are no tables.
 std::string WriteTables(const RateTables& tables);
 
 }  // namespace partita::planner

@@ -1,5 +1,5 @@
-// Products by tiles and waves, kernels by bytes, collectives by steps and
-// bandwidth (the model that NCCL itself chooses algorithms by).
+// Models products by tiles and waves, kernels by bytes, and collectives by
+// steps and bandwidth (the model by which NCCL chooses its algorithms).
 #include "compiler/planner/cost/cost.h"
 
 #include <algorithm>
@@ -15,8 +15,9 @@ namespace {
 using core::CollectiveKind;
 using core::Precision;
 
-// A block of the output that one unit computes; small ones reuse operands less
-// and reach less of the peak. Fitted to gemm_efficiency.csv, A100, squares.
+// A block of the output that one unit computes. Small tiles reuse operands less
+// and reach less of the peak. Fitted to gemm_efficiency.csv (A100, square
+// products).
 struct Tile {
   int m, n;
   double share;  // of Device::matmul
@@ -24,22 +25,22 @@ struct Tile {
 constexpr Tile kTiles[] = {{256, 128, 1.0}, {128, 256, 1.0}, {128, 128, 0.97},
                            {128, 64, 0.84}, {64, 128, 0.84}, {64, 64, 0.7},
                            {32, 32, 0.35}};
-constexpr int kTileDepth = 64;  // of the reduced dimension
+constexpr int kTileDepth = 64;  // along the reduced dimension
 constexpr int kMostSplits = 16;
 
-// NCCL 2.19, src/graph/tuning.cc: what a call takes beyond its steps, a step of
-// its protocols relative to the plain one (NVLink 3.4, 1.9 and 0.6 us; network
-// 14, 4 and 2.7 us) and the bandwidth that they leave.
+// NCCL 2.19, src/graph/tuning.cc: the time of a call beyond its steps, step
+// times relative to the plain protocol (NVLink 3.4, 1.9 and 0.6 us; network 14,
+// 4 and 2.7 us), and the share of bandwidth that a protocol leaves.
 struct Protocol {
   double base;
-  double near_step, far_step;  // on the innermost level; beyond
+  double near_step, far_step;  // on the innermost level; on the others
   double bandwidth;
 };
 constexpr Protocol kProtocols[] = {{8.4e-6, 1, 1, 1},
                                    {14e-6, 1.9 / 3.4, 4.0 / 14, 0.92},
                                    {6.6e-6, 0.6 / 3.4, 2.7 / 14, 0.5}};
 constexpr double kTreeNearStep = 4.0 / 3.4;
-constexpr double kTreeBandwidth = 0.92;  // of a ring's
+constexpr double kTreeBandwidth = 0.92;  // relative to a ring
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -49,8 +50,8 @@ int MembersBelow(const GroupShape& group, int level) {
   return members;
 }
 
-// What a member has of a level's bandwidth: without a switch, its links to the
-// other members.
+// A member's bandwidth on a level. Without a switch, it only has its links to
+// the other members.
 double ReachedBandwidth(const Cluster& cluster, const GroupShape& group,
                         size_t l) {
   const Level& level = cluster.levels[l];
@@ -61,8 +62,8 @@ double ReachedBandwidth(const Cluster& cluster, const GroupShape& group,
   return bandwidth * (group.size[l] - 1) / std::max(units - 1, 1);
 }
 
-// Seconds that the slowest level takes for a byte per member and rounds of a
-// ring: members in one unit send to the next through all of their links.
+// Seconds that the slowest level takes per byte and member in each round of a
+// ring. The members in one unit send to the next unit over all of their links.
 double RingSecondsPerByte(const Cluster& cluster, const GroupShape& group) {
   double slowest = 0;
   for (size_t l = 0; l < group.size.size(); ++l) {
@@ -78,11 +79,11 @@ int RoundsOf(CollectiveKind kind) {
   return kind == CollectiveKind::kAllReduce ? 2 : 1;
 }
 
-// Latency in one protocol.
+// Latency with one protocol.
 double Latency(const Cluster& cluster, CollectiveKind kind, Algorithm algorithm,
                const GroupShape& group, const Protocol& protocol) {
   double steps = 0;
-  int units = 1;  // of the level below, of which one pass has that many steps
+  int units = 1;  // a ring passes over the lower level once for each
   for (int l = static_cast<int>(group.size.size()) - 1; l >= 0; --l) {
     const double step = cluster.levels[l].latency *
                         (l == 0 ? protocol.near_step : protocol.far_step);
@@ -143,8 +144,8 @@ CollectiveCost BestOf(const Cluster& cluster, CollectiveKind kind, double bytes,
   return best;
 }
 
-// Everyone sends its part to everyone at once: what crosses a level is what
-// lies beyond the units below.
+// Every member sends a part to every other member at once. The bytes that cross
+// a level are for members beyond the units below it.
 double AllToAllTime(const Cluster& cluster, double bytes,
                     const GroupShape& group) {
   const int n = group.members();
@@ -170,7 +171,7 @@ double PointToPointTime(const Cluster& cluster, int level, double bytes) {
   return link.latency + bytes / ReachedBandwidth(cluster, pair, level);
 }
 
-// Null where none of that kind was measured.
+// Null if no product in this precision was measured.
 const RateTable* MeasuredProducts(const Device& device, Precision precision,
                                   ProductForm form) {
   if (device.tables.empty()) return nullptr;
@@ -183,19 +184,20 @@ const RateTable* MeasuredProducts(const Device& device, Precision precision,
   return nullptr;
 }
 
-// Null where none like it was measured.
+// Null if no similar convolution was measured.
 const RateTable* MeasuredConvolution(const Device& device, Precision precision,
                                      const Convolution& conv) {
   if (device.tables.empty()) return nullptr;
-  ConvKind kind = conv.outside == 1 ? ConvKind::kPointwise : ConvKind::kWindow;
-  if (conv.channels == 1 && conv.window == conv.outside)
+  ConvKind kind =
+      conv.window_area == 1 ? ConvKind::kPointwise : ConvKind::kWindow;
+  if (conv.channels == 1 && conv.window == conv.window_area)
     kind = ConvKind::kDepthwise;
   return FindTable(
       device.tables,
       ConvName(ToString(precision), terms::NameOf(conv.direction), kind));
 }
 
-// As the tables of collectives are called; empty: there is none.
+// Name of the collective in the tables. Empty if there is none.
 std::string MeasuredKind(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::kAllReduce:
@@ -206,14 +208,15 @@ std::string MeasuredKind(CollectiveKind kind) {
     case CollectiveKind::kExchange:
     case CollectiveKind::kPermute:
       return "exchange";
-    case CollectiveKind::kBroadcast:  // priced as kAllGather by callers
+    case CollectiveKind::kBroadcast:  // callers price it as kAllGather
     case CollectiveKind::kAllSlice:
       break;
   }
   return "";
 }
 
-// That of the fewest devices that are enough, else of the most.
+// The table of the smallest measured group that is large enough, or else of the
+// largest.
 const RateTable* MeasuredCollective(const Device& device, CollectiveKind kind,
                                     int members) {
   if (device.tables.empty()) return nullptr;
@@ -267,7 +270,8 @@ double MatmulTime(const Device& device, Precision precision, int64_t batch,
     for (int split = 1; split <= kMostSplits; split *= 2) {
       const int64_t depth = CeilDiv(CeilDiv(k, split), kTileDepth) * kTileDepth;
       const double waves = std::ceil(tiles * split / device.units);
-      // Parts of a split reduction are written and read once more, in f32.
+      // A split reduction writes and reads its partial results once more, in
+      // f32.
       const double parts = split == 1 ? 0 : 8.0 * batch * m * n * split;
       const double compute =
           waves * 2 * tile.m * tile.n * depth / (unit_rate * tile.share);
@@ -289,32 +293,34 @@ Precision ComputedIn(const Device& device, Precision precision) {
 double ConvolutionTime(const Device& device, Precision precision,
                        const Convolution& conv) {
   const double memory = MemoryBoundTime(device, conv.bytes);
-  if (conv.channels <= 0 || conv.window <= 0 || conv.places <= 0) return 0;
+  if (conv.channels <= 0 || conv.window <= 0 || conv.output_positions <= 0)
+    return 0;
   const double outputs = double(conv.groups) * double(conv.channels);
   if (const RateTable* table = MeasuredConvolution(device, precision, conv)) {
-    std::vector<double> at = {outputs, double(conv.places)};
+    std::vector<double> at = {outputs, double(conv.output_positions)};
     if (table->sizes.size() > at.size())
       at.insert(at.begin(),
-                double(conv.window / conv.outside) * double(conv.groups));
-    return std::max(memory, 2 * outputs * double(conv.places) *
+                double(conv.window / conv.window_area) * double(conv.groups));
+    return std::max(memory, 2 * outputs * double(conv.output_positions) *
                                 double(conv.window) / table->At(at));
   }
   if (conv.channels == 1) return memory;
   double product = 0;
   switch (conv.direction) {
     case terms::ConvDirection::kForward:
-      product = MatmulTime(device, precision, conv.groups, conv.places,
-                           conv.channels, conv.window, ProductForm::kPacked);
+      product =
+          MatmulTime(device, precision, conv.groups, conv.output_positions,
+                     conv.channels, conv.window, ProductForm::kPacked);
       break;
     case terms::ConvDirection::kInputGrad:
       product =
-          MatmulTime(device, precision, conv.groups, conv.places, conv.window,
-                     conv.channels, ProductForm::kRhsTransposed);
+          MatmulTime(device, precision, conv.groups, conv.output_positions,
+                     conv.window, conv.channels, ProductForm::kRhsTransposed);
       break;
     case terms::ConvDirection::kWeightGrad:
       product =
           MatmulTime(device, precision, conv.groups, conv.channels, conv.window,
-                     conv.places, ProductForm::kLhsTransposed);
+                     conv.output_positions, ProductForm::kLhsTransposed);
       break;
   }
   return std::max(memory, product);
@@ -366,7 +372,7 @@ GroupShape ShapeOfStride(const Cluster& cluster, int stride, int count) {
     shape.size.push_back(size);
     below *= size;
   }
-  // Strides that do not divide a unit may leave members over.
+  // If the stride does not divide a unit, members may be left over.
   if (!shape.size.empty() && below < count)
     shape.size.back() *= static_cast<int>(CeilDiv(count, below));
   return shape;
@@ -427,7 +433,7 @@ CollectiveCost CostOfCollective(const Cluster& cluster, CollectiveKind kind,
     case CollectiveKind::kExchange:
     case CollectiveKind::kPermute:
       return {PointToPointTime(cluster, top, bytes), Algorithm::kRing};
-    case CollectiveKind::kBroadcast:  // priced as kAllGather by callers
+    case CollectiveKind::kBroadcast:  // callers price it as kAllGather
     case CollectiveKind::kAllSlice:
       break;
   }

@@ -64,7 +64,7 @@ TEST(Group, StridesAreLikeTheRanksThemselves) {
 
 TEST(Collective, TermsAreAlpas) {  // D4: all-reduce 2 (n-1)/n B, half for one
   const Cluster cluster = Nodes(8);
-  const double bytes = 1e12;  // latencies vanish
+  const double bytes = 1e12;  // so large that latencies do not matter
   for (int n : {2, 4, 8}) {
     const GroupShape group = ShapeOfStride(cluster, 1, n);
     const double unit = bytes * (n - 1) / n / 87.7e9;
@@ -74,7 +74,8 @@ TEST(Collective, TermsAreAlpas) {  // D4: all-reduce 2 (n-1)/n B, half for one
     EXPECT_NEAR(time(CollectiveKind::kAllReduce), 2 * unit, 1e-4 * unit);
     EXPECT_NEAR(time(CollectiveKind::kReduceScatter), unit, 1e-4 * unit);
     EXPECT_NEAR(time(CollectiveKind::kAllGather), unit, 1e-4 * unit);
-    // Of the local tensor; Alpa's B is the whole, and n/2 a penalty on top.
+    // `bytes` is the local tensor. Alpa's B is the whole tensor, and n/2 a
+    // penalty on top.
     EXPECT_NEAR(time(CollectiveKind::kAllToAll), unit, 1e-4 * unit);
     EXPECT_EQ(time(CollectiveKind::kAllSlice), 0);
   }
@@ -88,9 +89,10 @@ TEST(Collective, NetworksAreSharedByTheMembersOfANode) {
                                  Algorithm::kRing, group) *
            (count - 1) / count;
   };
-  EXPECT_NEAR(bandwidth(8, 4), 20e9, 1);     // its own interface alone
-  EXPECT_NEAR(bandwidth(4, 8), 40e9, 1);     // two of a node
-  EXPECT_NEAR(bandwidth(1, 32), 87.7e9, 1);  // the ring within the node binds
+  EXPECT_NEAR(bandwidth(8, 4), 20e9, 1);  // only its own interface
+  EXPECT_NEAR(bandwidth(4, 8), 40e9, 1);  // two interfaces per node
+  EXPECT_NEAR(bandwidth(1, 32), 87.7e9,
+              1);  // bound by the ring within the node
 }
 
 TEST(Collective, SmallOnesOverManyNodesAreNoRings) {
@@ -127,9 +129,7 @@ TEST(Collective, MoreBytesOrMembersNeverTakeLess) {
   }
 }
 
-// nccl_collectives.csv: vTrain's A100 and stas00's H100 (a newer NCCL), 8 of a
-// node, all-reduce in microseconds.
-// A member's links lead to single peers: a pair has one seventh of them.
+// A member's links lead to single peers, so a pair has one seventh of them.
 TEST(Collective, WithoutASwitchAGroupHasItsOwnLinks) {
   Cluster cluster = Nodes(8);
   const auto bandwidth = [&](int members) {
@@ -160,6 +160,8 @@ TEST(Collective, NcclGathersInRingsAlone) {
             0);
 }
 
+// nccl_collectives.csv: all-reduces of 8 devices in a node, in microseconds, on
+// vTrain's A100 and on stas00's H100 (a newer NCCL).
 TEST(Collective, IsNearWhatNcclTestsMeasured) {
   const Cluster a100 = *BuiltInCluster("a100-80-sxm");
   const auto time = [](const Cluster& cluster, double bytes) {
@@ -204,19 +206,20 @@ TEST(Matmul, HasTilesAndWaves) {
            MatmulTime(device, Precision::kBF16, batch, m, n, k) /
            (device.peak[1] * device.matmul);
   };
-  // 9 x 12 tiles of 256 x 128 fill a wave of 108; more take a second one.
+  // 9 x 12 tiles of 256 x 128 fill a wave of 108. More tiles need a second
+  // wave.
   EXPECT_NEAR(rate(1, 2304, 1536, 4096), 1, 1e-9);
   EXPECT_LT(rate(1, 2304, 1664, 4096), 0.75);
-  // One column too many is another column of tiles.
+  // One extra column adds a column of tiles.
   EXPECT_LT(rate(1, 8192, 129, 4096), rate(1, 8192, 128, 4096));
-  // A long reduction into few tiles is split.
+  // A long reduction with few tiles is split.
   EXPECT_GT(rate(1, 1024, 1024, 65536), 0.5);
 }
 
-// gemm_efficiency.csv: A100, m = n = k, TFLOP/s as read off a plot.
+// gemm_efficiency.csv: A100, m = n = k, TFLOP/s read off a plot.
 TEST(Matmul, IsNearWhatWasMeasuredOnSquares) {
   Device device = BuiltInCluster("a100-80-sxm")->device;
-  device.matmul = 0.94;  // clocks not yet fallen
+  device.matmul = 0.94;  // before clocks drop
   const int sizes[] = {1024, 2048, 3072, 4096, 5120, 6144, 7168, 8192};
   const double measured[] = {89, 195, 235, 259, 261, 277, 281, 292};
   double error = 0;
@@ -232,8 +235,8 @@ TEST(Matmul, IsNearWhatWasMeasuredOnSquares) {
   EXPECT_LT(error, 0.1);
 }
 
-// A product of M tokens by N columns over T devices, where memory binds: by
-// columns a device reads MK + KN/T, by tokens MK/T + KN.
+// A memory-bound product of M tokens by N columns over T devices. Divided by
+// columns, a device reads MK + KN/T. Divided by tokens, it reads MK/T + KN.
 TEST(Matmul, ReadsLessDividedByTheMoreNumerous) {  // D11
   Device device = BuiltInCluster("a100-80-sxm")->device;
   for (double& peak : device.peak) peak *= 1e6;

@@ -1,4 +1,4 @@
-// Names are paths of a tree, which is walked from the root.
+// Names are paths in a tree, which is walked from the root.
 #include "compiler/planner/layers/layer_names.h"
 
 #include <algorithm>
@@ -22,14 +22,14 @@ bool IsNumber(const std::string& word) {
   });
 }
 
-// By number where both are one.
+// Compares numbers by value, other words as text.
 bool ComesFirst(const std::string& a, const std::string& b) {
   if (IsNumber(a) && IsNumber(b) && a.size() != b.size())
     return a.size() < b.size();
   return a < b;
 }
 
-// Patterns that are the same but for one word, a number, become one.
+// Merges patterns that differ only in one word that is a number.
 void JoinNumbers(std::vector<std::string>& patterns, const std::string& before,
                  const std::string& after, std::vector<std::string> numbers) {
   if (numbers.empty()) return;
@@ -99,7 +99,7 @@ void LayerNames::Add(const std::string& module) {
 std::string LayerNames::LayerOf(const std::string& module) const {
   const Node* at = &root_;
   std::string layer;
-  // The root is a module, too, though not one to be named.
+  // The root is a module too, but has no name.
   bool first = true;
   for (const std::string& word : SplitWords(module)) {
     if (!first && !at->HoldsList()) return layer;

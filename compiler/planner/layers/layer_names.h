@@ -1,4 +1,4 @@
-// Layers by the dotted names of what is in them.
+// Finds layers from the dotted names of their modules.
 #ifndef PARTITA_COMPILER_PLANNER_LAYERS_LAYER_NAMES_H_
 #define PARTITA_COMPILER_PLANNER_LAYERS_LAYER_NAMES_H_
 
@@ -9,15 +9,15 @@
 
 namespace partita::planner {
 
-// A tree of modules. A list is a module whose parts are numbered and have parts
-// themselves; a layer is the largest module that neither is one nor holds one:
+// A tree of modules. A list is a module with numbered parts that have parts
+// themselves. A layer is a largest module that neither is nor contains a list:
 // "stages.0.blocks.1", "stem".
 class LayerNames {
  public:
-  // All modules, before the first question.
+  // Adds a module. Add all modules before the first LayerOf.
   void Add(const std::string& module);
 
-  // The layer that a module is in; empty where it holds several.
+  // The layer that contains the module. Empty if the module contains several.
   std::string LayerOf(const std::string& module) const;
 
  private:
@@ -29,8 +29,8 @@ class LayerNames {
   Node root_;
 };
 
-// The fewest patterns of a plan's scope that hold these layers and no other one
-// of `all`: "stages.{0,1}.*" of all blocks of two stages.
+// The fewest scope patterns that match these layers and no other of `all`:
+// "stages.{0,1}.*" for all blocks of two stages.
 std::vector<std::string> PatternsOf(const std::set<std::string>& layers,
                                     const std::set<std::string>& all);
 

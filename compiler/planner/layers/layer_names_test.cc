@@ -1,4 +1,5 @@
-// Layers are told from the names of modules, and named together by patterns.
+// Tests that layers are found from module names, and named together by
+// patterns.
 #include "compiler/planner/layers/layer_names.h"
 
 #include <gmock/gmock.h>
@@ -26,12 +27,12 @@ TEST(LayerNames, AreTheLargestModulesWithoutLists) {
   EXPECT_EQ(names.LayerOf("stages.1.blocks.0"), "stages.1.blocks.0");
   EXPECT_EQ(names.LayerOf("stem.conv1"), "stem");
   EXPECT_EQ(names.LayerOf("head"), "head");
-  // What several layers have in common is none.
+  // A module that contains several layers is not a layer.
   EXPECT_EQ(names.LayerOf("stages.0"), "");
   EXPECT_EQ(names.LayerOf("stages"), "");
 }
 
-// Numbered parts without parts of their own are one layer: an MLP's.
+// Numbered parts without parts of their own form one layer, e.g. an MLP.
 TEST(LayerNames, KeepSequencesOfOperationsTogether) {
   LayerNames names;
   for (const char* module : {"vit.embeddings", "vit.layer.0.mlp.0",

@@ -1,6 +1,7 @@
-// A chain of layers: each mapping's own costs, and what lies between two of
-// them. Partial divisions go no further that another with the same last mapping
-// beats in everything that counts, or that no way to the end makes fast enough.
+// Searches a chain of layers. Each mapping has its own costs, and each pair of
+// adjacent layers a boundary cost. A partial division is dropped if another one
+// with the same last mapping beats it in every respect, or if no continuation
+// can beat the best known chain.
 #include "compiler/planner/layers/layers.h"
 
 #include <algorithm>
@@ -16,26 +17,27 @@ using absl::InvalidArgumentError;
 using absl::StatusOr;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// Steps that differ by less are equal.
+// Relative difference below which steps count as equal.
 constexpr double kRounding = 1e-9;
-// Of a layer; more are not followed, and the gap says so.
+// Upper bound on partial divisions per layer. Dropped ones show in the gap.
 constexpr size_t kMostPartials = 4000;
 
-// A division of the first layers.
+// A division of the first layers of the model.
 struct Partial {
-  double time = 0;  // all but gradients
-  double over = 0;  // gradients beyond what hides them; may be negative
+  double time = 0;  // seconds without gradients
+  double over = 0;  // gradient seconds minus hiding; may be negative
   double memory = 0;
-  int before = -1;  // among the partial divisions of one layer less
-  int last = 0;     // mapping
+  int before = -1;  // index of the partial division it extends
+  int last = 0;     // mapping of its last layer
 
   double step() const { return time + std::max(0.0, over); }
 };
 
-// Of those met so far, which are no slower: the least memory for each `over`.
+// Pareto front of the partial divisions added so far, in order of time: the
+// least memory for each `over`.
 class Staircase {
  public:
-  // False where one is as good in both.
+  // Returns false if an earlier division is as good in both.
   bool Add(double over, double memory) {
     const auto next = steps_.upper_bound(over);
     if (next != steps_.begin() && std::prev(next)->second <= memory)
@@ -51,7 +53,8 @@ class Staircase {
   std::map<double, double> steps_;  // memory falls as `over` rises
 };
 
-// Keeps those that nothing beats in time, gradients and memory; by time.
+// Keeps divisions that no other beats in time, gradients and memory. Sorts them
+// by time.
 std::vector<Partial> Prune(std::vector<Partial> partials, size_t mappings) {
   std::sort(partials.begin(), partials.end(),
             [](const Partial& a, const Partial& b) { return a.time < b.time; });
@@ -63,14 +66,15 @@ std::vector<Partial> Prune(std::vector<Partial> partials, size_t mappings) {
   return kept;
 }
 
-// A step takes max(time, time + over) seconds, so for shares of `over` from 0
-// to 1, and any price of memory, at least
+// Lagrangian relaxation. A step takes max(time, time + over) seconds. So for
+// any share of `over` from 0 to 1 and any price of memory, it takes at least
 //   time + share * over + price * (memory - limit).
-// The least of that is a shortest path: a bound, and a division to try.
+// A shortest path minimises this. It gives a lower bound and a division to try.
 struct Relaxation {
   double share = 0, price = 0;
-  std::vector<std::vector<double>> rest;  // [layers][mapping]: behind the layer
-  double least = kInfinity;               // of all layers, without the limit
+  std::vector<std::vector<double>>
+      rest;                  // [layer][mapping]: cost after the layer
+  double least = kInfinity;  // minimum over all chains, without the limit
   std::vector<int> chain;
 
   double Of(const LayerCost& cost) const {
@@ -115,13 +119,13 @@ Relaxation Relax(const LayerTable& table, double share, double price) {
   return relaxed;
 }
 
-// The fastest chain of a table within the limit.
+// Finds the fastest chain of a table within the memory limit.
 class ChainSearch {
  public:
   ChainSearch(const LayerTable& table, double limit)
       : table_(table), limit_(limit) {}
 
-  // False where nothing fits.
+  // Returns false if nothing fits.
   bool Run() {
     for (double share : {0.0, 0.25, 0.5, 0.75, 1.0}) TryShare(share);
     Enumerate();
@@ -129,14 +133,14 @@ class ChainSearch {
   }
 
   const std::vector<int>& best() const { return best_; }
-  // No chain is faster than this.
+  // Lower bound on the step of every chain.
   double bound() const { return is_cut_ ? std::min(bound_, step_) : step_; }
 
  private:
   void TryShare(double share) {
     if (Try(Relax(table_, share, 0))) return;
-    // Memory gets dearer until what is cheapest fits, then cheaper again.
-    double low = 0, high = 1e-12;  // seconds of a byte
+    // Raise the price of memory until the cheapest chain fits, then bisect.
+    double low = 0, high = 1e-12;  // seconds per byte
     while (high < 1e6 && !Try(Relax(table_, share, high)))
       low = high, high *= 8;
     for (int i = 0; i < 12; ++i) {
@@ -145,7 +149,7 @@ class ChainSearch {
     }
   }
 
-  // Whether its chain fits.
+  // Returns true if the relaxation's chain fits.
   bool Try(Relaxation relaxed) {
     Partial sum;
     for (size_t i = 0; i < relaxed.chain.size(); ++i)
@@ -171,7 +175,7 @@ class ChainSearch {
     return partial;
   }
 
-  // Whether some way on may end before the best one known.
+  // True if some continuation may beat the best known chain.
   bool MayWin(const Partial& partial, size_t layer) const {
     return partial.memory <= limit_ &&
            std::all_of(relaxations_.begin(), relaxations_.end(),
@@ -219,13 +223,13 @@ class ChainSearch {
   const double limit_;
   std::vector<Relaxation> relaxations_;
   std::vector<int> best_;
-  double step_ = kInfinity;    // of the best
-  double bound_ = -kInfinity;  // by the relaxations
-  bool is_cut_ = false;        // partial divisions were left out
+  double step_ = kInfinity;    // of the best chain
+  double bound_ = -kInfinity;  // lower bound from the relaxations
+  bool is_cut_ = false;        // partial divisions were dropped
 };
 
-// Whether all rows have a cost for each mapping.
-bool IsWhole(const LayerTable& table) {
+// True if all rows have a cost for each mapping.
+bool HasAllCosts(const LayerTable& table) {
   const size_t mappings = table.offered.size();
   if (table.boundaries.size() != table.costs.size()) return false;
   for (const auto& row : table.costs)
@@ -242,7 +246,7 @@ absl::Status CheckTables(const std::vector<LayerTable>& tables) {
   if (tables.empty() || tables.front().costs.empty())
     return InvalidArgumentError("expected layers, found none");
   for (const LayerTable& table : tables)
-    if (!IsWhole(table))
+    if (!HasAllCosts(table))
       return InvalidArgumentError(
           "expected costs of " + std::to_string(table.costs.size()) +
           " layers in " + std::to_string(table.offered.size()) +
@@ -250,7 +254,7 @@ absl::Status CheckTables(const std::vector<LayerTable>& tables) {
   return absl::OkStatus();
 }
 
-// The least that any division takes, which says what a limit lacks.
+// The least memory of any division, for the message about a limit.
 double LeastMemory(const std::vector<LayerTable>& tables) {
   double least = kInfinity;
   for (const LayerTable& table : tables) {

@@ -1,5 +1,5 @@
-// The search over layers is exact under a limit of memory, says what a limit
-// lacks, and refuses tables that are none.
+// Tests that the search over layers is exact under a memory limit, says how
+// much a limit lacks, and refuses malformed tables.
 #include "compiler/planner/layers/layers.h"
 
 #include <gmock/gmock.h>
@@ -93,8 +93,8 @@ TEST(SearchLayers, IsExactOfSmallProblems) {
 }
 
 // D13, nnScaler's tests/autodist/test_dp_solver.py: three operations in a
-// chain, two partitions each. To keep the first one costs 0.1 and 0.2, to
-// change 1.
+// chain, with two partitions each. Keeping the previous partition costs 0.1 and
+// 0.2, changing it costs 1.
 TEST(SearchLayers, D13ThreeOperationsInAChain) {
   LayerTable table = EmptyTable(3, 2);
   const double times[3][2] = {{1, 2}, {0.5, 1}, {1, 2}},
@@ -113,8 +113,8 @@ TEST(SearchLayers, D13ThreeOperationsInAChain) {
   EXPECT_THAT(best->best.division.mappings, ElementsAre(0, 0, 0));
 }
 
-// A chain of a hundred layers of four mappings, whose best is known: each
-// layer's own, where boundaries are free.
+// A chain of a hundred layers with four mappings and a known best: each layer's
+// cheapest mapping, because boundaries are free.
 TEST(SearchLayers, TakesLongChains) {
   LayerTable table = EmptyTable(100, 4);
   double best = 0;
@@ -130,8 +130,8 @@ TEST(SearchLayers, TakesLongChains) {
   EXPECT_EQ(result->uniform.size(), 4u);
 }
 
-// Of costs at random a long chain has more partial divisions than can be
-// followed: what is found is within the gap that is said, and quickly.
+// With random costs a long chain has more partial divisions than the search can
+// follow. The result is within the reported gap, and found quickly.
 TEST(SearchLayers, SaysHowFarOffItMayBe) {
   std::mt19937 random(5);
   const auto draw = [&](double most) {
@@ -152,7 +152,7 @@ TEST(SearchLayers, SaysHowFarOffItMayBe) {
   EXPECT_LT(result->gap, 0.02);
 }
 
-// What is gained by gathering must be more than the gather takes.
+// A change of mapping must gain more than its gather costs.
 TEST(SearchLayers, WeighsBoundaries) {
   LayerTable table = EmptyTable(3, 2);
   for (size_t i = 0; i < 3; ++i) table.costs[i][i == 1 ? 0 : 1].compute = 1;

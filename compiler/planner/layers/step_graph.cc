@@ -1,5 +1,5 @@
-// Costs by function, once for each mapping and mesh; runs of functions add them
-// to layers.
+// Computes costs of each function once per mapping and mesh. Runs of functions
+// add them to layers.
 #include "compiler/planner/layers/step_graph.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ using core::kBucketBytes;
 using core::Precision;
 using core::Sharding;
 
-// The same axes on a mesh of other sizes.
+// The same axes on a mesh with other sizes.
 std::vector<AxisRef> Resized(const core::Mesh& mesh,
                              const std::vector<AxisRef>& axes) {
   std::vector<AxisRef> resized;
@@ -48,17 +48,17 @@ Sharding Resized(const core::Mesh& mesh, const std::vector<int64_t>& shape,
   return sharding;
 }
 
-// On a CPU the updates of all parameters are one launch.
+// On a CPU all parameters are updated in one launch.
 double UpdateLaunch(const Device& device, double bytes) {
   const double seconds = UpdateTime(device, bytes);
   return device.is_gpu ? std::max(seconds, device.launch)
                        : seconds - device.kernel;
 }
 
-// What one mapping costs on one mesh.
+// Costs of one mapping on one mesh.
 class MappingCosts {
  public:
-  // `graph` is the step's on that mesh.
+  // `graph` is the step's graph on that mesh.
   MappingCosts(const StepGraph& step, const core::Graph& graph,
                const StepMapping& mapping, const Cluster& cluster,
                Precision precision)
@@ -88,7 +88,7 @@ class MappingCosts {
 
   const std::vector<Sharding>& shardings() const { return shardings_; }
 
-  // Seconds that a value takes from one placement to another.
+  // Seconds to reshard a value.
   double Reshard(int value, const Sharding& from, const Sharding& to) {
     double seconds = 0;
     for (const Transfer& step : TransfersOf(value, from, to))
@@ -98,9 +98,9 @@ class MappingCosts {
 
  private:
   struct FunctionCost {
-    std::vector<double> works, ops;  // seconds of each
+    std::vector<double> works, ops;  // seconds per work and per operation
   };
-  // A collective, and the bytes that its time depends on.
+  // A collective, and the bytes that determine its time.
   struct Transfer {
     CollectiveKind kind = CollectiveKind::kAllReduce;
     std::vector<AxisRef> axes;
@@ -136,7 +136,7 @@ class MappingCosts {
     return CollectiveTime(cluster_, step.kind, step.bytes, GroupOf(step.axes));
   }
 
-  // Small sums travel together, in buckets.
+  // Small gradient sums share buckets.
   void AddGradients() {
     struct Sum {
       int layer;
@@ -165,7 +165,8 @@ class MappingCosts {
       for (const Sum& sum : sums) {
         LayerCost& cost = costs_[sum.layer];
         cost.gradients += sum.bytes * seconds_per_byte;
-        // Into the bucket, by the kernel that makes it, and out.
+        // A kernel copies the gradient into the bucket, and another copies it
+        // out.
         if (sums.size() > 1)
           cost.compute +=
               MemoryBoundTime(device_, 2 * sum.bytes) - device_.kernel +
@@ -182,7 +183,7 @@ class MappingCosts {
   }
   double LocalBytes(int value) const { return Bytes(value, shardings_[value]); }
 
-  // Groups of one shape are alike.
+  // The group of rank 0. All groups along the same axes have its shape.
   const GroupShape& GroupOf(const std::vector<AxisRef>& axes) {
     const auto [known, is_new] =
         groups_.try_emplace(core::ToString(mesh_, axes));
@@ -212,11 +213,11 @@ class MappingCosts {
 
   FunctionCost CostOf(const StepFunction& function) {
     FunctionCost cost;
-    // Equal reshards of a value are one.
+    // Identical reshards of a value count once.
     std::set<std::pair<int, std::string>> done;
-    // Parameters, gradients and states lie alike.
+    // Parameters, gradients and states have the same sharding.
     for (int op : function.ops)
-      cost.ops.push_back(function.joined ? 0 : Moves(op, done));
+      cost.ops.push_back(function.joined ? 0 : CollectiveSeconds(op, done));
     for (const StepWork& work : function.works)
       cost.works.push_back(function.joined
                                ? UpdateLaunch(device_, BytesOf(work))
@@ -230,9 +231,10 @@ class MappingCosts {
     return known->second;
   }
 
-  // Collectives around an operation: operands as it needs them, rows of
-  // neighbours, partial results.
-  double Moves(int op, std::set<std::pair<int, std::string>>& done) {
+  // Seconds of the collectives around an operation: reshards of operands, halo
+  // exchanges, and reductions of partial results.
+  double CollectiveSeconds(int op,
+                           std::set<std::pair<int, std::string>>& done) {
     const core::Op& plain = graph_.ops[op];
     const core::OpSharding& decided = Resolved(op);
     double seconds = HaloTime(op, decided);
@@ -298,7 +300,7 @@ class MappingCosts {
   double Attention(const StepWork& work, Precision precision) {
     const core::Op& op = graph_.ops[work.op];
     const core::OpSharding& decided = Resolved(work.op);
-    double pairs = work.seen;  // of all heads and images
+    double pairs = work.seen;  // over all heads and images
     int64_t of_keys = 1, of_values = 1;
     for (size_t f = 0; f < op.rule.factors.size(); ++f) {
       const bool query = Holds(op.rule.operands[0], f),
@@ -329,7 +331,7 @@ class MappingCosts {
     return time(core::kQueriesGradient) + time(core::kKeysGradient);
   }
 
-  // What one device has of a product's factors.
+  // Local sizes of a product on one device.
   struct Extents {
     int64_t batch = 1, m = 1, n = 1, k = 1;
   };
@@ -359,7 +361,8 @@ class MappingCosts {
         });
   }
 
-  // Where a stride makes a dimension smaller, the product is of the smaller.
+  // A stride makes a dimension smaller in one tensor. The product has the
+  // smaller size.
   int64_t LeastSize(int op, size_t factor) const {
     const core::Op& plain = graph_.ops[op];
     int64_t least = plain.rule.factors[factor].size;
@@ -387,7 +390,7 @@ class MappingCosts {
   std::vector<LayerCost> costs_;
 };
 
-// `graph` is the step's, of which the mesh is changed.
+// `graph` is a copy of the step's graph. Its mesh is changed.
 LayerTable Tabulate(const StepGraph& step, const Cluster& cluster,
                     Precision precision, int data, int inner,
                     core::Graph& graph) {

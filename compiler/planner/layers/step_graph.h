@@ -1,7 +1,7 @@
-// A training step as compiler/core's graph, with what its operations are to a
-// clock and which layer each is of; from it what layers cost in each mapping,
-// on meshes of any size. What divides how, what is reduced, exchanged and
-// gathered, the operations' rules say.
+// A training step as a graph of compiler/core, with the kind of work and the
+// layer of each operation. From it come the costs of each layer under each
+// mapping, on meshes of any size. The operations' sharding rules decide how
+// they divide and which values are reduced, exchanged and gathered.
 #ifndef PARTITA_COMPILER_PLANNER_LAYERS_STEP_GRAPH_H_
 #define PARTITA_COMPILER_PLANNER_LAYERS_STEP_GRAPH_H_
 
@@ -17,73 +17,76 @@
 
 namespace partita::planner {
 
-// What runs at once. kStream: a kernel bound by what it reads and writes.
+// Work that runs as one launch. kStream is a kernel bound by its reads and
+// writes.
 enum class WorkKind { kProduct, kConvolution, kAttention, kStream };
 
 struct StepWork {
   WorkKind kind = WorkKind::kStream;
-  int op = -1;            // in graph.ops; of kStream -1
-  bool backward = false;  // of kAttention: its gradient
-  double seen = 1;  // of kAttention: the share of pairs that see each other
-  std::vector<int> reads, writes;  // values, as often as they are
+  int op = -1;            // in graph.ops; -1 for kStream
+  bool backward = false;  // kAttention: whether it is the gradient
+  double seen = 1;        // kAttention: share of visible query-key pairs
+  std::vector<int> reads, writes;  // values, with repetitions
 };
 
-// Rows of its first operand that a shard of an operation needs beyond its own,
-// where this factor is divided.
+// Rows of its first operand that a shard of an operation needs from its
+// neighbours if this factor is divided.
 struct StepHalo {
   int op = 0, factor = 0;
   int64_t rows = 0;
 };
 
-// A function as it is written: @main, or that of layers that are alike.
+// A function of the program: @main, or the function shared by equal layers.
 struct StepFunction {
   std::vector<StepWork> works;
   std::vector<int> ops;  // in graph.ops
-  // It updates a parameter: on a CPU what several launch is one kernel.
+  // The function updates a parameter. On a CPU all such launches are one
+  // kernel.
   bool joined = false;
   bool is_main = false;
   std::string name;
 };
 
-// A run of a function, and the layer of each of its works and operations.
+// A call of a function, with the layer of each of its works and operations.
 struct StepRun {
   int function = 0;
-  bool backward = false;  // behind the loss
+  bool backward = false;  // after the loss
   std::vector<int> layer_of_work, layer_of_op;
 };
 
-// A value that a call takes or gives: on the way it may be reduced, gathered or
-// divided.
+// A value passed into or out of a call. On the way it may be reduced, gathered
+// or divided.
 struct StepMove {
   int from = 0, to = 0;  // values
   int layer = 0;
-  bool gradient = false;  // of parameters: nothing but their update waits
+  bool gradient = false;  // of parameters: only their update waits for it
 };
 
-// A value that lives from forward to backward, or from step to step.
+// A value kept from forward to backward, or from step to step.
 struct StepHeld {
   int value = 0, layer = 0;
 };
 
-// A value that a layer takes of another one, or the gradient that it gives
-// back. Between layers that are no neighbours it counts as from the one before
-// the later of both.
+// A value that one layer takes from another, or the gradient it gives back. If
+// the layers are not adjacent, it counts at the boundary before the later one.
 struct StepCrossing {
   int value = 0;
   int from = 0, to = 0;  // layers
 };
 
-// One way to use the inner axis: the names it divides, and how all values lie
-// then on a mesh of 2 x 2, the outer axis of which divides B.
+// One way to use the inner axis: the names it divides, and the resulting
+// shardings of all values on a mesh of 2 x 2. The outer axis of that mesh
+// divides B.
 struct StepMapping {
-  std::vector<std::string> names;  // none: every device computes the same
+  std::vector<std::string> names;  // empty: all devices compute the same
   std::vector<core::Sharding> shardings;
-  bool of_batch = false;  // names are B: the batch must divide by all devices
+  bool of_batch = false;  // names are B: all devices must divide the batch
 };
 
 struct StepGraph {
-  core::Graph graph;  // its mesh is that of 2 x 2
-  // [values][dimensions]: how many parts stay together, heads of heads x 8.
+  core::Graph graph;  // on a mesh of 2 x 2
+  // [value][dimension]: number of indivisible units, e.g. the heads of heads x
+  // 8.
   std::vector<std::vector<int64_t>> units;
   std::vector<StepFunction> functions;
   std::vector<StepRun> runs;
@@ -91,20 +94,21 @@ struct StepGraph {
   std::vector<StepHalo> halos;
   std::vector<StepHeld> held;
   std::vector<StepCrossing> crossings;
-  std::vector<std::string> layers;          // as a plan's scopes have them
-  std::vector<std::set<std::string>> dims;  // [layers]: names to divide by
-  std::vector<StepMapping> mappings;        // the first is of the batch
+  std::vector<std::string> layers;          // names as in a plan's scopes
+  std::vector<std::set<std::string>> dims;  // [layer]: names to divide by
+  std::vector<StepMapping> mappings;        // the first divides the batch
   int64_t batch = 1;
 };
 
-// The costs of all layers in all mappings on `data` x `inner` devices, of which
-// the cluster has as many. Where `inner` is 1 the first mapping alone is
-// offered. Products of 16-bit elements are of `precision`. Estimates, of
-// operations as they are written, which leave out what dividing adds.
+// Estimates the costs of all layers under all mappings on `data` x `inner`
+// devices, which must be all devices of the cluster. If `inner` is 1, only the
+// first mapping is offered. Products of 16-bit elements use `precision`. The
+// estimates leave out operations that dividing adds.
 LayerTable TabulateStep(const StepGraph& step, const Cluster& cluster,
                         core::Precision precision, int data, int inner);
 
-// Of all meshes of the cluster's devices whose outer axis divides the batch.
+// Tables of all meshes of the cluster's devices whose outer axis divides the
+// batch.
 std::vector<LayerTable> TabulateMeshes(const StepGraph& step,
                                        const Cluster& cluster,
                                        core::Precision precision);

@@ -1,5 +1,5 @@
-// What layers cost comes from their operations' rules: shares of products,
-// partial sums, neighbours' rows, gathers between layers.
+// Tests that layer costs follow from the operations' sharding rules: shares of
+// products, partial sums, halo rows, gathers between layers.
 #include "compiler/planner/layers/step_graph.h"
 
 #include <gtest/gtest.h>
@@ -24,8 +24,8 @@ core::DimSharding Over(int axis, int priority) {
   return dim;
 }
 
-// [B, E] x [E, M] -> [B, M], then x [M, E]: an MLP without activation, of one
-// layer, under mappings of the batch, of M, and of nothing.
+// [B, E] x [E, M] -> [B, M], then x [M, E]: an MLP of one layer without
+// activation. Its mappings divide the batch, M, or nothing.
 class MlpTest : public ::testing::Test {
  protected:
   explicit MlpTest(int64_t batch = kBatch, int64_t width = kWidth,
@@ -112,7 +112,7 @@ TEST_F(MlpTest, SharesAndPartialSumsAreTheRules) {
               1e-9);
   EXPECT_NEAR(costs[2].compute,
               Product(4, kHidden, kWidth) + Product(4, kWidth, kHidden), 1e-9);
-  // The second product of the divided width is a partial sum.
+  // With M divided, the second product is a partial sum.
   EXPECT_EQ(costs[0].collectives, 0);
   EXPECT_NEAR(costs[1].collectives,
               CollectiveTime(cluster_, CollectiveKind::kAllReduce,
@@ -122,7 +122,7 @@ TEST_F(MlpTest, SharesAndPartialSumsAreTheRules) {
   EXPECT_EQ(costs[1].memory, 4.0 * kWidth * kHidden);
 }
 
-// Nothing is fixed to the mesh that the mappings were found on.
+// Mappings are not tied to the mesh on which they were found.
 TEST_F(MlpTest, MeshesAreOfAnySize) {
   const std::vector<LayerTable> tables =
       TabulateMeshes(step_, cluster_, Precision::kF32);
@@ -136,7 +136,8 @@ TEST_F(MlpTest, MeshesAreOfAnySize) {
   EXPECT_EQ(tables[2].costs[0][1].memory, 2.0 * kWidth * kHidden);
 }
 
-// Three heads do not make four shards: one device has none, the others one.
+// Three heads do not fill four shards: one device has none, the others have
+// one.
 TEST_F(MlpTest, UnitsStayTogether) {
   step_.units[hidden_][1] = step_.units[up_][1] = step_.units[down_][0] = 2;
   const LayerTable table = TabulateStep(step_, cluster_, Precision::kF32, 1, 4);
@@ -149,14 +150,14 @@ TEST_F(MlpTest, TheBatchMustDivide) {
   step_.batch = 6;
   const LayerTable table = TabulateStep(step_, cluster_, Precision::kF32, 2, 2);
   EXPECT_EQ(table.offered, (std::vector<bool>{false, true, true}));
-  // Meshes of 4 x 1 are not there.
+  // No mesh of 4 x 1 exists, because the batch of 6 does not divide by 4.
   EXPECT_EQ(TabulateMeshes(step_, cluster_, Precision::kF32).size(), 2u);
 }
 
 TEST_F(MlpTest, GradientsAndBackwardAreApart) {
   step_.runs[0].backward = true;
   step_.moves = {{hidden_, hidden_, 0, true}};
-  // What arises partial is added up over the batch's axis.
+  // Partial results are summed over the batch's axis.
   StepMapping& whole = step_.mappings[2];
   const int sum = Add({kWidth, kHidden}), added = Add({kWidth, kHidden});
   for (StepMapping& mapping : step_.mappings)
@@ -172,16 +173,14 @@ TEST_F(MlpTest, GradientsAndBackwardAreApart) {
                      4.0 * kWidth * kHidden, ShapeOfStride(cluster_, 2, 2)),
       1e-9);
   EXPECT_EQ(cost.hiding, cost.compute);
-  // Where collectives take the time of those who compute, nothing hides them.
+  // If collectives slow computing, nothing hides them.
   cluster_.device.overlaps = false;
   EXPECT_EQ(
       TabulateStep(step_, cluster_, Precision::kF32, 2, 2).costs[0][2].hiding,
       0);
 }
 
-// What a mapping was compiled to is what it takes, layer by layer; mappings
-// that were not go by formulas.
-// From a divided batch to whole images: a gather; the way back is a slice.
+// From a divided batch to whole images is a gather. The way back is a slice.
 TEST_F(MlpTest, BoundariesAreReshards) {
   step_.layers.push_back("next");
   step_.dims.push_back({});
@@ -199,7 +198,7 @@ TEST_F(MlpTest, BoundariesAreReshards) {
 }
 
 // D8, AutoParallel's tests/test_optimize_placement.py on one axis of 256
-// devices, of which each has its own part of the batch.
+// devices. Each device has its own part of the batch.
 class FeedForwardTest : public MlpTest {
  protected:
   FeedForwardTest() : MlpTest(/*batch=*/4096, /*width=*/1024, 4096) {}
@@ -221,7 +220,7 @@ class FeedForwardTest : public MlpTest {
                 of_up_);
     step_.runs.push_back({1, true, {0, 0, 0}, {0, 0, 0}});
     step_.moves = {{of_down_, sum_down, 0, true}, {of_up_, sum_up, 0, true}};
-    // Parameters and sums of gradients whole, and over all devices.
+    // Parameters and gradient sums are whole, or divided over all devices.
     StepMapping whole{{"B"}, {}, true}, parts;
     for (const core::Value& value : step_.graph.values) {
       whole.shardings.push_back(core::Replicated(2));
@@ -271,11 +270,12 @@ TEST_F(FeedForwardTest, D8MemoryDecidesWhereParametersLie) {
   const double weights = 4.0 * 2 * width_ * inner_;
   EXPECT_EQ(whole.memory, weights);
   EXPECT_EQ(parts.memory, weights / 256);
-  // No limit below that of all parameters: each device has all of them.
+  // With room for all parameters, each device keeps all of them.
   const auto wide = SearchLayers({table}, weights);
   ASSERT_TRUE(wide.ok()) << wide.status();
   EXPECT_EQ(wide->best.division.mappings, (std::vector<int>{0}));
-  // As little as can be: they are divided, and gathered for each product.
+  // With the least memory, parameters are divided and gathered for each
+  // product.
   const auto narrow = SearchLayers({table}, weights / 256);
   ASSERT_TRUE(narrow.ok()) << narrow.status();
   EXPECT_EQ(narrow->best.division.mappings, (std::vector<int>{1}));
@@ -301,8 +301,8 @@ TEST_F(FeedForwardTest, D8GradientsArePartialSums) {
     }
 }
 
-// Images, heads, queries, keys, a head's size of keys and of values: products
-// of pairs are over one of the last two each.
+// Factors are images, heads, queries, keys, and the head sizes of keys and of
+// values. A product of query-key pairs reduces over one of the last two.
 TEST(StepGraph, AttentionIsItsProductsOfPairs) {
   constexpr int64_t kImages = 2, kHeads = 4, kRows = 512, kKeys = 1024;
   StepGraph step;
@@ -337,7 +337,7 @@ TEST(StepGraph, AttentionIsItsProductsOfPairs) {
       {{"B"}, std::vector<core::Sharding>(4, core::Replicated(4)), false},
       heads};
   Cluster cluster = *BuiltInCluster("2x a100-80-sxm");
-  // Of half of the heads; of the pairs one in two.
+  // A device has half of the heads, and half of the pairs are visible.
   const double pairs = kImages * kHeads / 2 * kRows * kKeys * 0.5;
   const auto compute = [&] {
     return TabulateStep(step, cluster, Precision::kF32, 1, 2)
@@ -351,7 +351,7 @@ TEST(StepGraph, AttentionIsItsProductsOfPairs) {
   EXPECT_NEAR(compute(), time(1, 1), 1e-12);
   step.functions[0].works[0].backward = true;
   EXPECT_NEAR(compute(), time(3, 1) + time(2, 2), 1e-12);
-  // Tensor cores take heads of multiples of 16.
+  // Tensor cores take only heads of multiples of 16.
   step.graph.ops[0].rule.factors[5].size = 36;
   EXPECT_NEAR(compute(),
               AttentionTime(cluster.device, Precision::kF32,
@@ -362,7 +362,7 @@ TEST(StepGraph, AttentionIsItsProductsOfPairs) {
   EXPECT_NEAR(compute(), time(3, 2), 1e-12);
 }
 
-// A convolution over 3 rows whose images are divided by rows takes two rows of
+// A convolution over 3 rows, with images divided by rows, takes two rows from
 // its neighbours.
 TEST(StepGraph, HalosAreExchanged) {
   StepGraph step;

@@ -1,4 +1,4 @@
-// One pass over the text; a quote may hold commas, quotes and line ends.
+// Parses in one pass. A quoted cell may contain commas, quotes and line ends.
 #include "compiler/planner/published/csv.h"
 
 namespace partita::planner {
@@ -20,7 +20,7 @@ absl::StatusOr<std::vector<CsvRow>> ReadCsv(const std::string& text,
   CsvRow row{1, {""}};
   int line = 1;
   bool quoted = false, was_quoted = false;
-  // Spreadsheets begin UTF-8 with a mark.
+  // Spreadsheets begin UTF-8 files with a byte order mark.
   const size_t begin = text.rfind("\xef\xbb\xbf", 0) == 0 ? 3 : 0;
   const auto finish = [&]() -> absl::Status {
     const bool blank = row.cells.size() == 1 && row.cells[0].empty();

@@ -1,4 +1,4 @@
-// Tables as text: comma-separated, quoted where needed (RFC 4180).
+// Comma-separated tables, quoted where needed (RFC 4180).
 #ifndef PARTITA_COMPILER_PLANNER_PUBLISHED_CSV_H_
 #define PARTITA_COMPILER_PLANNER_PUBLISHED_CSV_H_
 
@@ -10,17 +10,17 @@
 namespace partita::planner {
 
 struct CsvRow {
-  int line = 0;  // where it begins, the first is 1
+  int line = 0;  // of its first character, from 1
   std::vector<std::string> cells;
 };
 
-// Cells as they are, without quotes; blank lines are left out. Every row has as
-// many cells as the first: others are refused with their line, as are quotes
-// that do not end. `name` is the file's, for errors.
+// Cells are unquoted. Blank lines are skipped. Refuses a row with more or fewer
+// cells than the first, and an unclosed quote. Errors name the file `name` and
+// the line.
 absl::StatusOr<std::vector<CsvRow>> ReadCsv(const std::string& text,
                                             const std::string& name);
 
-// With a line's end; quoted where it must be.
+// Writes cells with quotes where needed, and a line end.
 std::string WriteCsvRow(const std::vector<std::string>& cells);
 
 }  // namespace partita::planner

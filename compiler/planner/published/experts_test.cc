@@ -1,4 +1,4 @@
-// Layers with experts: sizes, memory and time.
+// Tests of layers with experts: sizes, memory and time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Mixtral 8x7B: 46.7 billion parameters, of which a token passes 12.9
+// Mixtral 8x7B: 46.7 billion parameters, of which 12.9 are active per token
 // (arXiv 2401.04088).
 Architecture Mixtral() {
   Architecture a;
@@ -43,7 +43,7 @@ Division Divide(int tp, int dp, int ep, int etp) {
   return d;
 }
 
-// Hides no collectives.
+// Software that hides no collectives.
 const Software& Megatron() { return SoftwareOf("Megatron-LM"); }
 
 PartCost LayerOf(const Architecture& a, const Division& d) {
@@ -60,12 +60,12 @@ double Collectives(const Architecture& a, const Division& d) {
 TEST(Experts, CountAsPublished) {
   Architecture a = Mixtral();
   EXPECT_NEAR(Parameters(a) / 1e9, 46.7, 0.05);
-  // Six operations of a parameter and token, but for the embedding; attention
-  // as if not causal.
+  // Six operations per parameter and token, without the embedding. Attention
+  // counts as if not causal.
   const double attention = 12.0 * a.layers * a.hidden * a.seq;
   const double passed = (ModelFlops(a, 1) / a.seq - attention) / 6;
   EXPECT_NEAR((passed + double(a.vocab) * a.hidden) / 1e9, 12.9, 0.05);
-  // Grok-1: 314 billion.
+  // Grok-1 has 314 billion parameters.
   a.layers = 64;
   a.hidden = 6144;
   a.heads = 48;
@@ -84,7 +84,7 @@ TEST(Experts, OneIsTheMlpAndARouter) {
     const PartCost a = LayerOf(dense, d), b = LayerOf(one, d);
     EXPECT_NEAR(b.forward.products / a.forward.products, 1, 0.01);
     EXPECT_NEAR(b.weights / a.weights, 1, 0.01);
-    // A gather and a reduction, of the tokens that are the expert's: all.
+    // A gather and a reduction of the expert's tokens, which are all tokens.
     EXPECT_NEAR(b.forward.tensor, a.forward.tensor, 1e-9);
     const MemoryUse left = EvaluateMemory(dense, d, Megatron());
     const MemoryUse right = EvaluateMemory(one, d, Megatron());
@@ -93,8 +93,8 @@ TEST(Experts, OneIsTheMlpAndARouter) {
   }
 }
 
-// Who has fewer experts holds fewer parameters; gradients and states of the
-// others' are not its own, and ZeRO-1 divides what is left over the copies.
+// A rank with fewer experts holds fewer parameters, gradients and states.
+// ZeRO-1 divides its states over the copies of its experts.
 TEST(Experts, AreDividedOverTheirRanks) {
   const Architecture a = Mixtral();
   const double all = double(a.layers) * ExpertParameters(a);
@@ -102,7 +102,7 @@ TEST(Experts, AreDividedOverTheirRanks) {
     Division d = Divide(tp, dp, ep, etp);
     d.zero = zero;
     const MemoryUse with = EvaluateMemory(a, d, Megatron());
-    Architecture router = a;  // what all have
+    Architecture router = a;  // the part that every rank has
     router.expert_ffn = 0;
     router.kind = a.kind;
     const MemoryUse without = EvaluateMemory(router, d, Megatron());
@@ -114,12 +114,12 @@ TEST(Experts, AreDividedOverTheirRanks) {
   EXPECT_NEAR(held(1, 8, 8, 1, 0), 18. / 8, 1e-6);
   EXPECT_NEAR(held(2, 4, 4, 2, 0), 18. / 8, 1e-6);
   EXPECT_NEAR(held(2, 4, 8, 1, 0), 18. / 8, 1e-6);
-  // Of 18 bytes, 12 are the optimizer's.
+  // 12 of the 18 bytes are the optimizer's.
   EXPECT_NEAR(held(1, 8, 4, 1, 1), (6 + 12. / 2) / 4, 1e-6);
 }
 
-// What is sent between experts: each way of each pass, of each token as many
-// copies as it has experts; across nodes it takes longer.
+// Each pass sends every token to and from each of its experts. Across nodes
+// this takes longer.
 TEST(Experts, TokensTravelToThem) {
   Architecture a = Mixtral();
   EXPECT_EQ(Collectives(a, Divide(1, 64, 1, 1)), 0);
@@ -159,7 +159,8 @@ TEST(Experts, AreColumnsOfASweep) {
   EXPECT_EQ(row.division.etp, 1);
   EXPECT_EQ(row.division.expert_copies(), 2);
   EXPECT_TRUE(Predict(row).ok());
-  // As all else is divided, unless the row says how.
+  // Experts are divided like the rest of the model unless the row says
+  // otherwise.
   row = RowOf(",moe_experts", ",16");
   EXPECT_EQ(row.architecture.expert_ffn, 4 * 512);
   EXPECT_EQ(row.division.etp, 2);

@@ -1,5 +1,6 @@
-// Other people's software. Documents say what each does; two constants of time,
-// which all share, are fitted to published steps (tests/bench/planner).
+// Training software of other projects. Its behaviour is from its documentation.
+// Two time constants, common to all, are fitted to published steps
+// (tests/bench/planner).
 #include "compiler/planner/published/frameworks.h"
 
 #include <cctype>
@@ -14,28 +15,29 @@ Software Make(const char* name) {
   return software;
 }
 
-// What cuBLAS and TransformerEngine hold once used: allocated between steps
-// beyond the parameters' states, 78 to 130 MB of Megatron-LM's continuous tests
-// (tests/bench/planner).
+// Memory that cuBLAS and TransformerEngine keep after first use: between steps,
+// Megatron-LM's continuous tests have 78 to 130 MB allocated beyond the
+// parameters' states (tests/bench/planner).
 constexpr double kLibraries = 100e6;
 
-// DeepSpeed's reduce_bucket_size and allgather_bucket_size, 5e8 elements each
-// unless set, in 16 bits (deepspeed.ai, "DeepSpeed Configuration JSON").
+// DeepSpeed's reduce_bucket_size and allgather_bucket_size: 5e8 elements each
+// by default, in 16 bits (deepspeed.ai, "DeepSpeed Configuration JSON").
 constexpr double kDeepSpeedBuckets = 2 * 5e8 * 2;
-// Communicators of a DeepSpeed pipeline: estimated as eight, each with rings
-// and trees of 16 channels that have 4 MiB to send and to receive (NCCL user
+// Communicators of a DeepSpeed pipeline, estimated as eight. Each has rings and
+// trees of 16 channels, with 4 MiB to send and 4 MiB to receive (NCCL user
 // guide, NCCL_BUFFSIZE).
 constexpr double kDeepSpeedGroups = 8.0 * 2 * 16 * 2 * 4 * 1048576;
 
-// Collectives take multiprocessors from the kernels beside them: NCCL's logs of
-// nodes with NVLink show 16 to 24 channels, each a block. An A100 has 108.
+// Collectives take multiprocessors from concurrent kernels. NCCL's logs of
+// nodes with NVLink show 16 to 24 channels, one thread block each. An A100 has
+// 108 multiprocessors.
 constexpr double kHidden = 1 - 16.0 / 108;
 
 std::vector<Software> MakeTable(const Calibration& c) {
   std::vector<Software> table;
-  // Megatron-LM to 2022 (arXiv 2104.04473): scores are written, collectives
-  // wait, gradients are 16-bit. Products add them up unless
-  // --no-gradient-accumulation-fusion says otherwise.
+  // Megatron-LM up to 2022 (arXiv 2104.04473): scores are written to memory,
+  // collectives are exposed, gradients have 16 bits. Products accumulate
+  // gradients unless --no-gradient-accumulation-fusion is set.
   Software megatron = Make("megatron-lm");
   megatron.fused_attention = false;
   megatron.dispatch = c.dispatch;
@@ -55,20 +57,20 @@ std::vector<Software> MakeTable(const Calibration& c) {
   deepspeed.name = "megatron-deepspeed";
   deepspeed.accumulation = Software::Accumulation::kKernel;
   deepspeed.state_bytes = 16;
-  deepspeed.divided_bytes = 4;  // to f32 (runtime/zero/stage_1_and_2.py)
+  deepspeed.divided_bytes = 4;  // copied to f32 (runtime/zero/stage_1_and_2.py)
   deepspeed.libraries = kDeepSpeedBuckets + kDeepSpeedGroups + kLibraries;
   table.push_back(deepspeed);
 
-  // Its BF16_Optimizer adds gradients up in f32, undivided.
+  // Its BF16_Optimizer accumulates gradients in f32, undivided.
   Software wide = deepspeed;
   wide.name = "megatron-deepspeed, f32 gradients";
   wide.state_bytes = 20;
   wide.divided_bytes = 0;
   table.push_back(wide);
 
-  // DeepSpeed's overlap_comm was false unless set in 2021 (deepspeed.ai,
-  // "DeepSpeed Configuration JSON"). It gathers modules: the one in use, and
-  // the next. The widest is a product of h x 4h, a third of a layer.
+  // In 2021 DeepSpeed's overlap_comm was false by default (deepspeed.ai,
+  // "DeepSpeed Configuration JSON"). It gathers modules: the one in use and the
+  // next. The widest is a product of h x 4h, a third of a layer.
   Software zero = megatron;
   zero.name = "deepspeed zero-3";
   zero.gathered = 2.0 / 3;
@@ -77,11 +79,11 @@ std::vector<Software> MakeTable(const Calibration& c) {
   zero.by_weight = true;
   table.push_back(zero);
 
-  // FSDP prefetches the next layer's parameters and reduces gradients beside
-  // the backward (arXiv 2304.11277); checkpoints that are not reentrant stop
-  // early (torch.utils.checkpoint.set_checkpoint_early_stop). MPT models run
-  // FlashAttention 1 without dropout: 25 to 40 % of an A100's peak, where 2 has
-  // 50 to 73 % (arXiv 2307.08691).
+  // FSDP prefetches the next layer's parameters and reduces gradients
+  // concurrently with the backward pass (arXiv 2304.11277). Non-reentrant
+  // checkpoints stop early (torch.utils.checkpoint.set_checkpoint_early_stop).
+  // MPT models run FlashAttention 1 without dropout, at 25 to 40 % of an A100's
+  // peak; FlashAttention 2 reaches 50 to 73 % (arXiv 2307.08691).
   Software fsdp = Make("fsdp");
   fsdp.attention = 0.53;
   fsdp.stops_early = true;
@@ -91,13 +93,13 @@ std::vector<Software> MakeTable(const Calibration& c) {
   fsdp.dropout = false;
   table.push_back(fsdp);
 
-  // In pipelines parameters stay whole between microbatches and gradients are
-  // reduced after the last (torchtitan's parallelize_llama.py:
+  // In pipelines, parameters stay gathered between microbatches and gradients
+  // are reduced after the last one (torchtitan's parallelize_llama.py:
   // reshard_after_forward).
   Software titan = fsdp;
   titan.name = "torchtitan";
   titan.attention = 1;
-  // "selective (op)" repeats every second product (torchtitan's
+  // "selective (op)" recomputes every second product (torchtitan's
   // parallelize_llama.py). The loss has an f32 copy of the logits and their
   // softmax.
   titan.selective = 0.5;
@@ -106,7 +108,7 @@ std::vector<Software> MakeTable(const Calibration& c) {
   table.push_back(titan);
 
   // NeMo of 2022 and 2023 uses Apex's distributed Adam with 16-bit gradients.
-  // The launcher's recipes have overlap_grad_sync: False.
+  // The launcher's recipes set overlap_grad_sync: False.
   Software nemo = Make("nemo megatron");
   nemo.fused_attention = false;
   nemo.dispatch = c.dispatch;
@@ -119,7 +121,7 @@ std::vector<Software> MakeTable(const Calibration& c) {
 
   // With the overlaps that its guide recommends: gradients, parameters, tensor
   // parallelism (NeMo Framework user guide, "Communication Overlap"). Products
-  // add gradients to sums in f32, where they would write 16 bits.
+  // add gradients to f32 sums instead of writing 16 bits.
   Software core = Make("megatron-core");
   core.dispatch = c.dispatch;
   core.step = c.step;
@@ -132,8 +134,8 @@ std::vector<Software> MakeTable(const Calibration& c) {
   core.libraries = kLibraries;
   table.push_back(core);
 
-  // NeMo 24.07: distributed fused Adam, whose f32 copies are a 16-bit
-  // parameter and the other 16 bits; gradients are reduced in 16
+  // NeMo 24.07 with distributed fused Adam. An f32 copy is stored as the 16-bit
+  // parameter plus the other 16 bits. Gradients are reduced in 16 bits
   // (grad_reduce_in_fp32=False).
   Software nemo_core = core;
   nemo_core.name = "nemo megatron-core";
@@ -142,7 +144,8 @@ std::vector<Software> MakeTable(const Calibration& c) {
   nemo_core.state_bytes = 14;
   table.push_back(nemo_core);
 
-  // Written scores: --attention-backend unfused, or before there was a choice.
+  // Scores written to memory: --attention-backend unfused, or versions without
+  // that option.
   Software unfused = core;
   unfused.name = "megatron-core unfused";
   unfused.fused_attention = false;

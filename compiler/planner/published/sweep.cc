@@ -1,4 +1,4 @@
-// Evaluates the rows of a table and writes them with what is predicted.
+// Evaluates the rows of a table and writes them with their predictions.
 #include "compiler/planner/published/sweep.h"
 
 #include <algorithm>
@@ -15,14 +15,14 @@ std::string Number(double value) {
   return text;
 }
 
-// Of several rows' problems, what they share: no sizes.
+// The text of a problem up to its first number. Problems are grouped by it.
 std::string KindOf(const std::string& problem) {
   const std::string kind =
       plan::Trim(problem.substr(0, problem.find_first_of(":0123456789")));
   return kind.empty() ? problem : kind;
 }
 
-// `found` of a row in `line`; nothing: an empty one.
+// Counts a problem of the row in `line`. Empty text is no problem.
 void CountProblem(const std::string& found, int line,
                   SweepResult::Problem& problem) {
   if (found.empty() || ++problem.rows > 1) return;
@@ -48,7 +48,7 @@ std::vector<std::string> CellsOf(const SweepRow& row,
           ""};
 }
 
-// Of a column that is read under another name, which the table does not have.
+// Hints at columns whose name is close to a known one that the table lacks.
 std::vector<std::string> HintsOf(const std::vector<std::string>& header) {
   const std::vector<std::string>& known = RowColumns();
   const auto has = [](const std::vector<std::string>& words,
@@ -121,7 +121,7 @@ absl::StatusOr<Prediction> Predict(SweepRow& row, const OwnPredictor& own) {
       if (chosen == 0) best = std::move(next);
       break;
     }
-    // One that fits before one that does not; then the fastest.
+    // Prefer one that fits, then the fastest.
     const bool better = chosen == 0 || (next->fits && !best->fits) ||
                         (next->fits == best->fits && next->step < best->step);
     if (!better) continue;
@@ -150,7 +150,7 @@ absl::StatusOr<SweepResult> RunSweep(const std::string& text,
     if (std::find(header.begin(), header.end(), column) != header.end())
       return absl::InvalidArgumentError(
           name + ":" + std::to_string((*table)[0].line) + ": column " +
-          plan::Quote(column) + " is one of those that are added: rename it");
+          plan::Quote(column) + " is added to the output: rename it");
   header.insert(header.end(), added.begin(), added.end());
   SweepResult result;
   result.hints = HintsOf((*table)[0].cells);

@@ -1,5 +1,5 @@
-// Many configurations at once: a table of published or imagined runs, one a
-// row, and the same table with what is predicted of each.
+// Predicts many configurations at once: a table of published or planned runs,
+// one per row.
 #ifndef PARTITA_COMPILER_PLANNER_PUBLISHED_SWEEP_H_
 #define PARTITA_COMPILER_PLANNER_PUBLISHED_SWEEP_H_
 
@@ -22,50 +22,51 @@ struct SweepRow {
   Division division;
   Cluster cluster;
   const Software* software = nullptr;
-  bool choose_microbatch = false;     // its cell was empty
-  std::vector<std::string> defaults;  // "vpp=1": what cells left open
-  std::string other_gpu;              // its `gpu`, where `cluster` has another
-  std::string other_framework;        // its `framework`, where not known
-  std::string problem;                // why nothing can be predicted; or empty
-  int line = 0;                       // of the table
+  bool choose_microbatch = false;     // the `mbs` cell is empty
+  std::vector<std::string> defaults;  // values of empty cells, e.g. "vpp=1"
+  std::string other_gpu;              // `gpu`, if `cluster` has another
+  std::string other_framework;        // `framework`, if unknown
+  std::string problem;                // why there is no prediction, or empty
+  int line = 0;                       // in the table
 };
 
-// The columns that are read; README.md says what they mean.
+// The known columns. README.md explains them.
 const std::vector<std::string>& RowColumns();
 
-// Columns that are not among RowColumns are kept and not read. Refuses a table
-// without a column that must be there, or with one twice, with file and line. A
-// row that says too little or what cannot be read, or whose sizes do not go
-// together, has a `problem`, and the others are read. All rows run on
-// `cluster`, or on what their `gpu`, `gpus_per_node` and `inter_node` name.
+// Reads the rows of a table. Columns outside RowColumns are kept but not read.
+// Refuses a table without a required column, or with a repeated one; the error
+// names file and line. A row with missing, unreadable or incompatible values
+// gets a `problem`, and the other rows are read. All rows run on `cluster`, or
+// else on the cluster that their `gpu`, `gpus_per_node` and `inter_node` name.
 absl::StatusOr<std::vector<SweepRow>> ReadSweep(
     const std::vector<CsvRow>& table, const std::string& name,
     const std::optional<Cluster>& cluster);
 
-// Predicts a row of Partita's own programs, which takes a compiler: the driver
+// Predicts a row of Partita's own programs. The driver passes a function that
 // compiles and simulates them.
 using OwnPredictor = std::function<absl::StatusOr<Prediction>(const SweepRow&)>;
-// An estimate by formulas instead, for tests and tools without a compiler.
+// Predicts a row by formulas, for tests and tools without a compiler.
 absl::StatusOr<Prediction> EstimateRow(const SweepRow& row);
 
-// Evaluates a row, one of Partita's own programs by `own`; of an empty `mbs`
-// the fastest power of two that fits, which it writes into the row with its
-// default. Fails with the row's problem.
+// Predicts a row. Rows of Partita's own programs use `own`. If `mbs` is empty,
+// takes the fastest power of two that fits, and writes it into the row and its
+// defaults. Fails with the row's problem.
 absl::StatusOr<Prediction> Predict(SweepRow& row,
                                    const OwnPredictor& own = EstimateRow);
 
 struct SweepResult {
-  std::string csv;  // the table with the columns of Predicted()
+  std::string csv;  // the table with PredictedColumns() added
   int rows = 0, predicted = 0;
   struct Problem {
-    int rows = 0;       // that have one of this kind
-    int line = 0;       // of these, where the first one is
-    std::string first;  // and what it has
+    int rows = 0;       // rows with a problem of this kind
+    int line = 0;       // the first of these rows
+    std::string first;  // its problem
   };
-  Problem other_gpus;                       // rows with `other_gpu`
-  Problem other_frameworks;                 // and with `other_framework`
-  std::map<std::string, Problem> problems;  // by kind: what has no sizes
-  // Columns that are not read, and look like ones that would be.
+  Problem other_gpus;        // rows with `other_gpu`
+  Problem other_frameworks;  // rows with `other_framework`
+  std::map<std::string, Problem>
+      problems;  // by kind, the text before any number
+  // Unknown columns whose name is close to a known one.
   std::vector<std::string> hints;
 };
 const std::vector<std::string>& PredictedColumns();

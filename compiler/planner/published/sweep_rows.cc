@@ -1,5 +1,6 @@
-// Cells to sizes. The published tables say the same in many ways ("fp16
-// mixed", "none (recipe default)"): what is read of a cell is its beginning.
+// Converts cells to sizes. Published tables word the same value differently
+// ("fp16 mixed", "none (recipe default)"), so only the beginning of a cell is
+// read.
 #include <algorithm>
 #include <cctype>
 #include <set>
@@ -25,13 +26,13 @@ std::string Lower(std::string text) {
   return text;
 }
 
-// The number that a text begins with; empty: none.
+// The number at the beginning of a text. Empty if there is none.
 std::string LeadingDigits(const std::string& text) {
   return text.substr(
       0, std::min(text.find_first_not_of("0123456789"), text.size()));
 }
 
-// A count, also as tables write those that were numbers with a fraction: 8.0.
+// Parses a count. Accepts a zero fraction as tables write it: 8.0.
 StatusOr<int64_t> ParseWhole(const std::string& text) {
   const size_t last = text.find_last_not_of('0');
   const bool fraction = last != std::string::npos && last > 0 &&
@@ -56,11 +57,12 @@ class RowReader {
     return InvalidArgumentError(std::string(column) + ": expected " + expected +
                                 ", found " + plan::Quote(Cell(column)));
   }
-  // 1, 0, or -1: says nothing.
+  // Returns 1, 0, or -1 for an empty cell.
   StatusOr<int> YesNo(const char* column) const;
-  // Empty: `otherwise`, noted as a default if that is more than 0.
+  // Returns `otherwise` for an empty cell, and notes it as a default if it is
+  // above 0.
   StatusOr<int64_t> Count(const char* column, int64_t otherwise);
-  // Refuses the first that was refused, or is too large to compute with.
+  // Returns the first error, or refuses the first size that is too large.
   Status CheckSizes(
       std::initializer_list<std::pair<const char*, const StatusOr<int64_t>*>>
           sizes) const;
@@ -130,7 +132,7 @@ Status RowReader::ReadModel() {
   a.tied = a.kind != ModelKind::kLlama && !Has(family, "nemotron");
   if (*untie >= 0) a.tied = *untie == 0;
   a.frozen = Has(Lower(Cell("task")), "lora");
-  // "24+24": an encoder's layers and a decoder's.
+  // "24+24" gives the layers of an encoder and of a decoder.
   const std::string layers = Cell("layers");
   const size_t plus = layers.find('+');
   StatusOr<int64_t> count = ParseWhole(layers.substr(0, plus));
@@ -166,7 +168,7 @@ Status RowReader::ReadModel() {
   a.ffn = *ffn;
   a.kv_heads = *kv_heads;
   a.vocab = *vocab;
-  // A decoder of NeMo's T5 has a quarter of the encoder's tokens.
+  // The decoder of NeMo's T5 has a quarter of the encoder's tokens.
   if (a.kind == ModelKind::kT5) {
     a.decoder_seq = std::max<int64_t>(a.seq / 4, 1);
     Default("decoder_seq", std::to_string(a.decoder_seq));
@@ -309,7 +311,7 @@ Status RowReader::ReadWords() {
     row_out_.software =
         FindSoftware(std::string(kDeepSpeed) + ", f32 gradients");
   if (row_out_.software == nullptr) {
-    // What most of the others are measured against.
+    // The framework that most others are compared with.
     constexpr char kUsual[] = "megatron-core";
     row_out_.software = &SoftwareOf(kUsual);
     row_out_.other_framework = framework;
@@ -318,7 +320,7 @@ Status RowReader::ReadWords() {
   return absl::OkStatus();
 }
 
-// "V100-16GB" or the name of a built-in, but not "640GB" or "16 GPUs".
+// Matches "V100-16GB" or the name of a built-in, but not "640GB" or "16 GPUs".
 bool HasMemory(const std::string& name, const std::string& gigabytes) {
   for (const char* before : {"-", " ", "_", "("})
     for (const char* after : {"gb", " gb", "g ", "-sxm"})
@@ -326,7 +328,8 @@ bool HasMemory(const std::string& name, const std::string& gigabytes) {
   return false;
 }
 
-// Whether a name has the device's in it: "a100" is not "a1000".
+// True if the name contains the device's name as a word: "a1000" does not
+// contain "a100".
 bool HasDevice(const std::string& name, const std::string& device) {
   for (size_t at = name.find(device); at != std::string::npos;
        at = name.find(device, at + 1)) {
@@ -338,7 +341,7 @@ bool HasDevice(const std::string& name, const std::string& device) {
   return false;
 }
 
-// "A100-80GB-SXM (DGX SuperPOD)" and the like.
+// Name of the built-in device for "A100-80GB-SXM (DGX SuperPOD)" and the like.
 std::string DeviceName(const std::string& gpu) {
   const std::string name = Lower(gpu);
   if (HasDevice(name, "v100"))
@@ -347,7 +350,7 @@ std::string DeviceName(const std::string& gpu) {
                                    : "v100-32-sxm2";
   if (HasDevice(name, "a100"))
     return HasMemory(name, "40") ? "a100-40-sxm" : "a100-80-sxm";
-  // A longer name before those that it has in it.
+  // Longer names come before the names they contain.
   for (const char* own : {"gb300", "gb200", "gh200"})
     if (HasDevice(name, own)) return own;
   if (HasDevice(name, "h100") && Has(name, "96")) return "h100-96-sxm";
@@ -356,8 +359,8 @@ std::string DeviceName(const std::string& gpu) {
   return HasDevice(name, "a800") ? "a800-80-sxm" : name;
 }
 
-// Bytes/s of a node: "8x HDR 200 Gbps", "RoCE 1600 Gbps per node", "8x NDR400",
-// "400 Gb/s per GPU"; 0: says nothing.
+// Bytes/s per node for "8x HDR 200 Gbps", "RoCE 1600 Gbps per node", "8x
+// NDR400" or "400 Gb/s per GPU". 0 if the text does not say.
 double NodeBandwidth(const std::string& network, int64_t devices) {
   const std::string words = Lower(network);
   const bool each = Has(words, "per gpu") || Has(words, "/gpu");
@@ -390,14 +393,14 @@ Status RowReader::ReadCluster(const std::optional<Cluster>& cluster) {
     return absl::OkStatus();
   }
   if (gpu.empty()) gpu = "a100-80-sxm";
-  // More than a rack, so that all levels are there.
+  // 32 nodes are more than a rack, so all levels are present.
   StatusOr<Cluster> known = BuiltInCluster("32 nodes x " + DeviceName(gpu));
   if (!known.ok()) {
     Problem("gpu: expected one of " + plan::Join(BuiltInNames()) + ", found " +
             plan::Quote(gpu));
     return absl::OkStatus();
   }
-  // What is taken of a cell that says it in other words, too.
+  // If the cell has other words, note the device that was assumed.
   if (Cell("gpu") != known->device.name) Default("gpu", known->device.name);
   StatusOr<int64_t> per_node =
       Count("gpus_per_node", known->devices_per_node());
@@ -412,7 +415,7 @@ Status RowReader::ReadCluster(const std::optional<Cluster>& cluster) {
     own.levels.back().efficiency =
         BuiltInCluster("jean-zay-a100")->levels.back().efficiency;
   own.levels.front().devices = static_cast<int>(*per_node);
-  // More than eight V100 need one (DGX-2).
+  // More than eight V100 need a switch (DGX-2).
   if (*per_node > 8) own.levels.front().switched = true;
   const int nodes = static_cast<int>((devices + *per_node - 1) / *per_node);
   own.devices = static_cast<int>(std::max(nodes, 1) * *per_node);
@@ -421,9 +424,10 @@ Status RowReader::ReadCluster(const std::optional<Cluster>& cluster) {
   return absl::OkStatus();
 }
 
-// Where one or two layers are missing, as of Llama 3's 126 in 128 stages (Llama
-// Team 2024, section 3.3.2), the last and the first stage have the head and the
-// embedding alone. Our own stages have a layer at least.
+// If one or two layers are missing to fill all stages, e.g. Llama 3's 126
+// layers in 128 stages (Llama Team 2024, section 3.3.2), the last and the first
+// stage have only the head and the embedding. Partita's own stages have at
+// least one layer.
 void RowReader::CutEnds() {
   const Architecture& a = row_out_.architecture;
   Division& d = row_out_.division;
@@ -440,7 +444,7 @@ void RowReader::CutEnds() {
 SweepRow RowReader::Read(const std::optional<Cluster>& cluster) {
   row_out_.line = row_.line;
   row_out_.software = &SoftwareOf("");
-  // Each reads what those before it found.
+  // Each reader uses what the previous ones found.
   for (Status (RowReader::*read)() :
        {&RowReader::ReadModel, &RowReader::ReadDivision,
         &RowReader::ReadExperts, &RowReader::ReadWords})
@@ -450,7 +454,7 @@ SweepRow RowReader::Read(const std::optional<Cluster>& cluster) {
     Problem(std::string(status.message()));
   CutEnds();
   if (Division& d = row_out_.division; d.tp > 1) {
-    // Padded as Megatron does: equal parts of whole 128s.
+    // Pad the vocabulary as Megatron does: equal parts in multiples of 128.
     const int64_t part = int64_t{128} * d.tp;
     int64_t& vocab = row_out_.architecture.vocab;
     vocab = (vocab + part - 1) / part * part;

@@ -110,7 +110,7 @@ TEST(Sweep, SaysHowLongAT5sDecoderIs) {
   EXPECT_THAT(row.defaults, ::testing::Contains("decoder_seq=128"));
 }
 
-// They would be predicted as a model without experts.
+// Otherwise such rows would be predicted as a model without experts.
 TEST(Sweep, RefusesExpertsOfSomeLayers) {
   const auto problem = [](const std::string& columns,
                           const std::string& cells) {
@@ -134,7 +134,7 @@ TEST(Sweep, SaysWhichDeviceItTook) {
   EXPECT_THAT(row("A1000").problem, HasSubstr("found 'A1000'"));
 }
 
-// As spreadsheets begin UTF-8.
+// Spreadsheets begin UTF-8 files with such a mark.
 TEST(Sweep, SkipsAByteOrderMark) {
   EXPECT_EQ(Rows("\xef\xbb\xbflayers,hidden,heads,seq_len,gbs\n2,64,2,32,16\n")
                 .size(),
@@ -154,7 +154,7 @@ TEST(Sweep, AddsColumnsAndSaysDefaults) {
   const std::vector<std::string>& cells = (*table)[1].cells;
   EXPECT_EQ((*table)[0].cells[8], "predicted_iter_time_s");
   EXPECT_GT(std::stod(cells[8]), 0.01);
-  EXPECT_EQ(cells[10], cells[9]);  // the only rank is the last one
+  EXPECT_EQ(cells[10], cells[9]);  // the first rank is also the last
   EXPECT_EQ(cells[11], "y");
   EXPECT_THAT(cells[16], HasSubstr("dp=4"));
   EXPECT_THAT(cells[16], HasSubstr("gpu=a100-80-sxm"));
@@ -174,7 +174,7 @@ TEST(Sweep, SaysWhichColumnsWereMeantForOthers) {
   EXPECT_THAT(hints(sizes + "kv_head,source", "2,64,2,32,16,1,me"),
               ::testing::ElementsAre("column 'kv_head' is not read; did you "
                                      "mean 'kv_heads'?"));
-  // There is what it looks like.
+  // No hint is given if the column with the known name is present.
   EXPECT_THAT(hints(sizes + "kv_heads,kv_head", "2,64,2,32,16,1,1"),
               ::testing::IsEmpty());
 }
@@ -271,8 +271,7 @@ TEST(Sweep, RefusesWithTheLine) {
   EXPECT_EQ(Refusal("layers,layers\n1,2\n"),
             "rows.csv:1: column 'layers' is there twice");
   EXPECT_EQ(Refusal("layers,hidden,heads,seq_len,gbs,fits\n1,1,1,1,1,y\n"),
-            "rows.csv:1: column 'fits' is one of those that are added: rename "
-            "it");
+            "rows.csv:1: column 'fits' is added to the output: rename it");
 }
 
 TEST(Sweep, KeepsTheOtherRowsWhereOneCannotBeRead) {
@@ -303,7 +302,7 @@ TEST(Sweep, KeepsTheOtherRowsWhereOneCannotBeRead) {
   EXPECT_EQ(result->problems.at("tp").line, 3);
 }
 
-// As spreadsheets write a column in which a cell is empty.
+// Spreadsheets write columns with an empty cell in this way.
 TEST(Sweep, ReadsWholeNumbersWithAFraction) {
   const SweepRow row = Rows(
       "layers,hidden,heads,seq_len,gbs,tp,moe_experts,sp\n"

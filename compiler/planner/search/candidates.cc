@@ -1,4 +1,4 @@
-// The space of a search: loops over what a division is made of.
+// Enumerates the search space with nested loops over the parts of a division.
 #include "compiler/planner/search/candidates.h"
 
 #include <algorithm>
@@ -6,10 +6,10 @@
 namespace partita::planner {
 namespace {
 
-// Larger microbatches gain nothing that their like on fewer devices have not.
+// Upper bound on sequences per microbatch. Larger ones gain nothing.
 constexpr int64_t kLargestMicrobatch = 64;
-// Stages of a rank; of a model of few layers all numbers, else those that
-// divide its layers.
+// Upper bound on stages per rank. Models of few layers try all numbers up to
+// it, other models only divisors of their layers.
 constexpr int kMostChunks = 12;
 constexpr int64_t kFewLayers = 12;
 
@@ -100,13 +100,13 @@ void Enumeration::Microbatches(Division d) {
 }
 
 void Enumeration::States(Division d) {
-  // Over the axes of B: where there are none, nothing is divided.
+  // ZeRO divides over the axes of B. With dp 1 there are none.
   const int most_zero = d.dp == 1 ? 0 : 3;
   const int first_zero = fixed_.zero.value_or(0);
   d.zero = first_zero;
-  // Nothing below changes what goes together.
+  // CheckDivision does not depend on the choices below.
   if (!CheckDivision(a_, d).ok()) return;
-  // What is simpler comes first: it stays where nothing is better.
+  // Simpler divisions come first. They win ties.
   for (d.zero = first_zero; d.zero <= fixed_.zero.value_or(most_zero);
        ++d.zero) {
     const bool host = HostHolds(d);
@@ -157,7 +157,8 @@ absl::Status CheckFixed(const Request& request) {
   struct Part {
     const char* name;
     const std::optional<int>& fixed;
-    std::vector<std::pair<int64_t, const char*>> wholes;  // that it divides
+    std::vector<std::pair<int64_t, const char*>>
+        wholes;  // sizes that it must divide
   };
   for (const Part& part :
        {Part{"tp", fixed.tp, {{a.heads, "heads"}, {a.ffn, "ffn"}}},

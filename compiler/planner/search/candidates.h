@@ -1,4 +1,5 @@
-// All divisions that a request leaves open, without their cuts into stages.
+// Enumerates all divisions that a request leaves open, without cuts into
+// stages.
 #ifndef PARTITA_COMPILER_PLANNER_SEARCH_CANDIDATES_H_
 #define PARTITA_COMPILER_PLANNER_SEARCH_CANDIDATES_H_
 
@@ -12,24 +13,28 @@
 namespace partita::planner {
 
 // Calls `visit` with every division over all devices of the request's cluster
-// whose sizes go together (CheckDivision). Stages of a rank, and microbatches,
-// are as many as divide what there is. States are on the host where it holds
-// those of an even cut, and right behind the same division without. Until
-// `visit` says false.
+// whose sizes are compatible (CheckDivision), until `visit` returns false. The
+// microbatch divides the sequences per data-parallel rank. More than one stage
+// per rank must divide the layers evenly, except in models of few layers. A
+// division with states on the host follows the same division without, if the
+// host has room for the states of an even cut.
 void ForEachDivision(const Request& request,
                      const std::function<bool(const Division&)>& visit);
 
-// The fewest devices of which all numbers that the fixed sizes can have are
-// multiples; 0 where the model, the batch or each other forbid those at once.
+// The smallest number of devices that the fixed sizes allow. All allowed
+// numbers are multiples of it. 0 if the fixed sizes contradict the model, the
+// batch or each other.
 int64_t DevicesOfFixed(const Request& request);
 
-// Refuses a fixed choice that no division of the request has, whatever the
-// others are, with what it could be.
+// Refuses a fixed choice that no division of the request can have, whatever the
+// other choices are, and says which values are possible.
 absl::Status CheckFixed(const Request& request);
-// "tp=8, zero=1, schedule=1f1b"; empty where nothing is fixed.
+// The fixed choices, e.g. "tp=8, zero=1, schedule=1f1b". Empty if there are
+// none.
 std::string Describe(const FixedChoices& fixed);
 
-// Of the timetables that evaluating a division makes: what that takes.
+// Cells of the timetables needed to evaluate a division: the effort of
+// evaluating it.
 int64_t CellsOf(const Division& division);
 
 }  // namespace partita::planner

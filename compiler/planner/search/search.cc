@@ -1,5 +1,6 @@
-// Best first: every division gets a bound on its step; the timetables of those
-// with the lowest are made until no bound is below what was found.
+// Best-first search. Every division gets a lower bound on its step. Timetables
+// are computed in order of the bounds, until no bound is below the best steps
+// found.
 #include "compiler/planner/search/search.h"
 
 #include <algorithm>
@@ -21,12 +22,13 @@ namespace {
 
 using absl::StatusOr;
 
-// Steps whose relative difference is smaller count as equal.
+// Relative difference below which steps count as equal.
 constexpr double kSame = 1e-9;
-// To divide the sequence as well has to save more than this.
-constexpr double kAsQuick = 1.001;
-// A division on its way to a timetable. `least` is at most its step: first by
-// its work alone, then, of one that fits, by LeastStep.
+// Dividing the sequence must gain more than this factor.
+constexpr double kSequenceGain = 1.001;
+// A division that awaits its timetable. `least` is a lower bound on its step:
+// at first from its work only, and from LeastStep once `bounded` (only if it
+// fits).
 struct Candidate {
   Division division;
   double least = 0;
@@ -36,7 +38,7 @@ struct Candidate {
 using Mesh = std::tuple<int, int, int, int>;
 Mesh MeshOf(const Division& d) { return {d.tp, d.pp, d.dp, d.cp}; }
 
-// The division of a request that takes the least memory, with its bytes.
+// The division of a request with the least memory, and its bytes.
 std::optional<std::pair<double, Division>> FindSmallest(
     const Request& request) {
   std::optional<std::pair<double, Division>> smallest;
@@ -70,21 +72,23 @@ class SearchRun {
   StatusOr<SearchResult> Run();
 
  private:
-  // Seconds of one microbatch in all layers and both ends; many divisions share
-  // them.
+  // Seconds of one microbatch in all layers, the embedding and the head. Many
+  // divisions share the result.
   double WorkOf(const Division& division);
   void Collect();
   bool Fits(const Division& division) const;
   void Explore();
   void Take(const Division& division);
-  // Whether a division that takes `least` or more can be the best of its mesh,
-  // and that one of those that are asked for.
-  bool IsOfUse(const Division& division, double least) const;
-  // The worst of the meshes that are asked for.
-  double Bar() const;
-  absl::Status WhyNone();
-  // " with tp=3, pp=2": the fixed choices, behind a word; without: nothing.
-  std::string OfFixed(const char* before) const {
+  // True if a division with a step of at least `least` seconds can be the best
+  // of its mesh, and its mesh among the `meshes` best.
+  bool CanImprove(const Division& division, double least) const;
+  // Step of the slowest of the `meshes` best meshes. Infinite if fewer were
+  // found.
+  double SlowestWantedStep() const;
+  absl::Status ExplainFailure();
+  // The fixed choices after the word `before`, e.g. " with tp=3, pp=2". Empty
+  // if there are none.
+  std::string FixedChoicesText(const char* before) const {
     const std::string fixed = Describe(request_.fixed);
     return fixed.empty() ? "" : std::string(before) + " " + fixed;
   }
@@ -94,12 +98,12 @@ class SearchRun {
   using WorkKey =
       std::tuple<int, int, int64_t, bool, Recomputation, int, int64_t, bool>;
   std::map<WorkKey, double> work_;
-  using Entry = std::pair<double, size_t>;  // least, index of a candidate
+  using Entry = std::pair<double, size_t>;  // least, index into candidates_
   std::vector<Candidate> candidates_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue_;
   std::map<Mesh, Choice> best_;
-  // At most what any division takes that was left out for lack of time.
-  double unseen_ = std::numeric_limits<double>::infinity();
+  // Lower bound on the step of every division skipped for lack of effort.
+  double least_skipped_ = std::numeric_limits<double>::infinity();
   int64_t spent_ = 0;
   SearchResult result_;
 };
@@ -122,8 +126,8 @@ double SearchRun::WorkOf(const Division& d) {
   return place->second = work;
 }
 
-// With bounds of their work alone: whether one fits is asked in Explore, where
-// it is quick enough to matter.
+// Bounds each division by its work only. Explore checks the memory, because it
+// does so for far fewer divisions.
 void SearchRun::Collect() {
   std::vector<Entry> entries;
   ForEachDivision(request_, [&](const Division& division) {
@@ -143,14 +147,14 @@ bool SearchRun::Fits(const Division& division) const {
              .total() <= cluster_.device.room();
 }
 
-bool SearchRun::IsOfUse(const Division& division, double least) const {
+bool SearchRun::CanImprove(const Division& division, double least) const {
   const auto own = best_.find(MeshOf(division));
   if (own != best_.end() && least > own->second.prediction.step * (1 + kSame))
     return false;
-  return least <= Bar() * (1 + kSame);
+  return least <= SlowestWantedStep() * (1 + kSame);
 }
 
-double SearchRun::Bar() const {
+double SearchRun::SlowestWantedStep() const {
   if (static_cast<int>(best_.size()) < request_.meshes)
     return std::numeric_limits<double>::infinity();
   std::vector<double> steps;
@@ -176,12 +180,12 @@ void SearchRun::Explore() {
   while (!queue_.empty()) {
     const auto [least, index] = queue_.top();
     queue_.pop();
-    if (least > Bar() * (1 + kSame)) return;
+    if (least > SlowestWantedStep() * (1 + kSame)) return;
     Candidate& candidate = candidates_[index];
-    if (!IsOfUse(candidate.division, least)) continue;
+    if (!CanImprove(candidate.division, least)) continue;
     if (!candidate.bounded && !Fits(candidate.division)) continue;
     if (spent_ >= request_.effort && !best_.empty()) {
-      unseen_ = std::min(unseen_, least);
+      least_skipped_ = std::min(least_skipped_, least);
       return;
     }
     if (candidate.bounded) {
@@ -198,7 +202,7 @@ void SearchRun::Explore() {
   }
 }
 
-absl::Status SearchRun::WhyNone() {
+absl::Status SearchRun::ExplainFailure() {
   const int devices = request_.cluster.devices;
   const auto smallest = FindSmallest(request_);
   if (!smallest) {
@@ -219,14 +223,14 @@ absl::Status SearchRun::WhyNone() {
             std::to_string(request_.architecture.layers) + " layers, " +
             std::to_string(request_.architecture.heads) + " heads and " +
             std::to_string(request_.batch) +
-            " sequences, of which no product of parts is that: " +
+            " sequences, whose divisors give no such product: " +
             std::to_string(n) + " devices would do, or another batch" +
-            OfFixed(" or other choices than"));
+            FixedChoicesText(" or other choices than"));
     }
     return absl::InvalidArgumentError(
         "expected choices that go together, found none that " +
         std::to_string(devices) + " devices or fewer can have" +
-        OfFixed(" with") + ": fix fewer of them");
+        FixedChoicesText(" with") + ": fix fewer of them");
   }
   const double limit = cluster_.device.room();
   const std::string enough = plan::GigaBytesUp(smallest->first);
@@ -251,21 +255,21 @@ absl::Status SearchRun::WhyNone() {
 StatusOr<SearchResult> SearchRun::Run() {
   Collect();
   Explore();
-  if (best_.empty()) return WhyNone();
+  if (best_.empty()) return ExplainFailure();
   for (auto& [mesh, choice] : best_) result_.choices.push_back(choice);
   std::sort(result_.choices.begin(), result_.choices.end(), Better);
-  // As quick as the first, and simpler to one who has to read it.
+  // Prefer a simpler division that is nearly as fast.
   auto simplest = result_.choices.begin();
   for (auto other = simplest; other != result_.choices.end(); ++other)
     if (other->prediction.step <=
-            kAsQuick * result_.choices.front().prediction.step &&
+            kSequenceGain * result_.choices.front().prediction.step &&
         other->division.cp < simplest->division.cp)
       simplest = other;
   std::rotate(result_.choices.begin(), simplest, simplest + 1);
   if (static_cast<int>(result_.choices.size()) > request_.meshes)
     result_.choices.resize(request_.meshes);
   const double step = result_.choices.front().prediction.step;
-  result_.gap = std::max(0.0, 1 - unseen_ / step);
+  result_.gap = std::max(0.0, 1 - least_skipped_ / step);
   return result_;
 }
 
@@ -276,7 +280,7 @@ StatusOr<SearchResult> Search(const Request& request) {
     return absl::InvalidArgumentError("batch: expected 1 to " +
                                       std::to_string(kMostBatch) + ", found " +
                                       std::to_string(request.batch));
-  // Of sizes that no division has, one device's check says which.
+  // The check for one device names sizes that are invalid for every division.
   Division one;
   one.batch = one.microbatch = 1;
   one.precision = request.precision;

@@ -1,5 +1,5 @@
-// The division that a model, a cluster and a batch ask for: everything that
-// could be written, judged by Evaluate.
+// Searches for the fastest division of a model and a batch on a cluster.
+// Considers every division that a plan can express, judged by Evaluate.
 #ifndef PARTITA_COMPILER_PLANNER_SEARCH_SEARCH_H_
 #define PARTITA_COMPILER_PLANNER_SEARCH_SEARCH_H_
 
@@ -16,29 +16,29 @@
 
 namespace partita::planner {
 
-// What the search may not choose.
+// Choices that the user has made. The search keeps them.
 struct FixedChoices {
   std::optional<int> tp, pp, dp, cp, vpp, zero;
   std::optional<bool> sequence_parallel, offload;
   std::optional<Recomputation> recompute;
   std::optional<int64_t> microbatch;
-  // Which there are; GPipe is never better than 1F1B, and is not tried unless
-  // asked for.
+  // The allowed schedules. GPipe is never better than 1F1B, so it is only tried
+  // if requested.
   std::vector<PipelineSchedule> schedules = {
       PipelineSchedule::k1F1B, PipelineSchedule::kZbH1, PipelineSchedule::kZbV};
 };
 
 struct Request {
   Architecture architecture;
-  Cluster cluster;    // all its devices are used
-  int64_t batch = 1;  // sequences of a step
+  Cluster cluster;    // the division uses all its devices
+  int64_t batch = 1;  // sequences per step
   core::Precision precision = core::Precision::kBF16;
   double memory = 0;  // bytes per device; 0: what the device has
   FixedChoices fixed;
   const Software* software = &OwnSoftware();
-  // How many different meshes to find the best of, the chosen one included.
+  // Number of meshes to find the best division of, including the chosen one.
   int meshes = 6;
-  // Cells of timetables to make at the most: what bounds the time of a search.
+  // Upper bound on timetable cells to compute. It bounds the search time.
   int64_t effort = 24'000'000;
 };
 
@@ -48,23 +48,24 @@ struct Choice {
 };
 
 struct SearchResult {
-  // The best of each mesh (tp, pp, dp, cp), the fastest first: the first one is
-  // the division to take. Between equal times less memory decides; one with a
-  // smaller cp comes first if it is less than 0.1 % slower.
+  // The best division of each mesh (tp, pp, dp, cp), fastest first. The first
+  // one is the division to take. Equal times are ordered by memory. A division
+  // with a smaller cp comes first if it is less than 0.1 % slower.
   std::vector<Choice> choices;
-  // No division within the limit takes less than (1 - gap) of the first one's
-  // step: 0 where the search is exact. Of all that ForEachDivision has
-  // (candidates.h), each cut into stages evenly.
+  // No division within the limit has a step below (1 - gap) times the first
+  // one's. 0: the search is exact. This covers all divisions of ForEachDivision
+  // (candidates.h), cut into stages evenly.
   double gap = 0;
-  int64_t considered = 0;  // divisions whose sizes go together
-  int64_t evaluated = 0;   // divisions whose timetable was made
+  int64_t considered = 0;  // divisions with compatible sizes
+  int64_t evaluated = 0;   // divisions with a timetable
 };
 
-// Refuses what cannot be divided over the devices, with what could; and a
-// limit that nothing fits in, with by how much and what would.
+// Refuses a request that the devices cannot divide, and says what they could.
+// Refuses a limit that nothing fits in, and says by how much and what would
+// fit.
 absl::StatusOr<SearchResult> Search(const Request& request);
 
-// "tp 8 x pp 4 x dp 6, 1f1b, microbatch 2, ...": for people.
+// A readable text: "tp 8 x pp 4 x dp 6, 1f1b, microbatch 2, ...".
 std::string Describe(const Division& division);
 
 }  // namespace partita::planner

@@ -34,8 +34,8 @@ Request Ask(const Architecture& architecture, const std::string& cluster,
   return request;
 }
 
-// The shortest step of all there are, by trying all numbers up to those of the
-// devices; infinite if nothing fits.
+// The shortest step of all divisions, found by trying all sizes up to the
+// number of devices. Infinite if nothing fits.
 double BruteForce(const Request& request) {
   const Architecture& a = request.architecture;
   const int devices = request.cluster.devices;
@@ -79,7 +79,7 @@ double BruteForce(const Request& request) {
   return best;
 }
 
-// Small problems, some of them tight in memory.
+// A small problem. Some have tight memory.
 Request RandomRequest(std::mt19937& random) {
   const auto one_of = [&](std::vector<int64_t> values) {
     return values[random() % values.size()];
@@ -100,7 +100,7 @@ Request RandomRequest(std::mt19937& random) {
   request.fixed.schedules = {random() % 2   ? PipelineSchedule::k1F1B
                              : random() % 2 ? PipelineSchedule::kZbH1
                                             : PipelineSchedule::kZbV};
-  // Of what one device alone needs.
+  // A fraction of the memory that one device would need.
   Division one;
   one.batch = request.batch;
   request.memory =
@@ -128,7 +128,7 @@ TEST(Search, IsExactOfSmallProblems) {
       least = std::min(least, other.prediction.step);
     EXPECT_NEAR(least, best, 1e-9 * best)
         << i << ": " << Describe(choice.division);
-    // A smaller cp may be preferred to the last tenth of a percent.
+    // A smaller cp may win although it is up to 0.1 % slower.
     EXPECT_LE(choice.prediction.step, 1.001 * best);
     EXPECT_LE(result->gap, 0.001) << i;
     ++found;
@@ -137,8 +137,7 @@ TEST(Search, IsExactOfSmallProblems) {
   EXPECT_GE(tight, 10);
 }
 
-// As asked for: the time is one core's, of a machine that does other things
-// too.
+// The required speed, on one core of a machine that is also busy otherwise.
 TEST(Search, IsQuickOnManyDevices) {
   Architecture gpt3 = Gpt(96, 12288, 96), trillion = Gpt(128, 25600, 160);
   gpt3.seq = trillion.seq = 2048;
@@ -194,8 +193,8 @@ TEST(Search, DividesMoreUnderALimit) {
             wide->choices[0].prediction.step);
 }
 
-// A model whose states no division of four devices holds: they go to the host,
-// and the step is longer by their way there and back, if nothing else.
+// No division on four devices holds the model's states, so they go to the host.
+// The step grows by at least their transfer there and back.
 TEST(Search, TakesTheHostWhereTheDevicesAreTooSmall) {
   Request request = Ask(Gpt(40, 5120, 40), "4x a100-40-sxm", 64);
   request.fixed.offload = false;
@@ -207,7 +206,7 @@ TEST(Search, TakesTheHostWhereTheDevicesAreTooSmall) {
   EXPECT_TRUE(choice.division.offload);
   EXPECT_GT(choice.prediction.memory.host, 0);
   EXPECT_THAT(Describe(choice.division), HasSubstr("states on the host"));
-  // Without a host there is no such division.
+  // Without a host no division fits.
   request.cluster.device.host_bandwidth = 0;
   EXPECT_FALSE(Search(request).ok());
 }
@@ -236,13 +235,13 @@ TEST(Search, SaysWhatWouldFit) {
   const std::string enough = "it fits with a limit of ";
   const size_t limit = text.find(enough);
   ASSERT_NE(limit, std::string::npos) << text;
-  // It does, as it is written.
+  // The limit in the message is indeed enough.
   request.memory = 1e9 * std::stod(text.substr(limit + enough.size()));
   EXPECT_TRUE(Search(request).ok()) << Search(request).status();
   request.memory = 20e9;
   const size_t on = text.find("or on ");
   ASSERT_NE(on, std::string::npos) << text;
-  // It does.
+  // The number of devices in the message is indeed enough.
   request.cluster = *Resize(*BuiltInCluster("2 nodes x a100-80-sxm"),
                             std::stoi(text.substr(on + 6)));
   EXPECT_TRUE(Search(request).ok());
@@ -252,7 +251,7 @@ TEST(Search, SaysWhatCanBeDivided) {
   Request request = Ask(Gpt(4, 256, 4), "7x a100-80-sxm", 16);
   EXPECT_THAT(std::string(Search(request).status().message()),
               HasSubstr("7 devices can divide, found 4 layers, 4 heads and 16 "
-                        "sequences, of which no product of parts is that: 6 "
+                        "sequences, whose divisors give no such product: 6 "
                         "devices would do"));
   request = Ask(Gpt(4, 256, 4), "8x a100-80-sxm", 16);
   request.fixed.tp = 3;

@@ -1,4 +1,4 @@
-// Words for a division: nothing that a person could not have written.
+// Writes a division as a plan that a person could have written.
 #include "compiler/planner/search/write_plan.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::string MeshText(const Division& d) {
   add("data", d.dp);
   add("context", d.cp);
   add("tensor", d.tp);
-  // One device is a mesh, too.
+  // A single device also needs a mesh.
   return text.empty() ? "data=1" : text;
 }
 
@@ -81,13 +81,14 @@ plan::RecomputePolicy PolicyOf(Recomputation recompute) {
   return plan::RecomputePolicy::kSelective;
 }
 
-// f32 is what plans leave out.
+// f32 is a plan's default.
 std::optional<Precision> PrecisionOf(Precision precision) {
   if (precision == Precision::kF32) return std::nullopt;
   return precision;
 }
 
-// The names of a mapping that something in the layers has, over `axis`.
+// The entry of a mapping: its names over `axis`, if some of the layers have
+// them.
 plan::Entry EntryOf(const StepMapping& mapping, const std::set<int>& layers,
                     const StepGraph& step, const core::AxisRef& axis) {
   plan::Entry entry;
@@ -96,7 +97,7 @@ plan::Entry EntryOf(const StepMapping& mapping, const std::set<int>& layers,
           return step.dims[layer].count(name) > 0;
         }))
       entry.dimensions.push_back({name, {axis}, {}});
-  // What has no dimension to divide needs no entry.
+  // Layers without dimensions to divide need no entry.
   std::set<std::string> names, all;
   for (size_t i = 0; i < step.layers.size(); ++i) {
     if (step.dims[i].empty()) continue;
@@ -107,8 +108,8 @@ plan::Entry EntryOf(const StepMapping& mapping, const std::set<int>& layers,
   return entry;
 }
 
-// As sbatch reads it: minutes, MM:SS, HH:MM:SS, and with days before a hyphen
-// also hours alone.
+// Checks a time in sbatch's syntax: minutes, MM:SS, HH:MM:SS, or DAYS- followed
+// by hours or by one of the latter.
 bool IsTime(const std::string& text) {
   const size_t hyphen = text.find('-');
   const bool days = hyphen != std::string::npos;
@@ -129,7 +130,7 @@ StatusOr<plan::Plan> PlanOfLayers(const StepGraph& step,
                                   Precision precision) {
   plan::Plan plan;
   plan.origin = "the planner";
-  // Where all divide the batch, one axis does.
+  // If all mappings divide the batch, one axis is enough.
   const bool plain =
       table.inner == 1 ||
       std::all_of(division.mappings.begin(), division.mappings.end(),
@@ -169,13 +170,13 @@ StatusOr<plan::Plan> PlanOf(const Architecture& architecture, const Division& d,
       plan::ParseShardOption(ShardText(d, names), plan.mesh);
   if (!shard.ok()) return shard.status();
   plan.shard = *std::move(shard);
-  // Over the axes of B, of which there are none without dp.
+  // ZeRO divides over the axes of B. Without dp there are none.
   plan.zero = d.dp > 1 ? d.zero : 0;
   if (d.offload) plan.offload = plan::Offload::kOptimizer;
   plan.microbatches = d.microbatches();
   if (d.pp > 1) {
     plan.schedule = ScheduleOf(d);
-    // Otherwise the compiler cuts, which sees more than layers.
+    // Without a list, the compiler cuts; it sees more than layers.
     int64_t end = 0;
     for (int64_t layers : d.cut) {
       end += layers;

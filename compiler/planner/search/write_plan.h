@@ -1,4 +1,4 @@
-// A division as the plan file that says it, and as the job that runs it.
+// Writes a division as a plan, and as a job script that runs it.
 #ifndef PARTITA_COMPILER_PLANNER_SEARCH_WRITE_PLAN_H_
 #define PARTITA_COMPILER_PLANNER_SEARCH_WRITE_PLAN_H_
 
@@ -15,38 +15,40 @@
 namespace partita::planner {
 
 struct PlanNames {
-  // What layers are called before their number: "transformer.h." of
-  // "transformer.h.11"; "*." where nobody knows, which any such name matches.
+  // Prefix of layer names before the number: "transformer.h." for
+  // "transformer.h.11". "*.", which matches any prefix, if it is unknown.
   std::string layer = "*.";
-  // Whether the model's tokens have a sequence to divide (L).
+  // True if the model's tokens form a sequence (L).
   bool sequence = true;
 };
 
-// Axes are pipe, data, context and tensor, of those that divide anything; the
-// first is the slowest. Fails for what no plan can say: fp8.
+// The plan of a division. Its axes are pipe, data, context and tensor, slowest
+// first. Axes of size 1 are left out. Fails for fp8, which a plan cannot
+// express.
 absl::StatusOr<plan::Plan> PlanOf(const Architecture& architecture,
                                   const Division& division,
                                   const PlanNames& names);
 
-// Of layers that are divided each in its own way: the batch over `data`, and
-// what each layer's mapping names over `tensor`, in entries scoped to its
-// layers.
+// The plan of layers that are divided each in its own way. The batch is divided
+// over `data`. The names of each layer's mapping are divided over `tensor`, in
+// entries scoped to the layers.
 absl::StatusOr<plan::Plan> PlanOfLayers(const StepGraph& step,
                                         const LayerTable& table,
                                         const LayerDivision& division,
                                         core::Precision precision);
 
-// What many clusters want to know of a job; empty: not said.
+// Job settings that many clusters require. Empty: not set.
 struct SlurmOptions {
   std::string time, account;
 };
 
-// Refuses options that a line of a script cannot have.
+// Refuses options that are invalid in a script line.
 absl::Status CheckSlurm(const SlurmOptions& options);
 
-// The submission script for Slurm: a task for each device of the plan, whole
-// nodes of the cluster. `artifact` is the program's file. Refuses a plan of
-// more devices than the cluster has, and what CheckSlurm refuses.
+// The submission script for Slurm, with one task per device of the plan on
+// whole nodes of the cluster. `artifact` is the program's file. Refuses a plan
+// with more devices than the cluster or without whole nodes, and options that
+// CheckSlurm refuses.
 absl::StatusOr<std::string> SlurmScript(const plan::Plan& plan,
                                         const Cluster& cluster,
                                         const std::string& artifact,

@@ -73,8 +73,8 @@ TEST(PlanOf, SaysNoMoreThanItMust) {
               HasSubstr("precision: expected f32, bf16, f16, found 'fp8'"));
 }
 
-// Entries are of the layers that have something of that name; what all divide
-// by images is one axis.
+// Entries cover only the layers that have a dimension of that name. A division
+// by images in all layers uses one axis.
 TEST(PlanOfLayers, ScopesMappings) {
   StepGraph step;
   step.layers = {"stem", "stages.0.blocks.0", "stages.1.blocks.0", "head"};

@@ -1,4 +1,4 @@
-// Counts of parameters and operations; what goes together.
+// Counts parameters and operations, and checks that sizes are compatible.
 #include "compiler/planner/transformer/architecture.h"
 
 #include <algorithm>
@@ -11,10 +11,10 @@ namespace {
 using absl::InvalidArgumentError;
 using absl::Status;
 
-// What no model exceeds, and 64 bits hold the products of.
+// Upper bounds that no model exceeds. Their products fit in 64 bits.
 constexpr int64_t kMostLayers = 1 << 16, kMostWidth = 1 << 20;
 constexpr int64_t kMostTokens = 1 << 30, kMostVocab = 1 << 24;
-// A timetable has cells for each of them.
+// A timetable has cells for each rank and stage.
 constexpr int64_t kMostRanks = 256, kMostStages = 1024;
 
 int64_t AttentionParameters(const Architecture& a) {
@@ -23,7 +23,8 @@ int64_t AttentionParameters(const Architecture& a) {
   return weights + (a.gated() ? a.hidden : 4 * a.hidden + 2 * kv);
 }
 
-// With the norm before it. Of experts, the router and what is shared.
+// Parameters of an MLP with its norm. With experts: the router and the shared
+// expert.
 int64_t MlpParameters(const Architecture& a) {
   const int64_t ffn = a.experts > 0 ? a.shared_ffn : a.ffn;
   const int64_t router = a.experts * a.hidden;
@@ -31,7 +32,7 @@ int64_t MlpParameters(const Architecture& a) {
   return 2 * a.hidden * ffn + ffn + router + 3 * a.hidden;
 }
 
-// Multiply-adds of a token in a layer, attention's products aside.
+// Multiply-adds per token in a layer, without attention's score products.
 double LayerProducts(const Architecture& a) {
   const double kv = double(a.hidden) / a.heads * a.kv_heads;
   const double inner =
@@ -78,7 +79,7 @@ Status CheckExperts(const Architecture& a, const Division& d) {
   if (double(d.microbatch) * a.seq * a.topk * d.etp > 1e15)
     return InvalidArgumentError(
         "mbs x seq_len x moe_topk x etp: expected at most 1e15 tokens");
-  // The product of each two sizes has room in 64 bits.
+  // The product of any two sizes must fit in 64 bits.
   if (double(a.experts) * a.hidden * a.expert_ffn > 1e15)
     return InvalidArgumentError("moe_experts: expected at most 1e15 weights");
   for (Status status :

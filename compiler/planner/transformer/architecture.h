@@ -1,5 +1,5 @@
-// A transformer in a few numbers, and how it is divided: what a row of a sweep
-// says. Compiled models need neither.
+// A transformer as a few numbers, and its division, as a row of a sweep has
+// them. Compiled models use neither.
 #ifndef PARTITA_COMPILER_PLANNER_TRANSFORMER_ARCHITECTURE_H_
 #define PARTITA_COMPILER_PLANNER_TRANSFORMER_ARCHITECTURE_H_
 
@@ -12,12 +12,12 @@
 
 namespace partita::planner {
 
-constexpr int64_t kMostBatch = 1 << 24;  // sequences of a step
+constexpr int64_t kMostBatch = 1 << 24;  // sequences per step
 
-// kGpt: causal, learned positions, GELU. kBert: the same, not causal. kLlama:
-// causal, gated MLP (three products), no biases, own output weights. kT5:
+// kGpt: causal, learned positions, GELU. kBert: as kGpt, not causal. kLlama:
+// causal, gated MLP (three products), no biases, separate output weights. kT5:
 // `layers` encoder layers, not causal, and as many decoder layers on
-// `decoder_seq` tokens with attention to the encoder's; gated MLP.
+// `decoder_seq` tokens with cross-attention; gated MLP.
 enum class ModelKind { kGpt, kBert, kLlama, kT5 };
 std::string ToString(ModelKind kind);
 
@@ -29,15 +29,15 @@ struct Architecture {
   int64_t kv_heads = 0;
   int64_t ffn = 0;
   int64_t seq = 0;
-  int64_t decoder_seq = 0;  // of kT5 alone
+  int64_t decoder_seq = 0;  // kT5 only
   int64_t vocab = 0;
-  // In place of one MLP a layer has `experts` of width `expert_ffn`, of which a
-  // router sends each token to `topk`, and beside them an MLP of width
-  // `shared_ffn` that all tokens pass (Shazeer et al., 2017; DeepSeekMoE,
-  // 2024). 0 experts: the MLP of width `ffn`.
+  // Mixture of experts. Instead of one MLP, a layer has `experts` of width
+  // `expert_ffn`. A router sends each token to `topk` of them. An additional
+  // MLP of width `shared_ffn` computes all tokens (Shazeer et al., 2017;
+  // DeepSeekMoE, 2024). 0 experts: one MLP of width `ffn`.
   int64_t experts = 0, topk = 0, expert_ffn = 0, shared_ffn = 0;
-  bool tied = true;     // output weights are the embedding's
-  bool frozen = false;  // low-rank adapters train: the weights get no gradients
+  bool tied = true;     // the output weights are the embedding
+  bool frozen = false;  // only low-rank adapters are trained
 
   bool causal() const {
     return kind == ModelKind::kGpt || kind == ModelKind::kLlama;
@@ -47,46 +47,50 @@ struct Architecture {
   }
 };
 
-// Of one (encoder) layer without its experts; of its experts; of a decoder
-// layer; of all.
+// Numbers of parameters: of one (encoder) layer without its experts, of its
+// experts, of a decoder layer, of the embedding, of the whole model.
 int64_t LayerParameters(const Architecture& architecture);
 int64_t ExpertParameters(const Architecture& architecture);
 int64_t DecoderLayerParameters(const Architecture& architecture);
 int64_t EmbeddingParameters(const Architecture& architecture);
 int64_t Parameters(const Architecture& architecture);
 
-// 72 B L s h^2 (1 + s/6h + V/12hL) of a GPT, its like of the others: forward
-// and backward of `sequences` without recomputation, attention as if not
-// causal; of experts those that a token passes.
+// Operations of the forward and backward pass of `sequences`, without
+// recomputation: 72 B L s h^2 (1 + s/6h + V/12hL) for a GPT, and similar for
+// the others. Attention counts as if not causal. Only the experts that a token
+// uses count.
 double ModelFlops(const Architecture& architecture, int64_t sequences);
 
 enum class Recomputation { kNone, kSelective, kFull };
 std::string ToString(Recomputation recomputation);
 
-// What the ranks of a pipeline do when, as core's generators of these names.
-// k1F1B with vpp > 1 is the interleaved one; kZbV has two stages a rank.
+// Pipeline schedules, as core's generators of these names. k1F1B with vpp > 1
+// is the interleaved schedule. kZbV has two stages per rank.
 enum class PipelineSchedule { k1F1B, kGpipe, kZbH1, kZbV };
 std::string ToString(PipelineSchedule schedule);
 
-// tp within nodes first, then cp, dp, pp: ranks in Megatron's order.
+// How a model is divided. Ranks are in Megatron's order: tp is innermost
+// (within nodes first), then cp, dp, pp.
 struct Division {
   int devices = 1;
   int tp = 1, pp = 1, dp = 1, cp = 1;
-  // Within each stage's tp x cp x dp ranks experts have a mesh of their own:
-  // etp divides an expert's width, ep the experts, the rest holds copies.
+  // Experts have their own mesh within each stage's tp x cp x dp ranks. etp
+  // divides the width of an expert, ep the experts. The remaining ranks hold
+  // copies.
   int ep = 1, etp = 1;
-  int vpp = 1;  // stages a rank
+  int vpp = 1;  // stages per rank
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
-  // Layers of each of the pp x vpp stages; empty: as even as can be, the first
-  // ones with one more. The first and the last may have none,
-  // but of our own programs.
+  // Layers of each of the pp x vpp stages. Empty: as even as possible, with one
+  // more in the first ones. The first and last stage may have no layers, except
+  // in Partita's own programs.
   std::vector<int64_t> cut;
-  bool sequence_parallel = false;  // norms and residuals divided over tp too
+  bool sequence_parallel =
+      false;  // norms and residuals are divided over tp too
   Recomputation recompute = Recomputation::kNone;
   int zero = 0;
-  bool offload = false;    // the optimizer's states are in the host's memory
-  int64_t microbatch = 1;  // sequences
-  int64_t batch = 1;       // sequences of a step, of all devices
+  bool offload = false;    // optimizer states are in host memory
+  int64_t microbatch = 1;  // sequences per rank
+  int64_t batch = 1;       // sequences per step, over all devices
   core::Precision precision = core::Precision::kBF16;
 
   int expert_copies() const { return tp * cp * dp / (ep * etp); }
@@ -97,20 +101,20 @@ struct Division {
                ? 2 * pp - 1 - stage
                : stage % pp;
   }
-  // Whether the rank of the embedding is that of the head.
+  // True if one rank has both the embedding and the head.
   bool SameEnds() const { return RankOfStage(stages() - 1) == 0; }
-  int StageOfRank(int rank, int chunk) const {  // chunk: 0 .. vpp
+  int StageOfRank(int rank, int chunk) const {  // chunk: 0 .. vpp - 1
     return schedule == PipelineSchedule::kZbV && chunk == 1 ? 2 * pp - 1 - rank
                                                             : chunk * pp + rank;
   }
-  // Of `layers` in all.
+  // Layers of a stage, out of `layers` in total.
   int64_t LayersOfStage(int64_t layers, int stage) const {
     if (!cut.empty()) return cut[stage];
     return layers / stages() + (stage < layers % stages() ? 1 : 0);
   }
 };
 
-// Whether the sizes go together: says what does not divide what.
+// Refuses incompatible sizes and says what does not divide what.
 absl::Status CheckDivision(const Architecture& architecture,
                            const Division& division);
 

@@ -1,4 +1,4 @@
-// Devices, hosts and precisions that a division needs.
+// Checks devices, hosts and precisions that a division needs.
 #include "compiler/planner/transformer/check_runs.h"
 
 #include <string>
@@ -20,7 +20,7 @@ absl::Status CheckRuns(const Architecture& architecture,
         "offload: expected a device with a host_bandwidth, found none of " +
         NameOf(cluster.device));
   std::vector<core::Precision> needed = {division.precision};
-  // Attention and the head stay in 16 bits.
+  // Attention and the head compute in 16 bits.
   if (division.precision == core::Precision::kFp8)
     needed.push_back(core::Precision::kBF16);
   for (const core::Precision precision : needed)

@@ -1,4 +1,4 @@
-// Whether a cluster can run a division of a model.
+// Checks that a cluster can run a division of a model.
 #ifndef PARTITA_COMPILER_PLANNER_TRANSFORMER_CHECK_RUNS_H_
 #define PARTITA_COMPILER_PLANNER_TRANSFORMER_CHECK_RUNS_H_
 
@@ -8,9 +8,9 @@
 
 namespace partita::planner {
 
-// Refuses sizes that do not go together (CheckDivision), more devices than the
-// cluster has, offloading without a host, and a precision that the devices
-// lack.
+// Refuses incompatible sizes (CheckDivision), more devices than the cluster
+// has, offloading without a host, and a precision that the devices do not
+// support.
 absl::Status CheckRuns(const Architecture& architecture,
                        const Division& division, const Cluster& cluster);
 

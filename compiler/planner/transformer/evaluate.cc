@@ -1,5 +1,5 @@
-// A step: stages of layers, under the core's schedule; then gradients and the
-// update.
+// Evaluates a step: stages of layers under core's schedule, then gradients and
+// the update.
 #include "compiler/planner/transformer/evaluate.h"
 
 #include <algorithm>
@@ -17,15 +17,15 @@ namespace {
 using core::CollectiveKind;
 using core::ElementBytes;
 
-// Adam reads gradient, parameter and two moments in f32, writes three of them
-// and the 16-bit copy; unscaling, the norm and clipping pass over the
+// Adam reads gradient, parameter and two moments in f32. It writes three of
+// them and the 16-bit copy. Unscaling, the norm and clipping each pass over the
 // gradients.
 constexpr double kUpdateBytes = 16 + 14 + 12;
-// Where parameters are f32 there is no copy of them.
+// f32 parameters have no 16-bit copy.
 constexpr double kPlainUpdateBytes = 16 + 12;
 
-// Cells of a timetable beyond which the rest of a step is extrapolated: past
-// its start, a step grows by the same time with every round of microbatches.
+// Rounds of `pp` microbatches in a timetable. The rest of a step is
+// extrapolated: after its start, every round takes the same time.
 constexpr int kRounds = 3;
 
 core::Schedule ScheduleOf(const Division& d, int microbatches) {
@@ -54,8 +54,8 @@ class Evaluation {
         setting_{a, d, cluster, software} {}
 
   Prediction Run();
-  // Of a division without a cut of its own.
-  StepBound Least();
+  // Lower bound for a division without an explicit cut.
+  StepBound LowerBound();
 
  private:
   void MakeStages();
@@ -68,45 +68,46 @@ class Evaluation {
     double both() const { return forward + backward; }
   };
   Exposed ExposedOf(double layers, const PartCost& work) const;
-  double LeastPipeline() const;
+  double MinPipelineSeconds() const;
   std::vector<double> TableEnds(int64_t microbatches, const core::Costs& costs);
   void ReduceGradients();
   void Update();
   void Account();
 
-  // f32 is reduced as it is.
+  // f32 gradients are reduced in f32.
   double GradientBytes() const {
     return std::max(software_.gradient_bytes, ElementBytes(d_.precision));
   }
-  // Of what collectives take, the part that those who compute do not notice.
-  double Hidden(double part) const {
+  // The share of collectives that computing hides: none if they slow it.
+  double HiddenShare(double part) const {
     return cluster_.device.overlaps ? part : 0;
   }
-  // ZeRO-2 and 3 send once per step.
+  // True if ZeRO-2 and 3 communicate once per step.
   bool Defers() const { return DefersZero(software_, d_.pp); }
-  // Exposed seconds of a collective that `time` seconds long runs in one part
-  // per layer, or per stage in a pipeline. All parts but one run beside `work`
-  // seconds of computation, which hide the share `part` of them.
+  // Exposed seconds of a collective of `time` seconds. It runs in one part per
+  // layer, or per stage in a pipeline. All parts but one are concurrent with
+  // `work` seconds of computation, which hide the share `part` of them.
   double ExposedBeside(double time, double part, double work) const {
     const double parts =
         d_.pp == 1 ? double(a_.layers) * PartsOfLayer() : d_.vpp;
     if (bounding_) work = time;
-    return time - std::min(Hidden(part) * time * (1 - 1 / parts), work);
+    return time - std::min(HiddenShare(part) * time * (1 - 1 / parts), work);
   }
   void AddAccumulation();
-  // Collectives of gradients and parameters: other people's are NCCL's.
+  // Seconds of a collective of gradients or parameters. Other software uses
+  // NCCL's algorithms.
   double DataTime(CollectiveKind kind, double bytes,
                   const GroupShape& group) const {
     return software_.own ? CollectiveTime(cluster_, kind, bytes, group)
                          : NcclTime(cluster_, kind, bytes, group);
   }
-  // A T5's layer is one of its encoder and one of its decoder.
+  // A T5 counts one encoder and one decoder layer as one layer.
   int PartsOfLayer() const { return a_.kind == ModelKind::kT5 ? 2 : 1; }
-  // Of the fullest rank: layers, and parameters without the experts'.
+  // Layers, and parameters without experts, of the fullest rank.
   double RankLayers() const;
   double RankParameters() const;
-  // Parameters of a rank and the ranks that have the same ones: those of
-  // experts are fewer.
+  // Parameters of a rank, and the group of ranks with the same parameters.
+  // Experts have smaller groups.
   struct Share {
     double parameters = 0;
     GroupShape group;
@@ -122,11 +123,11 @@ class Evaluation {
   const Software& software_;
   const Setting setting_;
   std::vector<PartCost> stages_;
-  std::vector<Pass> rank_work_;  // of one microbatch, forward and backward
+  std::vector<Pass> rank_work_;  // per microbatch, forward plus backward
   int busiest_ = 0;
-  bool bounding_ = false;  // what depends on the cut is taken as the least
+  bool bounding_ = false;  // quantities that depend on the cut are lower bounds
   double transfer_ = 0;
-  double gather_ = 0, reduce_ = 0;  // of a layer, in a pass, where ZeRO does
+  double gather_ = 0, reduce_ = 0;  // ZeRO collectives per layer and pass
   Prediction result_;
 };
 
@@ -189,7 +190,7 @@ void Evaluation::MakeStages() {
     if (rank_work_[r].total() > rank_work_[busiest_].total()) busiest_ = r;
 }
 
-// Of gradients over microbatches, where they come from.
+// Adds the f32 sums of gradients over microbatches to the stages.
 void Evaluation::AddSums() {
   const Sums sums = SumsOf(setting_);
   for (int s = 0; s < d_.stages(); ++s)
@@ -200,13 +201,14 @@ void Evaluation::AddSums() {
   stages_.back().backward.elementwise += sums.head;
 }
 
-// Adding a microbatch's gradients to the sum; the first is not added.
+// Adds the accumulation of microbatch gradients. The first is not added to
+// anything.
 void Evaluation::AddAccumulation() {
   if (a_.frozen || (d_.zero >= 2 && !Defers()) ||
       software_.accumulation == Software::Accumulation::kAfterReduction)
     return;
-  // Sums are f16 for f16 gradients, else f32. A product reads the sum and
-  // writes it in place of the gradient. A kernel reads both and writes the sum.
+  // Sums are f16 for f16 gradients, otherwise f32. A product reads the sum and
+  // writes it instead of the gradient. A kernel reads both and writes the sum.
   const bool f16 = d_.precision == core::Precision::kF16;
   const bool product =
       software_.accumulation == Software::Accumulation::kProduct;
@@ -228,14 +230,14 @@ void Evaluation::AddAccumulation() {
   if (!a_.tied || !d_.SameEnds()) stages_.back().backward.elementwise += table;
 }
 
-// ZeRO-3: gathers before each pass of a layer, and with 2 and more a reduction
-// of every microbatch's gradients.
+// ZeRO-3 gathers parameters before each pass of a layer. ZeRO-2 and 3 reduce
+// the gradients of every microbatch.
 void Evaluation::FindGathers() {
   if (d_.zero < 2 || Defers()) return;
   const double layers = double(a_.layers) / d_.pp * PartsOfLayer();
   const auto time = [&](CollectiveKind kind) {
     double sum = 0;
-    // A layer has four large weights: q, k and v; the projection; two of the
+    // A layer has four large weights: q, k and v; the projection; two in the
     // MLP.
     const int pieces = software_.by_weight ? 4 : 1;
     for (const Share& share : Shares()) {
@@ -251,19 +253,19 @@ void Evaluation::FindGathers() {
   if (!a_.frozen) reduce_ = time(CollectiveKind::kReduceScatter);
 }
 
-// What of that a pass over some layers does not hide.
+// The part of these collectives that a pass over some layers does not hide.
 Evaluation::Exposed Evaluation::ExposedOf(double layers,
                                           const PartCost& work) const {
   const auto exposed = [&](double sent, const Pass& pass) {
     return layers * sent -
-           std::min(Hidden(software_.gather_overlap) * layers * sent,
+           std::min(HiddenShare(software_.gather_overlap) * layers * sent,
                     pass.total());
   };
   return {exposed(gather_, work.forward),
           exposed(gather_ + reduce_, work.backward)};
 }
 
-// When each rank has done its cells.
+// The time at which each rank has finished its cells.
 std::vector<double> Evaluation::TableEnds(int64_t microbatches,
                                           const core::Costs& costs) {
   const core::Timetable table = core::MakeTimetable(
@@ -322,12 +324,13 @@ void Evaluation::FindTransfer() {
                                 ShapeOfStride(cluster_, 1, d_.tp));
 }
 
-// What no cut is below. Before rank r computes, a microbatch passes all stages
-// before, of a layer and more each, and after it too: on average over the ranks
-// half of that is waiting. Where a rank has one stage, it waits for all the
-// work before its own: the longest rank's is least where each does as much more
-// as the ones behind wait longer.
-double Evaluation::LeastPipeline() const {
+// Lower bound on the pipeline time over all cuts. Before rank r computes, a
+// microbatch passes all earlier stages, each with at least one layer, and
+// passes them again at the end. Averaged over the ranks, half of that is
+// waiting. If ranks have one stage each, a rank also waits for all the work
+// before its own. The longest rank then takes least if each rank has as much
+// more work as the ranks behind it wait longer.
+double Evaluation::MinPipelineSeconds() const {
   const double m = d_.microbatches(), p = d_.pp;
   const bool zero_bubble = d_.schedule == PipelineSchedule::kZbH1 ||
                            d_.schedule == PipelineSchedule::kZbV;
@@ -338,10 +341,10 @@ double Evaluation::LeastPipeline() const {
     all.forward += stage.forward;
     all.backward += stage.backward;
   }
-  // Stages hide no more than all passes together could.
+  // Stages hide no more than all passes together.
   work += ExposedOf(double(a_.layers), all).both();
-  // One microbatch goes through all stages and back, what weights' gradients
-  // take left out where they wait.
+  // One microbatch passes all stages and returns. Delayed gradients of weights
+  // do not count.
   double alone = work + 2 * (d_.stages() - 1) * transfer_;
   if (zero_bubble)
     for (const PartCost& stage : stages_) alone -= stage.weights;
@@ -385,9 +388,9 @@ void Evaluation::ReduceGradients() {
            ExposedBeside(gather, software_.parameter_overlap, forward.total());
   } else if (d_.zero < 2) {
     const double last = bounding_ ? time : rank_work_[0].total() * 2 / 3;
-    time -= std::min(Hidden(software_.gradient_overlap) * time, last);
+    time -= std::min(HiddenShare(software_.gradient_overlap) * time, last);
   }
-  // A tied embedding's gradients are added up between first and last stage.
+  // The first and last stage sum the gradients of a tied embedding.
   if (!d_.SameEnds() && a_.tied)
     time += 2 * TransferTime(
                     cluster_, 0, d_.devices - d_.devices / d_.pp,
@@ -406,7 +409,7 @@ void Evaluation::Update() {
       cluster_.device,
       (ElementBytes(d_.precision) < 4 ? kUpdateBytes : kPlainUpdateBytes) *
           parameters);
-  // States come from the host and go back to it at once.
+  // States travel from the host and back concurrently.
   if (d_.offload)
     result_.optimizer =
         std::max(result_.optimizer, OptimizerBytes(d_, software_) * parameters /
@@ -448,7 +451,7 @@ Prediction Evaluation::Run() {
   return result_;
 }
 
-StepBound Evaluation::Least() {
+StepBound Evaluation::LowerBound() {
   MakeStages();
   bounding_ = d_.pp > 1;
   FindGathers();
@@ -456,7 +459,7 @@ StepBound Evaluation::Least() {
     RunPipeline();
   } else {
     FindTransfer();
-    result_.step = LeastPipeline();
+    result_.step = MinPipelineSeconds();
   }
   StepBound bound;
   bound.pipeline = result_.step;
@@ -494,7 +497,7 @@ absl::StatusOr<StepBound> LeastStep(const Architecture& architecture,
   any.cut.clear();
   absl::Status runs = CheckRuns(architecture, any, cluster);
   if (!runs.ok()) return runs;
-  return Evaluation(architecture, any, cluster, software).Least();
+  return Evaluation(architecture, any, cluster, software).LowerBound();
 }
 
 }  // namespace partita::planner

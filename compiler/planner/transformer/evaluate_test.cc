@@ -55,7 +55,7 @@ TEST(Memory, IsKorthikantis) {
     Architecture model;
     int pp, vpp;
     int64_t microbatch;
-    double states, whole, reduced;  // nothing recomputed; sp and selective
+    double states, whole, reduced;  // no recomputation; sp and selective
   };
   for (const Row& row :
        {Row{Gpt(48, 6144, 64), 1, 1, 4, 45.5625, 59.25, 9.5625},
@@ -69,7 +69,7 @@ TEST(Memory, IsKorthikantis) {
     const double weights = 12.0 * row.model.hidden * row.model.hidden;
     EXPECT_NEAR(layers * weights / 8 * Megatron().state_bytes / kGib,
                 row.states, 1e-6);
-    // Biases and norms are what the figure leaves out.
+    // The figure leaves out biases and norms.
     EXPECT_NEAR(LayerParameters(row.model) / weights, 1, 3e-4);
     const auto activations = [&] {
       return layers * InFlight(d) *
@@ -82,8 +82,8 @@ TEST(Memory, IsKorthikantis) {
   }
 }
 
-// The same, Fig. 7: percent of what tensor parallelism alone keeps. The figure
-// counts a little more than layers.
+// arXiv 2205.05198, Fig. 7: percent of the activations with tensor parallelism
+// only. The figure counts slightly more than layers.
 TEST(Memory, OfRecomputationIsKorthikantis) {
   const Architecture model = Gpt(48, 6144, 64);
   const auto part = [&](bool sp, Recomputation recompute) {
@@ -102,7 +102,7 @@ TEST(Memory, OfRecomputationIsKorthikantis) {
 // arXiv 1910.02054, Table 1: 7.5B parameters, 16 bytes each, in GB.
 TEST(Memory, OfZeroIsRajbhandaris) {
   Architecture model = Gpt(1, 4096, 32);
-  // One layer of as many parameters, nothing else.
+  // One layer with that many parameters, and nothing else.
   model.vocab = 1;
   const double billions = 7.5;
   struct Row {
@@ -126,9 +126,9 @@ TEST(Memory, OfZeroIsRajbhandaris) {
     }
 }
 
-// What Megatron-LM's continuous tests had allocated at most on the rank that
-// logs, the last: 12 layers of 512 on four sequences of 1024, on A100
-// (gpt3_mcore_*, Megatron-LM d98e8a64).
+// Peak memory of Megatron-LM's continuous tests on the last rank, which logs
+// it: 12 layers of width 512 on four sequences of 1024, on A100 (gpt3_mcore_*,
+// Megatron-LM d98e8a64).
 TEST(Memory, OfTheLastRankIsMegatronsTests) {
   Architecture model = Gpt(12, 512, 8);
   model.seq = 1024;
@@ -149,12 +149,12 @@ TEST(Memory, OfTheLastRankIsMegatronsTests) {
   EXPECT_NEAR(last(1, 4, 3, fused), 2.65, 0.02 * 2.65);
   EXPECT_NEAR(last(1, 2, 1, fused), 2.60, 0.02 * 2.60);
   EXPECT_NEAR(last(2, 2, 1, unfused), 1.90, 0.02 * 1.90);
-  // Logits and what a layer saves that is computed again: not at once.
+  // Logits and recomputed activations are not held at the same time.
   EXPECT_NEAR(last(1, 1, 1, fused, Recomputation::kFull), 2.536, 0.02 * 2.536);
 }
 
-// Ranks of an interleaved pipeline start 2 (pp - rank - 1) + (v - 1) pp stages
-// before they go back for the first time (Megatron-LM's schedules.py).
+// Ranks of an interleaved pipeline run 2 (pp - rank - 1) + (v - 1) pp stages
+// forward before their first backward (Megatron-LM's schedules.py).
 TEST(Memory, OfInterleavedRanksIsTheSchedules) {
   const Architecture model = Gpt(48, 1024, 16);
   Division d = Divide(1, 4, 1, 1, 64);
@@ -204,7 +204,8 @@ TEST(Evaluate, PipelinesAreTheCoresTables) {
   EXPECT_NEAR(few.bubble / (few.step - few.optimizer - few.other - few.data),
               7.0 / 15, 0.05);
   EXPECT_LT(many.bubble / many.step, 0.05);
-  // Extrapolated, a step is as long as it is counted out: 31 and 32 rounds.
+  // Long steps are extrapolated: each round of 8 microbatches adds the same
+  // time.
   const Prediction next = Of(model, Divide(1, 8, 1, 1, 520));
   const Prediction before = Of(model, Divide(1, 8, 1, 1, 504));
   EXPECT_NEAR(next.step - many.step, many.step - before.step, 1e-9 * many.step);
@@ -224,7 +225,7 @@ TEST(Evaluate, SchedulesDifferByTheirBubbles) {
   EXPECT_LT(Of(model, d, "").bubble, 0.5 * base.bubble);
 }
 
-// What is said of activations in flight is what the tables show.
+// InFlight agrees with the schedules' tables.
 TEST(Memory, InFlightIsTheTables) {
   const int pp = 6, m = 24;
   Division d = Divide(1, pp, 1, 1, m);
@@ -295,7 +296,7 @@ TEST(Evaluate, LeastStepIsNoMore) {
             d.cut.clear();
             const double even = Evaluate(model, d, cluster, software)->step;
             EXPECT_LE(least, even * (1 + 1e-9));
-            // Of what a search asks for.
+            // The bound is not far below the step.
             if (!software.own) EXPECT_GE(least, (m >= 6 ? 0.6 : 0.4) * even);
           }
 }
@@ -312,10 +313,10 @@ TEST(Evaluate, MoreIsMore) {
   other.batch *= 2;
   EXPECT_GT(Of(model, other).step, 1.9 * step);
   EXPECT_GT(Of(Gpt(96, 6144, 64), base).step, 1.8 * step);
-  // Nodes' boundaries cost: tensor parallelism over two of them.
+  // Tensor parallelism across two nodes is slower.
   EXPECT_GT(Of(model, Divide(16, 1, 1, 4, 64)).tensor,
             1.25 * Of(model, base).tensor);
-  // ZeRO-3 fits where nothing else does.
+  // ZeRO-3 fits where undivided parameters do not.
   Division whole = Divide(1, 1, 64, 1, 64);
   EXPECT_FALSE(Of(model, whole).fits);
   EXPECT_EQ(Of(model, whole).bound, "memory");
@@ -324,8 +325,8 @@ TEST(Evaluate, MoreIsMore) {
   EXPECT_TRUE(Of(model, whole, "").fits);
 }
 
-// In a pipeline ZeRO-3 gathers a stage's layers in both passes of every
-// microbatch, and holds a part of the parameters.
+// In a pipeline, ZeRO-3 gathers a stage's layers in both passes of every
+// microbatch, and holds a share of the parameters.
 TEST(Evaluate, ZeroThreeInAPipelineGathersForEveryMicrobatch) {
   Software software = SoftwareOf("");
   software.gather_overlap = 0;
@@ -336,7 +337,7 @@ TEST(Evaluate, ZeroThreeInAPipelineGathersForEveryMicrobatch) {
     d.zero = zero;
     return *Evaluate(model, d, cluster, software);
   };
-  // Of a microbatch: as many bytes gathered twice as are reduced once.
+  // Per microbatch, ZeRO-3 gathers twice as many bytes as it reduces.
   const auto more = [&](int zero) {
     return data(zero, 32).data - data(zero, 16).data;
   };
@@ -344,12 +345,13 @@ TEST(Evaluate, ZeroThreeInAPipelineGathersForEveryMicrobatch) {
   EXPECT_NEAR(more(3), 3 * more(2), 1e-9 * more(3));
   EXPECT_DOUBLE_EQ(4 * data(3, 32).memory.parameters,
                    data(2, 32).memory.parameters);
-  // What hides them all leaves none.
+  // Full overlap hides all of them.
   software.gather_overlap = 1;
   EXPECT_NEAR(more(3), 0, 1e-12);
 }
 
-// States on the host leave the device, and cross its link both ways at once.
+// States on the host free device memory, and cross the host link in both
+// directions at once.
 TEST(Evaluate, StatesOnTheHost) {
   const Architecture model = Gpt(24, 4096, 32);
   Division d = Divide(2, 1, 4, 1, 32);
@@ -359,20 +361,20 @@ TEST(Evaluate, StatesOnTheHost) {
   EXPECT_EQ(host.memory.host, device.memory.optimizer);
   EXPECT_DOUBLE_EQ(host.memory.total() + host.memory.host,
                    device.memory.total());
-  // Time takes all parameters to be divided over tp; norms are not.
+  // The time assumes that tp divides all parameters, but norms are not divided.
   EXPECT_NEAR(
       host.optimizer * BuiltInCluster("a100-80-sxm")->device.host_bandwidth,
       host.memory.host, 0.003 * host.memory.host);
   EXPECT_DOUBLE_EQ(host.step - host.optimizer, device.step - device.optimizer);
   d.zero = 1;
   EXPECT_DOUBLE_EQ(4 * Of(model, d, "").memory.host, host.memory.host);
-  // The host does not hold everything.
+  // The host is too small for this model.
   d = Divide(1, 1, 1, 1, 32);
   d.offload = true;
   EXPECT_FALSE(Of(Gpt(96, 12288, 96), d, "").fits);
 }
 
-// All parts but one of a reduction run beside the backward.
+// All parts of a reduction but one are concurrent with the backward pass.
 TEST(Evaluate, OverlapLeavesOnePart) {
   Software software = SoftwareOf("Megatron-Core");
   const Cluster cluster = *BuiltInCluster("64x h100-sxm");
@@ -397,11 +399,11 @@ TEST(Evaluate, RecomputationThatStopsEarlyLeavesOutTheLastProduct) {
   };
   const double early = products();
   software.stops_early = false;
-  // A third of the forward's products, which are one of four passes.
+  // Early stopping saves a third of the forward's products, one of four passes.
   EXPECT_NEAR(early / products(), 11.0 / 12, 0.01);
 }
 
-// Heads of 150 elements are 300 bytes wide.
+// Heads of 150 elements are 300 bytes wide, not a multiple of 16.
 TEST(Evaluate, ScoresOfUnalignedHeadsAreSlow) {
   const Division d = Divide(8, 1, 1, 1, 8);
   const double aligned = Of(Gpt(8, 14336, 64), d).attention;
@@ -424,8 +426,8 @@ TEST(Memory, DeferredReductionsHoldWholeGradients) {
   EXPECT_LT(two.optimizer, one.optimizer);
 }
 
-// On a CPU, devices and collectives share the processors; f32 is reduced and
-// updated as it is.
+// On a CPU, collectives share the processors with computing. f32 gradients are
+// reduced and updated in f32.
 TEST(Step, WhatDoesNotOverlapIsNotHidden) {
   const Architecture a = Gpt(24, 1024, 16);
   Division d = Divide(1, 1, 4, 1, 4);

@@ -1,5 +1,5 @@
-// A transformer's layers as products, attention, passes over the activations
-// and collectives.
+// Models a transformer's layers as products, attention, passes over
+// activations, and collectives.
 #include "compiler/planner/transformer/layer_cost.h"
 
 #include <algorithm>
@@ -9,40 +9,42 @@
 namespace partita::planner {
 namespace {
 
-// Bytes of an element of sums over microbatches.
+// Bytes per element of gradient sums over microbatches.
 constexpr double kSumBytes = 4;
 
 using core::CollectiveKind;
 using core::Precision;
 
-// Activations read or written, in elements per token, by kernels as well fused
-// as Megatron's. Of the hidden size, undivided or divided by sequence
-// parallelism: two norms (read, write) and two bias-dropout-residuals (read
-// two, write one, half for the mask).
+// Activations that kernels fused like Megatron's read and write, in elements
+// per token. Per hidden element (divided only by sequence parallelism): two
+// norms (read, write) and two bias-dropout-residuals (read two, write one, half
+// for the mask).
 constexpr double kResidualPasses = 2 * 2 + 2 * 3.5;
-// Of what tensor parallelism divides: splitting q, k and v, each side.
+// Per element divided by tensor parallelism: splitting q, k and v, read and
+// write.
 constexpr double kProjectionPasses = 2;
-// GELU and bias, or the product of the gate: per inner element.
+// Per inner element of the MLP: GELU and bias, or the gate's product.
 constexpr double kGeluPasses = 2, kGatePasses = 3;
-// Of every score, where scores are written: softmax and dropout read and write
-// them, and the mask.
+// Per score, if scores are written to memory: softmax and dropout read and
+// write them, and the mask.
 constexpr double kScorePasses = 4.5;
-// Sorting tokens by expert before they are sent and after they arrived, and
-// back: each reads and writes what a token has been sent to.
+// Sorting tokens by expert before and after sending, in both directions. Each
+// pass reads and writes a copy of the token per expert.
 constexpr double kRoutingPasses = 4 * 2;
-// Backward of the same kernels: they also read what was saved.
+// The backward pass of the same kernels also reads the saved values.
 constexpr double kBackwardPasses = 1.6;
-// Products per score product in attention's backward: fused kernels compute
-// scores again.
+// Backward products per forward product of fused attention. Fused kernels
+// recompute scores.
 constexpr double kFusedBackward = 2.5;
-// Tensor cores take 16-bit operands whose rows are multiples of 16 bytes; of
-// others cuBLAS computes products in f32 (NVIDIA, "Matrix Multiplication
-// Background", section 2.2; BigScience's heads of 108, 150 and 450).
+// Tensor cores need 16-bit operands with rows in multiples of 16 bytes. For
+// other operands cuBLAS computes products in f32 (NVIDIA, "Matrix
+// Multiplication Background", section 2.2; BigScience's heads of 108, 150 and
+// 450).
 constexpr int64_t kAlignedElements = 8;
-// fp8: every operand is read in 16 bits, written in 8, and transposed.
+// fp8: every operand is read in 16 bits, written in 8 bits, and transposed.
 constexpr double kCastBytes = 4;
 
-// How a weight lies in its forward product, and in that of its input's
+// Layout of a weight in its forward product, and in the product for its input's
 // gradient.
 struct WeightForms {
   ProductForm ahead, back;
@@ -51,8 +53,8 @@ constexpr WeightForms kInByOut = {ProductForm::kPlain,
                                   ProductForm::kRhsTransposed};
 constexpr WeightForms kOutByIn = {ProductForm::kRhsTransposed,
                                   ProductForm::kPlain};
-// Of layers: GPT-2's are in x out, all others out x in. Tables, also the
-// head's, are out x in.
+// Layout of layer weights: in x out for GPT-2, out x in for all others.
+// Embedding tables, including the head's, are out x in.
 WeightForms FormsOf(const Architecture& a) {
   return a.kind == ModelKind::kGpt ? kInByOut : kOutByIn;
 }
@@ -67,7 +69,7 @@ class LayerModel {
         device_(setting.cluster.device),
         element_(core::ElementBytes(d_.precision)) {}
 
-  // `tokens` a sequence, of which `others` are attended to.
+  // Adds attention from `tokens` to `others` tokens per sequence.
   void AddAttention(int64_t tokens, int64_t others, bool causal);
   void AddProjections(int64_t tokens, int64_t kv_tokens);
   void AddMlp(int64_t tokens, int64_t ffn);
@@ -85,7 +87,7 @@ class LayerModel {
                  ProductForm form = ProductForm::kPlain) const {
     return MatmulTime(device_, precision, batch, m, n, k, form);
   }
-  // A linear layer and both gradients; or as many as `batch` at once.
+  // Adds a linear layer and both its gradients, or `batch` such layers at once.
   void AddLinear(int64_t tokens, int64_t in, int64_t out, Precision precision,
                  int64_t batch = 1) {
     AddLinear(tokens, in, out, precision, batch, FormsOf(a_));
@@ -110,8 +112,8 @@ class LayerModel {
   const Cluster& cluster_;
   const Device& device_;
   const double element_;
-  double last_product_ = 0;  // forward, of what was added last
-  Pass scores_;              // what selective recomputation repeats
+  double last_product_ = 0;  // seconds of the last product added, forward
+  Pass scores_;              // recomputed by selective recomputation
   PartCost cost_;
 };
 
@@ -174,7 +176,8 @@ void LayerModel::AddAttention(int64_t tokens, int64_t others, bool causal) {
   cost_.backward.attention += 2 * (scores + values) + kBackwardPasses * passes;
 }
 
-// Keys and values go round while attention computes; their gradients too.
+// Ring attention: keys and values travel around the ring while attention
+// computes. So do their gradients.
 void LayerModel::AddRing(int64_t tokens, double attention) {
   const double bytes = 2.0 * d_.microbatch * tokens * (d_.cp - 1) * element_ *
                        (a_.hidden / a_.heads) *
@@ -193,14 +196,15 @@ void LayerModel::AddMlp(int64_t tokens, int64_t ffn) {
                  inner);
 }
 
-// A rank routes the tokens that it has of the sequence divided over tp, as
-// Megatron-Core does: an all-to-all over ep sends each to its experts' ranks,
-// a gather over etp to all parts of an expert, and the same way back. Experts
-// are taken to be sent equally many.
+// A rank routes its tokens of the sequence divided over tp, as in
+// Megatron-Core. An all-to-all over ep sends each token to the ranks of its
+// experts. A gather over etp brings it to all parts of an expert. The results
+// return the same way. Experts are assumed to receive equally many tokens.
 void LayerModel::AddExperts(int64_t tokens) {
   const int64_t local = (tokens + d_.tp - 1) / d_.tp;
-  const int64_t routed = local * a_.topk;    // that a rank sends
-  const int64_t arriving = routed * d_.etp;  // and computes
+  const int64_t routed = local * a_.topk;  // token copies that a rank sends
+  const int64_t arriving =
+      routed * d_.etp;  // token copies that a rank computes
   const int64_t experts = a_.experts / d_.ep, inner = a_.expert_ffn / d_.etp;
   const int64_t each = (arriving + experts - 1) / experts;
   AddLinear(local, a_.hidden, a_.experts, sixteen_bit());
@@ -228,7 +232,8 @@ void LayerModel::AddResiduals(int64_t tokens) {
                  (d_.sequence_parallel ? d_.tp : 1));
 }
 
-// All-reduces of the residual stream, or a gather and a reduce-scatter each.
+// Adds `count` all-reduces of the residual stream, or as many pairs of gather
+// and reduce-scatter with sequence parallelism.
 void LayerModel::AddTensorCollectives(int64_t tokens, int count) {
   if (d_.tp == 1) return;
   const GroupShape group = ShapeOfStride(cluster_, 1, d_.tp);
@@ -281,7 +286,7 @@ PartCost LayerModel::Embedding() {
   return cost_;
 }
 
-// Logits, and a loss that reads and writes them in f32.
+// The logits, and a loss that reads and writes them in f32.
 PartCost LayerModel::Head() {
   const int64_t seq = a_.kind == ModelKind::kT5 ? a_.decoder_seq : a_.seq;
   const int64_t tokens = d_.microbatch * seq / d_.cp;

@@ -1,4 +1,4 @@
-// The time of one layer, of the embedding and of the head, of one microbatch on
+// The time of one layer, of the embedding and of the head, per microbatch on
 // one rank.
 #ifndef PARTITA_COMPILER_PLANNER_TRANSFORMER_LAYER_COST_H_
 #define PARTITA_COMPILER_PLANNER_TRANSFORMER_LAYER_COST_H_
@@ -9,11 +9,11 @@
 
 namespace partita::planner {
 
-// Seconds of a pass, by what they go to.
+// Seconds of a forward or backward pass, by category.
 struct Pass {
   double products = 0, attention = 0, elementwise = 0;
   double tensor = 0;  // exposed collectives
-  double host = 0;    // what launching takes longer than all of these
+  double host = 0;    // launch time beyond all of these
   double total() const {
     return products + attention + elementwise + tensor + host;
   }
@@ -21,14 +21,15 @@ struct Pass {
 };
 Pass operator*(double times, Pass pass);
 
-// A part of the model; `backward` recomputes first what is to be recomputed.
+// Cost of a part of the model. `backward` includes recomputation.
 struct PartCost {
   Pass forward, backward;
-  // Of backward, products that only gradients of weights wait for.
+  // The part of backward in products for gradients of weights. Only the update
+  // waits for them.
   double weights = 0;
 };
 
-// Everything that a layer's time depends on.
+// Everything that determines a layer's time.
 struct Setting {
   const Architecture& architecture;
   const Division& division;
@@ -40,11 +41,11 @@ PartCost LayerCost(const Setting& setting);
 PartCost DecoderLayerCost(const Setting& setting);
 PartCost EmbeddingCost(const Setting& setting);
 PartCost HeadCost(const Setting& setting);
-// Of our own programs by formulas, seconds of adding gradients to sums in f32,
-// in the mean over microbatches, of which the first is not added: of a layer,
-// of a T5's decoder layer, and of what is before and after them. A tied table
-// has two sums where its ends are on different ranks. 0 of other software and
-// of adapters.
+// Seconds of adding gradients to f32 sums in Partita's own programs, per
+// microbatch. This is a mean, because the first microbatch is not added. Values
+// are per layer, per T5 decoder layer, and for the embedding and the head. A
+// tied table has two sums if its ends are on different ranks. 0 for other
+// software and for adapters.
 struct Sums {
   double layer = 0, decoder = 0, embedding = 0, head = 0;
 };

@@ -1,5 +1,5 @@
-// Bytes of the fullest rank by formulas: states as ZeRO counts them
-// (Rajbhandari et al., 2020), activations as Korthikanti et al. (2022) do, of
+// Computes bytes of the fullest rank by formulas: states as in ZeRO
+// (Rajbhandari et al., 2020), activations as in Korthikanti et al. (2022), for
 // any widths.
 #include <algorithm>
 
@@ -8,9 +8,9 @@
 namespace partita::planner {
 namespace {
 
-// Bytes of one token's activations of a layer in 16 bits: those that every rank
-// of tp has whole unless the sequence is divided too, and those that it
-// divides.
+// Activation bytes per token and layer in 16 bits. `divided` bytes are divided
+// over tp. `whole` bytes are on every rank of tp, unless sequence parallelism
+// divides them.
 struct TokenBytes {
   double whole = 0, divided = 0;
 };
@@ -21,7 +21,8 @@ TokenBytes BytesOfToken(const Architecture& a, const Division& d,
   const double h = a.hidden, kv = h * a.kv_heads / a.heads;
   const double masks = a.gated() || !software.dropout ? 0 : 1;
   TokenBytes bytes;
-  // The layer's input, attention's result, and a share of the products'.
+  // Keeps the layer's input, attention's result, and a share of the products'
+  // results.
   if (d.recompute == Recomputation::kSelective && software.selective > 0 &&
       a.experts == 0) {
     const double results =
@@ -30,13 +31,14 @@ TokenBytes BytesOfToken(const Architecture& a, const Division& d,
     bytes.divided = 2 * h * attentions + (1 - software.selective) * 2 * results;
     return bytes;
   }
-  // Inputs of the norm and of the product behind it, the mask of the dropout.
+  // The inputs of the norm and of the product after it, and the dropout's mask.
   bytes.whole = (attentions + 1) * (4 + masks) * h;
   const double inner = a.gated() ? 6 : 4;
   bytes.divided = attentions * (2 * h + 4 * kv + 2 * h) +
                   inner * (a.experts > 0 ? a.shared_ffn : a.ffn);
-  // Of each copy of a token the sorted one, what is inside of its expert, and
-  // what comes out, which the router's gradient needs; the router's softmax.
+  // For each copy of a token: the sorted token, its values inside the expert,
+  // and the expert's output, which the router's gradient needs. Also the
+  // router's softmax.
   if (a.experts > 0)
     bytes.divided +=
         a.topk * ((2 * h + inner * a.expert_ffn / d.etp) * d.etp + 2 * h) +
@@ -56,7 +58,7 @@ double LayerBytes(const Architecture& a, const Division& d,
   return wide * tokens * (token.whole / tp + token.divided / d.tp);
 }
 
-// States of parameters of which there are `replicas`.
+// Adds states of `parameters` that `replicas` ranks share.
 void AddStates(const Architecture& a, const Division& d,
                const Software& software, double parameters, double replicas,
                MemoryUse& use) {
@@ -78,8 +80,9 @@ void AddStates(const Architecture& a, const Division& d,
       trained * OptimizerBytes(d, software) * parameters / over(1);
 }
 
-// While the loss is computed there are logits and their like in f32; while a
-// layer is computed again, what it saves. Not both at once.
+// Temporary memory. The loss needs logits and similar values in f32.
+// Recomputation of a layer needs its activations. The two are not needed at the
+// same time.
 double WorkingBytes(const Architecture& a, const Division& d,
                     const Software& software, bool head) {
   double loss = 0, again = 0;
@@ -104,11 +107,12 @@ double WorkingBytes(const Architecture& a, const Division& d,
   return working;
 }
 
-// Without recomputation a layer keeps, of a microbatch, also what elementwise
-// operations leave to their gradients, mostly in f32: told from what the
-// compiler keeps of GPTs and Llamas whose MLPs are 2 and 4 times as wide.
-double KeptOfNone(const Architecture& a, const Division& d,
-                  const Software& software) {
+// Activations that Partita's own programs keep in addition without
+// recomputation, per layer and microbatch: values that elementwise operations
+// save for their gradients, mostly in f32. Derived from compiled GPTs and
+// Llamas whose MLPs are 2 and 4 times as wide.
+double UnfusedActivationBytes(const Architecture& a, const Division& d,
+                              const Software& software) {
   if (!software.own || d.recompute != Recomputation::kNone) return 0;
   const double tokens = double(d.microbatch) * a.seq / d.cp;
   const double whole = d.sequence_parallel ? d.tp : 1;
@@ -131,9 +135,9 @@ MemoryUse UseOf(const Architecture& a, const Division& d,
             software.zero_over_batch ? d.dp : d.dp * d.cp, use);
   AddStates(a, d, software, layers * ExpertParameters(a) / (d.ep * d.etp),
             d.expert_copies(), use);
-  use.activations =
-      layers * in_flight *
-      (LayerActivationBytes(a, d, software) + KeptOfNone(a, d, software));
+  use.activations = layers * in_flight *
+                    (LayerActivationBytes(a, d, software) +
+                     UnfusedActivationBytes(a, d, software));
   if (t5)
     use.activations +=
         layers * in_flight *
@@ -144,8 +148,9 @@ MemoryUse UseOf(const Architecture& a, const Division& d,
   return use;
 }
 
-// Of the layers that `rank` has. Interleaved, Megatron's: a rank starts
-// 2 (pp - rank - 1) + (v - 1) pp stages before its first backward one.
+// Microbatches in flight, as a multiple of the activations of `rank`'s layers.
+// In Megatron's interleaved schedule, a rank runs 2 (pp - rank - 1) + (v - 1)
+// pp stages before its first backward.
 double InFlightOf(const Division& d, int rank) {
   const double first = InFlight(d);
   if (d.schedule != PipelineSchedule::k1F1B || d.pp == 1) return first;
@@ -167,8 +172,9 @@ MemoryUse FormulaOfRank(const Architecture& a, const Division& d,
                rank == d.RankOfStage(d.stages() - 1));
 }
 
-// Calls `visit` with the ranks one of which has the most: one between the first
-// and the last with no more layers than one before it has no more of anything.
+// Calls `visit` with ranks among which is the fullest one. Skips a middle rank
+// that has no more layers than an earlier rank, because it holds no more of
+// anything.
 template <typename Visit>
 void ForEachFullRank(const Architecture& a, const Division& d,
                      const Visit& visit) {

@@ -1,4 +1,4 @@
-// Partita's own programs, as estimates see them.
+// Partita's own programs, as seen by estimates.
 #include "compiler/planner/transformer/software.h"
 
 namespace partita::planner {
@@ -13,7 +13,7 @@ const Software& OwnSoftware() {
     software->zero_over_batch = true;
     software->dispatch = 0.1e-3;
     software->step = 1e-3;
-    // runtime/program/library_limits.h: the workspace of products on a GPU.
+    // runtime/program/library_limits.h: workspace of products on a GPU.
     software->libraries = 33554432;
     return software;
   }();

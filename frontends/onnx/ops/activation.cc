@@ -1,4 +1,4 @@
-// Activation functions, written with arithmetic.
+// Activation functions, built from arithmetic.
 #include "frontends/onnx/ops/ops.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -21,8 +21,8 @@ Val positiveOr(Emitter& e, Val x, Val other) {
   return e.select(e.compare(Compare::gt, x, 0.0), x, other);
 }
 
-// exp(x) - 1 for negative x; 0 elsewhere, so that no side of a select
-// overflows.
+// exp(x) - 1 for negative x, 0 elsewhere, so that the unselected side of a
+// select cannot overflow.
 Val negativeExpm1(Emitter& e, Val x) {
   return e.unary<math::ExpM1Op>(e.minimum(x, 0));
 }
@@ -72,7 +72,7 @@ LogicalResult importLeakyRelu(NodeContext& n) {
 
 LogicalResult importPRelu(NodeContext& n) {
   Val x = n.in(0), slope = n.in(1);
-  // Before opset 7 a vector of slopes had one entry per channel.
+  // Before opset 7, a vector of slopes had one entry per channel.
   if (n.opset < 7 && slope.rank() == 1 && slope.dim(0) != 1 && x.rank() > 2) {
     Shape shape(x.rank() - 1, 1);
     shape[0] = slope.dim(0);

@@ -8,16 +8,16 @@
 namespace partita::onnx {
 namespace {
 
-// Queries, keys and values as [batch, heads, length, size], and what is added
-// to the scores.
+// Queries, keys and values as [batch, heads, length, size], and the bias for
+// the scores.
 struct AttentionInputs {
   Val q, k, v, bias;
   double scale, softcap;
   std::optional<int64_t> causal_offset;
 };
 
-// [B, L, heads * size] to [B, heads, L, size]; what has four dimensions is so
-// already.
+// Converts [B, L, heads * size] to [B, heads, L, size]. A tensor with four
+// dimensions is already in that form.
 FailureOr<Val> splitHeads(NodeContext& n, Val x, llvm::StringRef attribute) {
   if (x.rank() == 4) return x;
   int64_t heads = n.attrInt(attribute, 0);
@@ -29,12 +29,12 @@ FailureOr<Val> splitHeads(NodeContext& n, Val x, llvm::StringRef attribute) {
   return n.e.transpose(split, {0, 2, 1, 3});
 }
 
-// 0 where a key may be seen, -inf where not.
+// 0 for a visible key, -inf for a hidden one.
 Val biasOf(Emitter& e, Val visible, mlir::Type element) {
   return e.select(visible, e.splat(0, element), e.splat(-INFINITY, element));
 }
 
-// The mask as something to add, with four dimensions and all keys.
+// The mask as an additive bias with four dimensions and all keys.
 FailureOr<Val> maskBias(NodeContext& n, const AttentionInputs& inputs) {
   Emitter& e = n.e;
   Val mask = n.in(3);
@@ -99,7 +99,7 @@ FailureOr<AttentionInputs> readInputs(NodeContext& n) {
   return inputs;
 }
 
-// The scores at one of four points: raw, capped, biased, softmax.
+// The scores at one of four points: raw, capped, biased, after softmax.
 Val scores(Emitter& e, const AttentionInputs& inputs, int64_t mode) {
   Val k = inputs.k;
   int64_t group = inputs.q.dim(1) / std::max<int64_t>(k.dim(1), 1);
@@ -174,7 +174,7 @@ LogicalResult importRotaryEmbedding(NodeContext& n) {
   if (rotated < 2 || rotated > size || rotated % 2 != 0)
     return n.error("expected an even rotary_embedding_dim");
   int64_t half = rotated / 2;
-  // [batch, length, half], with a dimension for the heads.
+  // Converts [batch, length, half] and adds a dimension for the heads.
   auto prepare = [&](Val cache) {
     if (n.has(3)) {
       Val ids = n.in(3);

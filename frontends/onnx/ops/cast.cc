@@ -10,8 +10,8 @@ bool isFloat8(mlir::Type type) {
   return float_type && float_type.getWidth() <= 8;
 }
 
-// To 8 bits and less, what is too large becomes the largest value (or, without
-// saturation, what the format has for it).
+// Casts to 8 bits or less. A value that is too large becomes the largest value
+// or, without saturation, the format's overflow value.
 Val castToFloat8(NodeContext& n, Val x, mlir::FloatType to, bool saturate) {
   if (!x.isFloat() || isFloat8(x.element())) x = n.e.cast(x, n.e.f32());
   bool always = to.getWidth() < 8;  // 4 bits have neither infinity nor NaN
@@ -52,7 +52,7 @@ LogicalResult importBitCast(NodeContext& n) {
   Val x = n.in(0);
   auto type = n.elementType(n.attrInt("to", 0));
   if (failed(type)) return failure();
-  // A bool takes a byte, 0 or 1.
+  // A bool is a byte, 0 or 1.
   if (x.isBool() && type->type.isInteger(8)) {
     return n.result(n.e.cast(x, *type));
   }

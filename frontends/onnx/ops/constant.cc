@@ -1,12 +1,11 @@
-// Operators that make constants or look at shapes, and those that choose at
-// import time.
+// Operators that make constants, look at shapes, or choose at import time.
 #include "frontends/onnx/ops/ops.h"
 
 namespace partita::onnx {
 
 LogicalResult importConstant(NodeContext& n) {
   if (const TensorProto* tensor = n.attrTensor("value")) {
-    // Large ones stay in the file, under the name of the output.
+    // Large constants stay in the file, under the output's name.
     bool is_small = elementCount(tensor->dims).value_or(0) <= 4096;
     if (!is_small) {
       auto value = n.materialize(*tensor, llvm::StringRef(n.node.outputs[0]));
@@ -64,8 +63,8 @@ LogicalResult importSize(NodeContext& n) {
 }
 
 LogicalResult importIdentity(NodeContext& n) {
-  // The exporter shares equal initial values through Identity; they are
-  // separate weights all the same.
+  // The exporter shares equal initial values through Identity. They are still
+  // separate weights.
   if (n.wants(0)) {
     if (Val separate =
             n.separateInitializer(0, llvm::StringRef(n.node.outputs[0])))
@@ -87,7 +86,7 @@ LogicalResult importRange(NodeContext& n) {
         (*delta)[0] == 0) {
       return n.error("expected scalars, delta not 0");
     }
-    // In 128 bits nothing overflows.
+    // 128 bits cannot overflow.
     __int128 span = static_cast<__int128>((*limit)[0]) - (*start)[0],
              step = (*delta)[0];
     __int128 count =
@@ -133,7 +132,7 @@ LogicalResult importEyeLike(NodeContext& n) {
 
 LogicalResult importOneHot(NodeContext& n) {
   Val indices = n.in(0), values = n.in(2);
-  // Any numeric type may hold the depth.
+  // The depth may have any numeric type.
   auto depth = n.constFloat(1);
   auto axis = n.axis(n.attrInt("axis", -1), indices.rank() + 1);
   if (failed(depth) || failed(axis)) return failure();

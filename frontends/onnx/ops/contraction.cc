@@ -9,8 +9,7 @@ namespace {
 
 using nn::ReduceKind;
 
-// An operand of an einsum: a tensor and a letter for each of its dimensions, no
-// letter twice.
+// An operand of an einsum: a tensor with a distinct letter for each dimension.
 struct Term {
   Val value;
   std::string labels;
@@ -37,7 +36,8 @@ Term sumOut(Emitter& e, Term term, const std::string& kept) {
              : Term{e.reduce(ReduceKind::sum, term.value, dims, false), labels};
 }
 
-// A letter that occurs twice takes the diagonal: masks the rest and sums.
+// A letter that occurs twice takes the diagonal: the other elements are masked
+// and summed.
 Term takeDiagonals(Emitter& e, Term term) {
   for (size_t i = 0; i < term.labels.size(); ++i) {
     size_t j = term.labels.find(term.labels[i], i + 1);
@@ -54,7 +54,7 @@ Term takeDiagonals(Emitter& e, Term term) {
   return term;
 }
 
-// Contracts the labels that both have and `kept` lacks.
+// Contracts the labels that both terms have and `kept` lacks.
 Term contract(Emitter& e, Term lhs, Term rhs, const std::string& kept) {
   lhs = sumOut(e, lhs, rhs.labels + kept);
   rhs = sumOut(e, rhs, lhs.labels + kept);
@@ -81,8 +81,7 @@ Term contract(Emitter& e, Term lhs, Term rhs, const std::string& kept) {
           batch + free};
 }
 
-// Sizes of 1 broadcast against the same label elsewhere: drops them from the
-// term.
+// Drops dimensions of size 1 that broadcast against the same label elsewhere.
 Term dropOnes(Emitter& e, Term term, const std::map<char, int64_t>& sizes) {
   Shape shape;
   std::string labels;
@@ -94,7 +93,7 @@ Term dropOnes(Emitter& e, Term term, const std::map<char, int64_t>& sizes) {
   return {e.reshape(term.value, shape), labels};
 }
 
-// "ij,jk->ik" with spaces removed and each ellipsis replaced by digits, one per
+// E.g. "ij,jk->ik". Spaces are removed; an ellipsis becomes digits, one per
 // dimension, aligned on the right.
 struct Equation {
   std::vector<std::string> inputs;
@@ -138,7 +137,7 @@ LogicalResult parseEquation(NodeContext& n, llvm::ArrayRef<Val> values,
     equation.inputs.push_back(labels);
   }
   if (text.find("->") == std::string::npos) {
-    // Implicit: the ellipsis, then letters that occur once, sorted.
+    // Implicit output: the ellipsis, then letters that occur once, sorted.
     equation.output = ellipsis;
     for (auto [label, count] : counts)
       equation.output += count == 1 ? std::string(1, label) : "";

@@ -19,7 +19,7 @@ bool isPositive(Dims values) {
   });
 }
 
-// Padding that makes ceil(size / stride) windows.
+// Padding that gives ceil(size / stride) windows.
 void padSame(Window& window, Dims spatial, bool is_upper) {
   for (size_t i = 0; i < spatial.size(); ++i) {
     int64_t extent = window.dilations[i] * (window.kernel[i] - 1) + 1;
@@ -31,8 +31,8 @@ void padSame(Window& window, Dims spatial, bool is_upper) {
   }
 }
 
-// Reads kernel, strides, dilations, pads and auto_pad; `kernel` is what the
-// weight says, empty where there is none.
+// Reads kernel, strides, dilations, pads and auto_pad. `kernel` is the weight's
+// kernel shape, or empty without a weight.
 FailureOr<Window> readWindow(NodeContext& n, Val x, Dims kernel) {
   if (x.rank() < 3 || x.rank() > 5)
     return n.unsupported("rank " + std::to_string(x.rank()));
@@ -69,7 +69,7 @@ FailureOr<Window> readWindow(NodeContext& n, Val x, Dims kernel) {
   return window;
 }
 
-// Adds what padding at the end makes the last window whole, unless that window
+// Extra padding at the end that completes the last window, unless that window
 // would begin beyond the input.
 Shape ceilPadding(const Window& window, Dims spatial) {
   Shape extra;
@@ -84,7 +84,7 @@ Shape ceilPadding(const Window& window, Dims spatial) {
   return extra;
 }
 
-// A window over the spatial dimensions only.
+// A window over only the spatial dimensions.
 Val slide(Emitter& e, ReduceKind kind, Val x, const Window& window, Dims low,
           Dims high) {
   auto full = [&](Dims values, int64_t outer) {
@@ -127,8 +127,8 @@ mlir::Value conv(Emitter& e, Val x, Val weight, const Window& window,
                               /*channels_last=*/false);
 }
 
-// Number of elements under each window: the padding counts if it is explicit
-// and `include_pad` is set.
+// Number of elements under each window. Explicit padding counts if
+// `include_pad` is set.
 Val windowCounts(Emitter& e, Val x, const Window& window, Dims extra,
                  bool include_pad) {
   Shape shape = {1, 1}, ones = {1, 1};
@@ -158,8 +158,8 @@ LogicalResult importConv(NodeContext& n) {
   return n.result(addBias(n, y, 2));
 }
 
-// The convolution of the input with zeros between its elements, by the flipped
-// kernel.
+// A transposed convolution is a convolution of the input, with zeros between
+// its elements, by the flipped kernel.
 LogicalResult importConvTranspose(NodeContext& n) {
   Val x = n.in(0), weight = n.in(1);
   if (weight.rank() != x.rank() || weight.rank() < 3)
@@ -190,7 +190,7 @@ LogicalResult importConvTranspose(NodeContext& n) {
       int64_t wanted = output_shape.empty() ? size * stride : output_shape[i];
       int64_t total =
           stride * (size - 1) + output_padding[i] + reach + 1 - wanted;
-      // Rounded down even if negative: then the output grows.
+      // Floor division, also for negative totals, for which the output grows.
       int64_t half = llvm::divideFloorSigned(total, 2);
       window.low[i] = auto_pad == "SAME_UPPER" ? half : total - half;
       window.high[i] = total - window.low[i];
@@ -198,7 +198,7 @@ LogicalResult importConvTranspose(NodeContext& n) {
     low[i + 2] = reach - window.low[i];
     high[i + 2] = reach - window.high[i] + output_padding[i];
     if (stride > 1) {
-      // Zeros after each element but the last.
+      // Inserts zeros after each element but the last.
       Shape split(x.shape()), zeros(x.rank() + 1, 0), joined(x.shape());
       split.insert(split.begin() + i + 3, 1);
       Shape added = zeros;
@@ -212,7 +212,7 @@ LogicalResult importConvTranspose(NodeContext& n) {
     }
   }
   x = e.pad(x, e.splat(0, x.elementType()), low, high);
-  // [C, M / g, kernel] to [M, C / g, kernel], flipped.
+  // Converts [C, M / g, kernel] to [M, C / g, kernel], flipped.
   int64_t in = weight.dim(0) / groups, out = weight.dim(1);
   Shape grouped = {groups, in, out}, final_shape = {groups * out, in},
         perm = countUp(weight.rank() + 1);

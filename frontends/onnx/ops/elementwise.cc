@@ -19,14 +19,14 @@ Val reciprocal(Emitter& e, Val x) { return e.div(e.splatLike(1, x), x); }
 Val sign(Emitter& e, Val x) {
   if (x.is_unsigned)
     return e.cast(e.compare(Compare::ne, x, 0.0), x.elementType());
-  // 0 and NaN stay as they are.
+  // 0 and NaN stay unchanged.
   Val negative =
       e.select(e.compare(Compare::lt, x, 0.0), e.splatLike(-1, x), x);
   return e.select(e.compare(Compare::gt, x, 0.0), e.splatLike(1, x), negative);
 }
 
-// Before opset 7 the second operand was aligned at `axis` of the first, on
-// demand.
+// Before opset 7, broadcasting was optional and aligned the second operand at
+// `axis` of the first.
 LogicalResult alignLegacy(NodeContext& n, Val a, Val& b) {
   if (n.opset >= 7 || n.attrInt("broadcast", 0) == 0 || !n.hasAttr("axis"))
     return success();
@@ -146,7 +146,7 @@ LogicalResult importMod(NodeContext& n) {
   Val remainder = n.e.remainder(a, b);
   if (n.attrInt("fmod", 0) != 0 || a.is_unsigned) return n.result(remainder);
   if (a.isFloat()) return n.error("expected fmod=1 for floats");
-  // Integers: with the sign of the divisor, as in Python.
+  // Integer remainders have the sign of the divisor, as in Python.
   Val signs_differ = n.e.compare(Compare::lt, n.e.bitXor(remainder, b), 0.0);
   Val adjust =
       n.e.bitAnd(signs_differ, n.e.compare(Compare::ne, remainder, 0.0));

@@ -1,4 +1,4 @@
-// Gather and scatter in ONNX's several forms, all brought to nn.gather and
+// Gather and scatter in all of ONNX's forms, mapped to nn.gather and
 // nn.scatter.
 #include "frontends/onnx/ops/ops.h"
 #include "llvm/ADT/STLExtras.h"
@@ -24,7 +24,7 @@ FailureOr<nn::ScatterKind> scatterKind(NodeContext& n) {
   return *kind;
 }
 
-// Indices known and equally spaced are a slice.
+// Constant, equally spaced indices are a slice.
 std::optional<Val> gatherAsSlice(NodeContext& n, Val x, Val indices,
                                  int64_t axis) {
   mlir::DenseElementsAttr attr = indices.constant();
@@ -49,8 +49,8 @@ std::optional<Val> gatherAsSlice(NodeContext& n, Val x, Val indices,
   return n.e.reshape(taken, shape);
 }
 
-// Index vectors that address every element of `indices`' shape in all
-// dimensions, `axis` being the given one.
+// Index vectors over all dimensions for every element of `indices`; component
+// `axis` is the given index.
 Val fullIndices(NodeContext& n, Val indices, int64_t axis) {
   Shape with_one(indices.shape());
   with_one.push_back(1);
@@ -92,7 +92,7 @@ LogicalResult importGather(NodeContext& n) {
   Shape with_one(wrapped.shape());
   with_one.push_back(1);
   Val gathered = n.e.gather(x, n.e.reshape(wrapped, with_one), {*axis});
-  // The indices' dimensions came first; they belong where the axis was.
+  // nn.gather puts the indices' dimensions first; ONNX puts them at the axis.
   Shape perm;
   int64_t rank = indices.rank();
   for (int64_t i = 0; i < *axis; ++i) perm.push_back(rank + i);
@@ -108,8 +108,8 @@ LogicalResult importGatherElements(NodeContext& n) {
       failed(requireInts(n, indices)))
     return failure();
   Val wrapped = n.e.wrapIndices(indices, x.dim(*axis));
-  // The other dimensions are batches once they have one size; the axis goes
-  // last.
+  // The other dimensions become batch dimensions once their sizes agree; the
+  // axis goes last.
   Shape sizes(indices.shape());
   sizes[*axis] = x.dim(*axis);
   Val part = n.e.slice(x, Shape(x.rank(), 0), sizes, Shape(x.rank(), 1));
@@ -198,8 +198,8 @@ LogicalResult importReverseSequence(NodeContext& n) {
   std::swap(perm[0], perm[batch_axis]);
   Val batched = n.e.transpose(x, perm);
   Shape grid = {batched.dim(0), batched.dim(1)};
-  // Step t of a sequence of length l comes from step l - 1 - t; what lies
-  // beyond stays.
+  // Within a sequence of length l, step t comes from step l - 1 - t. Steps
+  // after the sequence are unchanged.
   Val time = n.e.iota(grid, 1, n.e.i64());
   Val length = n.e.reshape(n.e.cast(lengths, n.e.i64()), {grid[0], 1});
   Val source = n.e.select(n.e.compare(Compare::lt, time, length),
@@ -215,8 +215,8 @@ LogicalResult importTensorScatter(NodeContext& n) {
   if (failed(axis)) return failure();
   if (*axis == 0 || update.rank() != cache.rank())
     return n.error("expected an update of the cache's rank, axis not 0");
-  // Brought to [batch, sequence, rest]: entry s of batch b goes to
-  // (write_indices[b] + s).
+  // Layout [batch, sequence, rest]: entry s of batch b goes to position
+  // write_indices[b] + s.
   Shape perm = countUp(cache.rank());
   perm.erase(perm.begin() + *axis);
   perm.insert(perm.begin() + 1, *axis);
@@ -242,7 +242,7 @@ LogicalResult importTensorScatter(NodeContext& n) {
   return n.result(n.e.transpose(result, inverse));
 }
 
-// How many there are is a shape: the input must be known.
+// The number of nonzero elements is a shape, so the input must be known.
 LogicalResult importNonZero(NodeContext& n) {
   auto values = n.constFloats(0);
   if (failed(values)) return failure();

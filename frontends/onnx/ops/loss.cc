@@ -7,7 +7,7 @@ namespace {
 
 using nn::ReduceKind;
 
-// Classes last: [N, C, d1, ...] to [N, d1, ..., C].
+// Moves classes last: [N, C, d1, ...] to [N, d1, ..., C].
 Val classesLast(Emitter& e, Val x) {
   Shape perm = countUp(x.rank());
   perm.erase(perm.begin() + 1);
@@ -15,7 +15,7 @@ Val classesLast(Emitter& e, Val x) {
   return e.transpose(x, perm);
 }
 
-// Weights the losses of all positions and reduces them as the attribute says.
+// Weights the losses of all positions and applies the reduction attribute.
 LogicalResult finishLoss(NodeContext& n, Val losses, Val targets,
                          unsigned weight_input) {
   Emitter& e = n.e;
@@ -58,7 +58,7 @@ LogicalResult checkShapes(NodeContext& n, Val scores, Val targets) {
   return success();
 }
 
-// - log_probabilities at the targets.
+// Returns -log_probabilities at the targets.
 Val pick(Emitter& e, Val log_probabilities, Val targets) {
   Val last = classesLast(e, log_probabilities);
   Shape with_one(targets.shape()), flat = {targets.size(), 1};

@@ -1,13 +1,13 @@
-// Operators that move elements without computing: reshape, transpose, slice,
-// pad, concatenate, repeat.
+// Operators that only move elements: reshape, transpose, slice, pad,
+// concatenate, repeat.
 #include "frontends/onnx/ops/ops.h"
 #include "llvm/ADT/StringSwitch.h"
 
 namespace partita::onnx {
 namespace {
 
-// Axes from input `i` (newer opsets) or the attribute; none if neither is
-// there.
+// Axes from input `i` (newer opsets) or the attribute. Sets `is_given` to false
+// if both are absent.
 FailureOr<Shape> axesOf(NodeContext& n, unsigned i, bool& is_given) {
   is_given = true;
   if (n.has(i)) return n.constInts(i);
@@ -121,8 +121,7 @@ LogicalResult importTile(NodeContext& n) {
   if (failed(repeats)) return failure();
   if (static_cast<int64_t>(repeats->size()) != x.rank())
     return n.error("expected one repeat count per dimension");
-  // Each repeated dimension gets another before it, along which it is
-  // broadcast.
+  // Inserts a dimension before each repeated dimension and broadcasts along it.
   Shape expanded, dims, result;
   for (int64_t i = 0; i < x.rank(); ++i) {
     int64_t count = (*repeats)[i];
@@ -156,7 +155,7 @@ LogicalResult importSplit(NodeContext& n) {
   if (sizes.empty()) {
     int64_t count = n.attrInt("num_outputs", n.node.outputs.size());
     if (count <= 0) return n.error("expected a positive number of outputs");
-    // The last is smaller if the size does not divide.
+    // The last part is smaller if the size does not divide.
     int64_t chunk = (x.dim(*axis) + count - 1) / count, left = x.dim(*axis);
     for (int64_t i = 0; i < count; ++i, left -= chunk)
       sizes.push_back(std::clamp<int64_t>(left, 0, chunk));
@@ -309,8 +308,7 @@ LogicalResult importCenterCropPad(NodeContext& n) {
   Shape low(x.rank(), 0), high(x.rank(), 0);
   for (size_t i = 0; i < axes->size(); ++i) {
     int64_t dim = (*axes)[i], added = (*sizes)[i] - x.dim(dim);
-    // Of an odd difference the greater half is at the end when padding, and
-    // stays at the end when cropping.
+    // For an odd difference, the larger half is added or removed at the end.
     low[dim] = added >= 0 ? added / 2 : -(-added / 2);
     high[dim] = added - low[dim];
   }

@@ -33,8 +33,8 @@ Val perChannel(Emitter& e, Val vector, int64_t rank) {
   return e.reshape(vector, shape);
 }
 
-// Before opset 13 softmax and its kin ran over all dimensions from the axis on,
-// as one.
+// Before opset 13, softmax and its relatives treated all dimensions from the
+// axis on as one.
 LogicalResult softmax(NodeContext& n, bool log) {
   Val x = n.in(0);
   if (!x.isFloat()) return n.error("expected floats");
@@ -111,7 +111,8 @@ LogicalResult importBatchNormalization(NodeContext& n) {
     return n.unsupported("training before opset 14");
   llvm::SmallVector<mlir::Type> types = {x.type()};
   if (is_training) types.append(2, n.e.tensor({x.dim(1)}, x.element()));
-  // ONNX's momentum is the share that stays. Its variance is the population's.
+  // ONNX's momentum is the weight of the old value. Its variance is the
+  // population variance.
   double momentum = 1 - n.attrFloat("momentum", 0.9f);
   auto results = n.e.finish(nn::BatchNormOp::create(
       n.e.builder(), n.e.loc(), types.front(),
@@ -146,7 +147,7 @@ LogicalResult importGroupNormalization(NodeContext& n) {
       {x.dim(0), groups, x.size() / std::max<int64_t>(x.dim(0) * groups, 1)});
   Val y = layerNorm(e, grouped, {}, {}, 2, n.attrFloat("epsilon", 1e-5f));
   if (n.opset < 21) {
-    // Scale and bias had one entry per group.
+    // Scale and bias have one entry per group.
     y = e.add(e.mul(y, e.reshape(scale, {groups, 1})),
               e.reshape(bias, {groups, 1}));
     return n.result(e.reshape(y, x.shape()));
@@ -164,7 +165,7 @@ LogicalResult importLpNormalization(NodeContext& n) {
   Val powers = p == 1 ? n.e.abs(x) : n.e.mul(x, x);
   Val norm = n.e.reduce(ReduceKind::sum, powers, {*axis}, true);
   if (p == 2) norm = n.e.unary<math::SqrtOp>(norm);
-  // A vector of zeros stays zero.
+  // A zero vector stays zero.
   Val divisor = n.e.select(n.e.compare(Compare::eq, norm, 0.0),
                            n.e.splatLike(1, norm), norm);
   return n.result(n.e.div(x, divisor));
@@ -180,7 +181,7 @@ LogicalResult importMeanVarianceNormalization(NodeContext& n) {
   return n.result(n.e.div(centred, n.e.add(deviation, 1e-9)));
 }
 
-// Divides by a power of the squares summed over neighbouring channels.
+// Divides by a power of the sum of squares over adjacent channels.
 LogicalResult importLrn(NodeContext& n) {
   Val x = n.in(0);
   if (x.rank() < 3) return n.error("expected an input of rank 3 or more");

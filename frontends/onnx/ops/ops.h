@@ -1,5 +1,5 @@
-// One function per operator or family of operators: builds the operations of
-// one node.
+// Handlers: one function per operator or family of operators. Each builds the
+// operations of one node.
 #ifndef PARTITA_FRONTENDS_ONNX_OPS_OPS_H_
 #define PARTITA_FRONTENDS_ONNX_OPS_OPS_H_
 

@@ -1,4 +1,4 @@
-// Reductions, cumulative sums, searches for the greatest.
+// Reductions, cumulative sums, argmax and argmin.
 #include "frontends/onnx/ops/ops.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -10,7 +10,7 @@ namespace {
 
 using nn::ReduceKind;
 
-// Axes are an input from opset 18 on (ReduceSum: 13), an attribute before.
+// The axes are an input since opset 18 (ReduceSum: 13), an attribute before.
 FailureOr<Shape> reducedAxes(NodeContext& n, Val x) {
   FailureOr<Shape> listed = n.attrInts("axes");
   if (n.has(1)) listed = n.constInts(1);
@@ -20,7 +20,7 @@ FailureOr<Shape> reducedAxes(NodeContext& n, Val x) {
   return n.axes(*listed, x.rank());
 }
 
-// log(sum(exp(x))), shifted by the maximum so that nothing overflows.
+// log(sum(exp(x))), shifted by the maximum to avoid overflow.
 Val logSumExp(Emitter& e, Val x, Dims dims, bool keep) {
   Val largest = e.reduce(ReduceKind::max, x, dims, /*keep_dims=*/true);
   Val is_infinite = e.compare(Compare::eq, e.abs(largest), INFINITY);
@@ -38,8 +38,7 @@ Val sumOf(Emitter& e, Val x, Dims dims, bool keep) {
   return e.reduce(ReduceKind::sum, x, dims, keep);
 }
 
-// The index of the greatest (or least) element along `axis`, of the last one if
-// `last`.
+// The index of the maximum (or minimum) along `axis`; the last one if `last`.
 Val argExtreme(Emitter& e, Val x, int64_t axis, bool is_max, bool last) {
   Val extreme =
       e.reduce(is_max ? ReduceKind::max : ReduceKind::min, x, {axis}, true);
@@ -129,8 +128,8 @@ LogicalResult importTopK(NodeContext& n) {
   return success();
 }
 
-// Running sums and products: a window that looks back (or, reversed, ahead)
-// over the whole axis.
+// Running sums and products: a window that covers all previous (or, reversed,
+// all later) elements of the axis.
 LogicalResult importCumulative(NodeContext& n) {
   Val x = n.in(0);
   auto given = n.constInts(1);
@@ -145,7 +144,7 @@ LogicalResult importCumulative(NodeContext& n) {
   if (size == 0) return n.result(x);
   Val window_input = x;
   if (is_exclusive) {
-    // Result i sees the elements before i: those but the last, with one more
+    // Result i covers the elements before i: drop the last element and add one
     // element of padding.
     if (size == 1)
       return n.result(

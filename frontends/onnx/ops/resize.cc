@@ -1,5 +1,5 @@
 // Resize: each axis is a product with a matrix of interpolation weights, or a
-// choice of indices.
+// gather.
 #include <cmath>
 
 #include "frontends/onnx/ops/ops.h"
@@ -19,7 +19,7 @@ struct Axis {
   double scale, roi_start, roi_end;
 };
 
-// Weights of the input's elements in one element of the output; `outside` if it
+// The weights of input elements in one output element. `outside` means that it
 // takes the extrapolation value.
 struct Row {
   std::vector<std::pair<int64_t, double>> weights;
@@ -55,8 +55,8 @@ double cubicKernel(double x, double a) {
   return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-// Weights by distance of the neighbours of `x`; downscaling with antialias
-// widens the kernel.
+// Weights of x's neighbours by distance. Downscaling with antialias widens the
+// kernel.
 Row interpolate(const Settings& settings, const Axis& axis, double x) {
   bool is_cubic = settings.mode == "cubic";
   double shrink = settings.antialias ? std::min(axis.scale, 1.0) : 1.0;
@@ -102,7 +102,7 @@ std::vector<Row> rowsOf(const Settings& settings, const Axis& axis) {
   return rows;
 }
 
-// Repeats each element if that is all there is to do: for whole factors.
+// True if each element is only repeated: integer scale factors.
 bool repeatsEach(const std::vector<Row>& rows, const Axis& axis) {
   if (axis.out % axis.in != 0) return false;
   int64_t factor = axis.out / axis.in;
@@ -123,7 +123,7 @@ Val applyRows(Emitter& e, Val x, const std::vector<Row>& rows,
     for (int64_t i = axis.dim + 1; i < x.rank(); ++i) ++dims[i];
     return e.reshape(e.broadcastDims(x, split, dims), shape);
   }
-  // The axis goes last, both ways.
+  // The axis moves last, and back afterwards.
   Shape perm = countUp(x.rank());
   std::swap(perm[axis.dim], perm.back());
   Val moved = e.transpose(x, perm);
@@ -145,12 +145,12 @@ Val applyRows(Emitter& e, Val x, const std::vector<Row>& rows,
   return e.transpose(e.dot(moved, weights, {}, {}, {x.rank() - 1}, {0}), perm);
 }
 
-// Scales or sizes, brought to one Axis per resized dimension.
+// Reads scales or sizes as one Axis per resized dimension.
 FailureOr<std::vector<Axis>> readAxes(NodeContext& n, Val x) {
   auto dims = n.axes(n.attrInts("axes", countUp(x.rank())), x.rank());
   if (failed(dims)) return failure();
   size_t count = dims->size();
-  // Upsample became Resize with opset 10, which got a roi with opset 11.
+  // Upsample became Resize in opset 10; Resize got a roi in opset 11.
   unsigned scales_input = n.opset <= 10 ? 1 : 2;
   FailureOr<llvm::SmallVector<double>> scales = llvm::SmallVector<double>(),
                                        roi = scales;

@@ -1,6 +1,6 @@
-// cuBLASLt's functions by plain loops on the recording driver's streams. Who
-// breaks the library's rules, of leading dimensions, alignment and workspace,
-// gets its error.
+// cuBLASLt's functions as plain loops on the recording driver's streams. Calls
+// that break the library's rules on leading dimensions, alignment and workspace
+// fail with its error.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -97,7 +97,8 @@ struct Product {
   }
 };
 
-// The library offers so many algorithms, and does not know which is best.
+// The library offers kAlgorithms algorithms. Its preferred one is not the
+// fastest.
 constexpr int kAlgorithms = 3;
 constexpr float kMilliseconds[kAlgorithms] = {3, 1, 2};
 
@@ -186,7 +187,7 @@ LtStatus cublasLtMatmulPreferenceSetAttribute(LtPreference preference,
   }
   return kLtSuccess;
 }
-// The algorithm remembers what it may rely on.
+// The algorithm stores the alignments that it may rely on.
 LtStatus cublasLtMatmulAlgoGetHeuristic(LtHandle, LtMatmul matmul, LtLayout,
                                         LtLayout, LtLayout, LtLayout,
                                         LtPreference preference, int most,

@@ -1,6 +1,6 @@
-// cuDNN's graph API for single convolutions, by plain loops on the recording
-// driver's streams. Who breaks its rules, of finished descriptors, layouts,
-// alignment and workspace, gets its error.
+// cuDNN's graph API for single convolutions, as plain loops on the recording
+// driver's streams. Calls that break its rules on finalized descriptors,
+// layouts, alignment and workspace fail with its error.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -20,7 +20,7 @@ constexpr DnnStatus kBadParam = kDnnBadParameter;
 constexpr DnnStatus kNotSupported = kDnnNotSupported;
 constexpr int64_t kWorkspace = 1024;
 
-// Engines, the one that the library thinks best first.
+// Engines, the library's preferred one first.
 struct Engine {
   float milliseconds;
   std::vector<DnnNote> notes;
@@ -38,7 +38,7 @@ struct Object {
   DnnKind kind;
   bool finished = false;
   std::map<int, std::string> values;  // bytes, by attribute
-  size_t engine = 0;                  // of an engine or its configuration
+  size_t engine = 0;  // index, in an engine or its configuration
 
   template <typename T>
   std::vector<T> All(int attribute) const {
@@ -89,7 +89,7 @@ struct Tensor {
                                                           : KernelType::kBF16),
         id(object.One<int64_t>(kDnnTensorId)),
         alignment(object.One<int64_t>(kDnnTensorAlignment)) {}
-  // 1: channels before places, 2: behind them; 0: it is the same.
+  // 1: channels first. 2: channels last. 0: both are the same.
   int Layout() const {
     Int places = 1;
     for (size_t d = 2; d < dims.size(); ++d) places *= dims[d];
@@ -102,7 +102,7 @@ struct Tensor {
   }
 };
 
-// Sums in f32 into the tensor that is the result.
+// A convolution or gradient, summed in f32 into the result tensor.
 struct Convolution {
   DnnKind kind;
   Tensor w, x, y;
@@ -125,7 +125,7 @@ struct Convolution {
            y.dims[1] == w.dims[0] &&
            (w.Layout() | x.Layout() | y.Layout()) != 3;
   }
-  // visit(indices of w, x, y) of every product.
+  // Calls visit(index in w, index in x, index in y) for every product.
   template <typename Visit>
   void ForEach(const Visit& visit) const {
     const Int channels = w.dims[1], groups = x.dims[1] / channels;

@@ -1,5 +1,5 @@
-// The driver's functions over host memory, each call written down. Two GPUs of
-// capability 9.0.
+// The driver's functions over host memory. Each call is logged. There are two
+// GPUs of capability 9.0.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -17,12 +17,12 @@ namespace {
 constexpr int kGpus = 2;
 constexpr int kCapability = 90;
 constexpr size_t kTotalBytes = size_t{1} << 30;
-constexpr std::align_val_t kPage{4096};  // of the host
+constexpr std::align_val_t kPage{4096};  // alignment of pinned memory
 
 struct Function {
   std::string name;
   std::vector<size_t> parameters;
-  int shared_bytes = 48 << 10;  // what a launch may ask for
+  int shared_bytes = 48 << 10;  // limit of a launch
 };
 struct Module {
   std::map<std::string, Function> functions;
@@ -66,7 +66,7 @@ void RegisterOwnKernels() {
 #undef PARTITA_REGISTER
 }
 
-// A launch with its parameters as they are now.
+// A launch with a copy of its parameters.
 struct Launched {
   HostKernel kernel;
   std::vector<std::vector<char>> values;
@@ -90,7 +90,7 @@ struct Launched {
   }
 
  private:
-  // Starts before the first block: x is then -1.
+  // Advances to the next block. Before the first block x is -1.
   static bool NextBlock(Place& at) {
     for (int d = 0; d < 3; ++d) {
       if (++at.block_at[d] < at.grid[d]) return true;
@@ -234,7 +234,7 @@ CuResult cuMemsetD8Async(CuPointer target, unsigned char value, size_t bytes,
   machine.Put(Of(stream), std::move(step));
   return kCuSuccess;
 }
-// Asking often enough gets everything done.
+// Every 64th query runs all streams, so polling makes progress.
 CuResult cuStreamQuery(CuStream stream) {
   {
     PARTITA_ENTER();
@@ -285,7 +285,7 @@ CuResult cuEventDestroy_v2(CuEvent event) {
 }
 CuResult cuEventElapsedTime(float* milliseconds, CuEvent, CuEvent) {
   PARTITA_ENTER();
-  // What ran since the last call is as fast as tests say.
+  // Returns the time that tests assign to the work run since the last call.
   *milliseconds = machine.TakeTime();
   return kCuSuccess;
 }
@@ -305,7 +305,7 @@ CuResult cuEventQuery(CuEvent event) {
   PARTITA_ENTER();
   const auto& mark = OfEvent(event).mark;
   if (mark != nullptr && !mark->reached) {
-    // As for streams.
+    // Polling makes progress, like cuStreamQuery.
     static int asks = 0;
     if (++asks % 64 == 0) machine.RunUntil(*mark);
     return kCuNotReady;
@@ -360,7 +360,7 @@ CuResult cuFuncGetParamInfo(CuFunction function, size_t index, size_t* offset,
   *bytes = parameters[index];
   return kCuSuccess;
 }
-// As particular as the documentation of the driver is.
+// Checks its arguments as strictly as the driver's documentation.
 CuResult cuTensorMapEncodeTiled(CuTensorMap* map, CuTensorMapType type,
                                 uint32_t rank, void* address,
                                 const uint64_t* sizes, const uint64_t* strides,
@@ -454,7 +454,7 @@ void partita_recording_register(const char* kernel, HostKernel function) {
   const Lock lock(Machine::Get().mutex);
   Machine::Get().Register(kernel, function);
 }
-// Everything on all streams is done first: what nobody waits for counts too.
+// Runs all streams first, so that work nobody waits for counts too.
 const char* partita_recording_take_races() {
   const Lock lock(Machine::Get().mutex);
   Machine::Get().RunAll();

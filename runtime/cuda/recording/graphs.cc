@@ -1,4 +1,4 @@
-// Events of the recording driver, and the capture of streams that they join.
+// Events of the recording driver, and capture of the streams that they join.
 #include <algorithm>
 
 #include "runtime/cuda/recording/queue.h"
@@ -9,7 +9,7 @@ namespace {
 Stream& Of(CuStream stream) { return *static_cast<Stream*>(stream); }
 Event& OfEvent(CuEvent event) { return *static_cast<Event*>(event); }
 
-// Whether every branch ends with a mark that another one waits for.
+// True if every branch ends with a mark that another branch waits for.
 bool IsJoined(const Graph& graph) {
   const auto waited_for = [&](const Mark* mark) {
     return std::any_of(
@@ -59,7 +59,7 @@ CuResult cuEventRecordWithFlags(CuEvent event, CuStream stream,
   machine.Put(Of(stream), std::move(step));
   return kCuSuccess;
 }
-// Who waits for a mark of a capture is captured from then on.
+// A stream that waits for a mark of a capture joins the capture.
 CuResult cuStreamWaitEvent(CuStream stream, CuEvent event, unsigned) {
   PARTITA_ENTER();
   const std::shared_ptr<Mark> mark = OfEvent(event).mark;
@@ -67,7 +67,7 @@ CuResult cuStreamWaitEvent(CuStream stream, CuEvent event, unsigned) {
   Stream& waiting = Of(stream);
   if (mark->captured) {
     const std::shared_ptr<recording::Graph> graph = mark->graph.lock();
-    // That capture is over, or it is another one.
+    // The mark's capture has ended, or its stream captures another graph.
     if (graph == nullptr || mark->stream->captured != graph)
       return kCuInvalidValue;
     if (waiting.captured == nullptr) {
@@ -101,7 +101,7 @@ CuResult cuStreamEndCapture(CuStream stream, CuGraph* graph) {
   const Lock lock(machine.mutex);
   const std::shared_ptr<recording::Graph> captured = Of(stream).captured;
   machine.EndCapture(captured);
-  // What fails here leaves no graph behind.
+  // A failed call leaves no graph.
   *graph = nullptr;
   if (const CuResult result = machine.Enter(__func__); result != kCuSuccess)
     return result;

@@ -1,6 +1,6 @@
-// NCCL's functions among threads of one process. Nothing waits: what a call
-// puts on its stream stands still until all members have come, and is not there
-// before the communicator says that the call is done.
+// NCCL's functions among threads of one process. Calls do not block. Their work
+// reaches the stream only when the communicator reports the call as done, and
+// then waits on the stream until all members have arrived.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -21,7 +21,7 @@ constexpr NcclResult kSystemError = static_cast<NcclResult>(2);
 constexpr NcclResult kInvalidArgument = static_cast<NcclResult>(4);
 constexpr NcclResult kInvalidUsage = static_cast<NcclResult>(5);
 
-// All under the machine's lock.
+// Groups and members are guarded by the machine's lock.
 struct Round {
   std::vector<std::string> inputs;
   size_t came = 0;
@@ -31,8 +31,8 @@ struct Group {
   size_t members = 0, joined = 0;
   std::map<uint64_t, Round> rounds;
   std::map<std::pair<int, int>, std::deque<std::string>> letters;
-  // By sender and receiver, which of the two have called for a message: the
-  // first connects them.
+  // By sender and receiver: which of the two has called for a message. The
+  // first message connects them.
   std::map<std::pair<int, int>, std::array<bool, 2>> called;
 };
 struct Member {
@@ -41,10 +41,10 @@ struct Member {
   uint64_t given = 0, taken = 0;  // rounds
   bool aborted = false;
   NcclResult error = kNcclSuccess;
-  // Calls that are not on their streams yet.
+  // Calls whose work is not on the stream yet.
   std::vector<std::pair<Stream*, Step>> calls;
-  std::vector<std::pair<int, int>>
-      connecting;  // senders and receivers of those
+  // Senders and receivers of these calls.
+  std::vector<std::pair<int, int>> connecting;
   bool Connected() const {
     return std::all_of(connecting.begin(), connecting.end(),
                        [&](const std::pair<int, int>& ends) {
@@ -60,7 +60,7 @@ using Shared = std::shared_ptr<Member>;
 
 std::map<std::string, Group> groups;  // by id
 
-// Between the begin and the end of a group of calls.
+// A send or receive between ncclGroupStart and ncclGroupEnd.
 struct Message {
   bool sends;
   void* memory;
@@ -81,7 +81,7 @@ NcclResult StateOf(const Member& member) {
              : kNcclInProgress;
 }
 
-// Whether the call may be made.
+// Logs a call. An error if it fails or another call is in progress.
 NcclResult Enter(const char* symbol, size_t bytes, NcclComm comm) {
   if (Machine::Get().Enter(symbol, std::to_string(bytes)) != kCuSuccess)
     return kSystemError;
@@ -97,7 +97,7 @@ void Write(void* memory, const std::string& content) {
   std::memcpy(memory, content.data(), content.size());
 }
 
-// Work for the stream, from when the call is done.
+// Queues work that goes on the stream when the call is done.
 void Call(const Shared& member, NcclStream stream, const char* name,
           std::function<void()> work, std::function<bool()> ready = nullptr) {
   Step step;
@@ -112,7 +112,8 @@ void Call(const Shared& member, NcclStream stream, const char* name,
   member->calls.emplace_back(static_cast<Stream*>(stream), std::move(step));
 }
 
-// Of all members' inputs `make` makes this one's output.
+// Runs a collective. `make` computes this member's output from all members'
+// inputs.
 using Make = std::function<std::string(const std::vector<std::string>&)>;
 void Meet(const char* name, const Shared& member, NcclStream stream,
           const void* input, size_t bytes, void* output, Make make) {
@@ -217,7 +218,7 @@ size_t SizeOf(NcclType type) {
   }
 }
 
-// All members' inputs, combined.
+// Reduces all members' inputs.
 std::string Reduce(const Shared& member, NcclType type, NcclReduction reduction,
                    const std::vector<std::string>& all) {
   std::string sum = all[0];
@@ -337,8 +338,8 @@ NcclResult ncclCommAbort(NcclComm comm) {
   delete &Of(comm);
   return kNcclSuccess;
 }
-// What was called is on its stream when this has been asked and who exchanges
-// is connected.
+// Once this has been called and the messages are connected, the work of pending
+// calls is on its stream.
 NcclResult ncclCommGetAsyncError(NcclComm comm, NcclResult* error) {
   Machine& machine = Machine::Get();
   const Lock lock(machine.mutex);

@@ -1,4 +1,4 @@
-// NVTX's functions, written down like the driver's.
+// NVTX's functions, logged like the driver's.
 #include "runtime/cuda/recording/queue.h"
 
 using namespace partita::cuda;

@@ -1,4 +1,4 @@
-// Looks for directives, and that braces match.
+// Searches for directives, and checks that braces match.
 #include "runtime/cuda/recording/ptx.h"
 
 #include <algorithm>
@@ -8,7 +8,8 @@
 namespace partita::cuda::recording {
 namespace {
 
-// ".param .u64 .ptr .align 1 a" has 8 bytes, ".param .align 8 .b8 a[24]" 24.
+// Bytes of a parameter: 8 for ".param .u64 .ptr .align 1 a", 24 for ".param
+// .align 8 .b8 a[24]".
 size_t ParameterBytes(const std::string& text) {
   const size_t array = text.find('[');
   if (array != std::string::npos)

@@ -1,4 +1,4 @@
-// As much of PTX as tells which kernels it has and what they take.
+// A minimal PTX parser that finds kernels and the sizes of their parameters.
 #ifndef PARTITA_RUNTIME_CUDA_RECORDING_PTX_H_
 #define PARTITA_RUNTIME_CUDA_RECORDING_PTX_H_
 
@@ -14,7 +14,7 @@ struct Ptx {
   std::map<std::string, std::vector<size_t>> kernels;
 };
 
-// False, with a message as of the driver's compiler, if the text is no PTX.
+// False, with a message like the driver's compiler's, if the text is not PTX.
 bool ParsePtx(const std::string& text, Ptx& ptx, std::string& error);
 
 }  // namespace partita::cuda::recording

@@ -1,4 +1,4 @@
-// Work that is put off, and memory that is guarded.
+// Delayed work of streams, and protected device memory.
 #include "runtime/cuda/recording/queue.h"
 
 #include <sys/mman.h>
@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMemoryBytes = size_t{1} << 30;
 constexpr size_t kAlignment = 256;
 
-// What this thread has waited for.
+// Operations that this thread knows to be done.
 thread_local Clock waited;
 
 }  // namespace
@@ -133,7 +133,7 @@ Stream* Machine::AddStream(bool of_graph) {
 }
 
 void Machine::RemoveStream(Stream* stream) {
-  // What still stands still is given up.
+  // Operations that cannot proceed are dropped.
   if (!RunAll(*stream))
     for (const Step& step : stream->steps)
       if (step.reaches != nullptr) step.reaches->reached = true;
@@ -183,7 +183,7 @@ void* Machine::Allocate(size_t bytes) {
   if (next == blocks_.end() && kMemoryBytes - at < size) return nullptr;
   blocks_.insert(next, {at, size, std::this_thread::get_id()});
   used_ += size;
-  // What was there before is no content.
+  // New memory has undefined content, here large numbers.
   Open();
   std::fill_n(memory_ + at, size, static_cast<char>(0x7f));
   Close();

@@ -1,6 +1,6 @@
-// Streams of the recording driver: work is put off until somebody waits for
-// it, and then no more of it is done than must be. So whoever forgets to wait
-// sees that nothing has happened.
+// Streams of the recording driver. Work is delayed until somebody waits for it,
+// and only the necessary work runs then. A missing wait therefore shows up as
+// work not done.
 #ifndef PARTITA_RUNTIME_CUDA_RECORDING_QUEUE_H_
 #define PARTITA_RUNTIME_CUDA_RECORDING_QUEUE_H_
 
@@ -22,52 +22,52 @@ struct Stream;
 struct Graph;
 struct Event;
 
-// A point in a stream, as one recording of an event made it.
+// A point in a stream, made by recording an event.
 struct Mark {
   Stream* stream = nullptr;
   bool reached = false;
-  std::weak_ptr<Graph> graph;  // in which it was made, if it was captured
+  std::weak_ptr<Graph> graph;  // the graph, if captured
   bool captured = false;
-  Clock clock;  // what is done when it is reached
+  Clock clock;  // operations done when it is reached
 };
 
 struct Step {
   std::function<void()> work;     // or
   std::shared_ptr<Mark> reaches;  // or
   std::shared_ptr<Mark> waits_for;
-  // In a graph: of the mark that it reaches, which is the event's last
-  // recording when the graph is started.
+  // In a graph: the event that each replay records at the mark `reaches`.
   Event* records = nullptr;
-  std::function<bool()> ready;  // of work: until then the stream stands still
+  std::function<bool()> ready;  // for work: false blocks the stream
   std::string name;
-  Clock after;  // what the host had waited for
+  Clock after;  // operations the host had waited for
 };
 
-// Steps of several streams; those of the first begin it and end it.
+// Steps by branch (captured stream). The first branch begins and ends the
+// graph.
 struct Graph {
   std::vector<std::vector<Step>> branches;
 };
 
 struct Stream {
   int number = 0;
-  bool of_graph = false;  // one of its branches, while it is replayed
-  std::thread::id rank;   // who made it: ranks are threads here
+  bool of_graph = false;  // runs a branch of a replayed graph
+  std::thread::id rank;   // the thread (rank) that made it
   std::deque<Step> steps;
   Clock clock;
-  std::shared_ptr<Graph> captured;  // while it is captured
-  size_t branch = 0;                // of that
+  std::shared_ptr<Graph> captured;  // null: no capture
+  size_t branch = 0;                // of `captured`
 };
 
 struct Event {
   std::shared_ptr<Mark> mark;  // the last recording
 };
 
-// What a launch runs on the processor: thread `thread` of block `block`, both
-// counted along x first, of the grid. Threads of a block run one after another.
+// The position of a thread in a launch on the CPU: `thread_at` in the block
+// `block_at` of the grid. Threads of a block run one after another, x first.
 struct Place {
   unsigned grid[3], block[3];
   unsigned block_at[3], thread_at[3];
-  void* shared;  // zero when a block begins
+  void* shared;  // zeroed for each block
 };
 using HostKernel = void (*)(void** parameters, const Place& place);
 
@@ -80,32 +80,32 @@ class Machine {
   }
   std::recursive_mutex mutex;
 
-  // Whether the call named may succeed; it is written down.
+  // Logs a call. Returns the failure set by FailNext, or success.
   CuResult Enter(const char* symbol, const std::string& detail = "");
 
   void Put(Stream& stream, Step step);
-  // Whether the mark is reached, or the stream is empty; if not, it stands
-  // still where another process would have to do something.
+  // Runs work until the mark is reached or the stream is empty. False if the
+  // stream is blocked until another rank acts.
   bool RunUntil(const Mark& mark);
   bool RunAll(Stream& stream);
   bool RunAll();
-  // The caller has waited for this.
+  // Records that the caller has waited for these operations.
   void Waited(const Clock& clock);
-  // All that this rank has put on streams is done; false as above.
+  // Runs all work of this rank's streams. False if a stream is blocked.
   bool RunAllOfRank();
 
   Stream* AddStream(bool of_graph = false);
   void RemoveStream(Stream* stream);
-  // No stream is captured for it any more.
+  // Ends the capture of all streams of this graph.
   void EndCapture(const std::shared_ptr<Graph>& graph);
   void Replay(const Graph& graph, Stream& stream);
 
-  // Device memory: the host may not touch it but while work of streams runs.
-  // Null when it is full.
+  // Allocates device memory, which is accessible only while work of streams
+  // runs. Null when it is full.
   void* Allocate(size_t bytes);
-  // When all that stands on streams is done, as the driver does it; what stands
-  // still is another rank's to end. What other ranks have put there and that
-  // touches this memory is a race.
+  // Runs all streams, like the driver, then frees the memory. Blocked streams
+  // are left to other ranks. Work of other ranks that touches this memory
+  // meanwhile is a race.
   bool Free(void* memory);
   size_t used_bytes() const { return used_; }
 
@@ -115,7 +115,7 @@ class Machine {
   }
 
   std::string TakeLog();
-  // Milliseconds that work says it took since the last time.
+  // Milliseconds that work claims to have taken since the last TakeTime.
   void AddTime(float milliseconds) { time_ += milliseconds; }
   float TakeTime() { return std::exchange(time_, 0.0f); }
   void FailNext(const std::string& symbol, CuResult result, int times,
@@ -126,13 +126,13 @@ class Machine {
  private:
   struct Block {
     size_t at, bytes;
-    std::thread::id rank;  // who made it
+    std::thread::id rank;  // the thread (rank) that made it
   };
   Machine();
-  // Device memory may be touched in between.
+  // Device memory is accessible between Open and Close.
   void Open();
   void Close();
-  // Whether it could.
+  // Runs the first step of a stream. False if it is blocked.
   bool RunFront(Stream& stream);
 
   std::string log_;
@@ -147,7 +147,7 @@ class Machine {
   std::vector<std::unique_ptr<Stream>> streams_;
   int last_stream_ = 0;
   char* memory_ = nullptr;
-  std::vector<Block> blocks_;  // in the order of their addresses
+  std::vector<Block> blocks_;  // sorted by address
   const Block* freed_ = nullptr;
   size_t used_ = 0;
   int running_ = 0;
@@ -156,7 +156,8 @@ class Machine {
 
 using Lock = std::lock_guard<std::recursive_mutex>;
 
-// At the beginning of a function of the driver's.
+// Goes first in each driver function: takes the lock, logs the call, and
+// returns an injected failure.
 #define PARTITA_ENTER(...)                                            \
   Machine& machine = Machine::Get();                                  \
   const Lock lock(machine.mutex);                                     \
@@ -165,8 +166,8 @@ using Lock = std::lock_guard<std::recursive_mutex>;
     return result;                                                    \
   static_cast<void>(machine)
 
-// Until `done` says so under the machine's lock. Work of all streams goes on
-// if that takes long, as it would on a GPU.
+// Waits until `done` returns true under the machine's lock. After a while work
+// of all streams runs too, like on a GPU.
 void WaitUntil(const std::function<bool(Machine&)>& done);
 
 }  // namespace partita::cuda::recording

@@ -1,4 +1,5 @@
-// Every access is compared with all others of the same bytes: tests are small.
+// Compares every access with all others to the same bytes; tests are small
+// enough.
 #include "runtime/cuda/recording/races.h"
 
 #include <algorithm>
@@ -29,7 +30,7 @@ void Races::Begin(const std::string& name, int stream, uint64_t number,
 void Races::Add(const void* memory, size_t bytes, bool writes) {
   const uintptr_t begin = reinterpret_cast<uintptr_t>(memory);
   const uintptr_t end = begin + bytes;
-  // Kernels touch a few tensors in turn, each nearly in order.
+  // Kernels access a few tensors alternately, each nearly in order.
   const size_t recent = std::min<size_t>(current_.size(), 8);
   for (auto last = current_.rbegin();
        last != current_.rbegin() + static_cast<std::ptrdiff_t>(recent);

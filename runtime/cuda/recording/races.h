@@ -1,4 +1,4 @@
-// Which operations touch the same bytes though nothing orders them.
+// Finds operations that access the same bytes without being ordered.
 #ifndef PARTITA_RUNTIME_CUDA_RECORDING_RACES_H_
 #define PARTITA_RUNTIME_CUDA_RECORDING_RACES_H_
 
@@ -11,30 +11,31 @@
 
 namespace partita::cuda::recording {
 
-// What somebody knows to be done: of each stream, so many of its operations.
-// (A vector clock; Mattern, "Virtual time and global states", 1988.)
+// Operations known to be done: a number per stream. A vector clock (Mattern,
+// "Virtual time and global states", 1988).
 class Clock {
  public:
   void Join(const Clock& other);
   uint64_t Of(int stream) const;
-  // One more operation of a stream; its number.
+  // Counts one more operation of a stream. Returns its number.
   uint64_t Tick(int stream) { return ++done_[stream]; }
 
  private:
   std::map<int, uint64_t> done_;
 };
 
-// What operations touch while they run, one operation at a time. It does not
-// matter in which order they happen to run: only what is known to be done when
-// one begins counts.
+// Records the accesses of operations, which run one at a time. The execution
+// order does not matter: an access races unless the earlier operation is known
+// to be done when the other begins.
 class Races {
  public:
-  // From now on what is touched is looked at.
+  // Starts recording accesses.
   void Watch() { watching_ = true; }
-  // `number` of `stream`, which begins when all of `before` is done.
+  // Begins operation `number` of `stream`, which runs after all operations in
+  // `before`.
   void Begin(const std::string& name, int stream, uint64_t number,
              const Clock& before);
-  // The operation that has begun must not touch this.
+  // Reports a race if the current operation accesses this memory.
   void Refuse(const void* memory, size_t bytes) {
     refused_ = {memory, static_cast<const char*>(memory) + bytes};
   }
@@ -42,10 +43,10 @@ class Races {
     if (watching_ && bytes > 0) Add(memory, bytes, writes);
   }
   void End();
-  // Memory that is somebody else's from now on.
+  // Forgets accesses to memory that is reused.
   void Forget(const void* memory, size_t bytes);
-  // One line per pair of operations' names, or per operation that touches what
-  // another rank frees, since the last time.
+  // Races found since the last call, one line per pair of operation names or
+  // per operation that accesses memory which another rank frees.
   std::string Take();
 
  private:
@@ -61,7 +62,7 @@ class Races {
   void Report(const std::string& line);
 
   bool watching_ = false;
-  Access now_ = {};  // its range: what was touched last
+  Access now_ = {};  // template for accesses of the current operation
   Clock before_;
   std::pair<const void*, const void*> refused_;  // begin and end
   std::vector<Access> current_, past_;

@@ -1,5 +1,5 @@
-// What tests ask of the recording driver, beyond what the real one has. All are
-// functions of its library, to be found by name.
+// Control of the recording driver by tests. All functions are found by name in
+// its library.
 #ifndef PARTITA_RUNTIME_CUDA_RECORDING_RECORDING_H_
 #define PARTITA_RUNTIME_CUDA_RECORDING_RECORDING_H_
 
@@ -11,57 +11,58 @@
 
 namespace partita::cuda::recording {
 
-// What calls of cudnnBackendFinalize and cudnnBackendGetAttribute are named in
-// the log, and for FailNext, where they are for these descriptors.
+// Names, in the log and for FailNext, of cudnnBackendFinalize and
+// cudnnBackendGetAttribute calls on these descriptors.
 constexpr char kFinalizeHeuristics[] = "cudnnBackendFinalize heuristics";
 constexpr char kFinalizePlan[] = "cudnnBackendFinalize plan";
 constexpr char kGetHeuristicsResults[] = "cudnnBackendGetAttribute results";
 constexpr char kGetPlanWorkspace[] = "cudnnBackendGetAttribute workspace";
 
-// What the recorded driver writes as a tensor map, innermost dimension first.
+// The recorded driver's format of a tensor map, innermost dimension first.
 struct RecordedTensorMap {
   CuPointer address;
   uint64_t sizes[5], strides[4];  // strides in bytes
   uint16_t box[5];
-  uint8_t steps[5];  // between a box's elements
+  uint8_t steps[5];  // between elements of a box
   uint8_t rank, type, interleave, swizzle, promotion, fill;
 };
 static_assert(sizeof(RecordedTensorMap) <= sizeof(CuTensorMap));
 
-// The library at a path, which devices under test have opened too.
+// The library at a path, which the devices under test have opened too.
 class Recording {
  public:
   explicit Recording(const std::string& path)
       : handle_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {}
 
   bool opened() const { return handle_ != nullptr; }
-  // One line per call since the last time, "cuMemAlloc_v2 4096".
+  // Calls since the last TakeLog, one line each: "cuMemAlloc_v2 4096".
   std::string TakeLog() const {
     return Find<const char*()>("partita_recording_take_log")();
   }
-  // The next calls of this function return this, when it has been called
-  // `after` times more.
+  // Makes `times` calls of this function return `result`, after `after` further
+  // calls.
   void FailNext(const char* symbol, CuResult result, int times = 1,
                 int after = 0) const {
     Find<void(const char*, CuResult, int, int)>("partita_recording_fail_next")(
         symbol, result, times, after);
   }
-  // What launches of a kernel of this name run.
+  // Sets the function that launches of this kernel run.
   void Register(const char* kernel, HostKernel function) const {
     Find<void(const char*, HostKernel)>("partita_recording_register")(kernel,
                                                                       function);
   }
-  // From now on what operations touch is looked at: device memory, and the
-  // host's where copies use it.
+  // Starts recording accesses of operations to device memory, and to host
+  // memory in copies.
   void Watch() const { Find<void()>("partita_recording_watch")(); }
-  // Operations that touch the same bytes, one of them writing, though neither
-  // streams, events nor the host's waiting order them: a line each, "a writes
-  // what b reads"; and those under way that touch what another rank frees.
-  // Ends all that is under way. Since the last time.
+  // Finishes all work, and returns the races since the last call. A race is two
+  // operations that access the same bytes, one of them writing, without being
+  // ordered by streams, events or the host's waiting: a line each, "a writes
+  // what b reads". An operation in flight that accesses memory which another
+  // rank frees is one too.
   std::string TakeRaces() const {
     return Find<const char*()>("partita_recording_take_races")();
   }
-  // Of device memory, by all.
+  // Bytes of device memory in use.
   size_t UsedBytes() const {
     return Find<size_t()>("partita_recording_used_bytes")();
   }

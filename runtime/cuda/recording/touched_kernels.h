@@ -1,5 +1,6 @@
-// Our kernels for the processor, telling what they touch. Their functions are
-// of this library alone: others in the process have those that do not tell.
+// The runtime's own kernels for the CPU, recording their accesses. Their
+// functions have internal linkage, because the rest of the process has versions
+// that record nothing.
 #ifndef PARTITA_RUNTIME_CUDA_RECORDING_TOUCHED_KERNELS_H_
 #define PARTITA_RUNTIME_CUDA_RECORDING_TOUCHED_KERNELS_H_
 

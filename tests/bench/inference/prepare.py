@@ -1,4 +1,4 @@
-"""Makes what a workload needs into the cache: the model's folder, the ONNX export at its shapes. Usage: prepare.py WORKLOAD"""
+"""Prepares a workload in the cache: the model's folder and its ONNX export at the workload's shapes. Usage: prepare.py WORKLOAD"""
 
 import sys
 

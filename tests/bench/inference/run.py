@@ -1,7 +1,7 @@
-"""Inference of whole models: Partita against onnxruntime and PyTorch, in one run, round by round in turn.
+"""Inference of whole models: Partita against onnxruntime and PyTorch, in one run, in alternating rounds.
 
-Only steady-state inference is timed; no two systems run at once; the figure of a system is the median over rounds of each
-round's median, and a ratio is Partita's figure over the fastest peer's. Outputs must agree with PyTorch's.
+Only steady-state inference is timed, and no two systems run at once. The figure of a system is the median over rounds of each
+round's median; a ratio is Partita's figure over the fastest peer's. Outputs must agree with PyTorch's.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def parse_arguments():
 
 
 def error_of(found, expected):
-    """Largest error in units of the tolerance: at most 1 where they agree."""
+    """Largest error in units of the tolerance; at most 1 if the outputs agree."""
     if found.shape != expected.shape:
         raise RuntimeError(f"expected an output of shape {expected.shape}, found {found.shape}")
     tolerance = RELATIVE * np.abs(expected) + OF_SCALE * np.sqrt(np.mean(np.square(expected, dtype=np.float64)))
@@ -63,7 +63,7 @@ def measure(workload, threads, arguments):
                 outputs["partita"] = partita.output(like=expected)
                 row["compile_s"] = partita.compile_s
                 running.insert(0, partita)
-            except RuntimeError as error:  # the other rows are worth having
+            except RuntimeError as error:  # continue with the other rows
                 row["failures"].append(str(error))
         row["error"] = {name: error_of(output, expected) for name, output in outputs.items()}
         rounds = {system.name: [] for system in running}
@@ -102,7 +102,7 @@ def main():
     for name in arguments.workloads:
         workload = workloads.find(name)
         here = pathlib.Path(__file__).resolve().parent
-        # In a process of its own: making a model leaves gigabytes behind that measuring does not need.
+        # In a separate process, because making a model leaves gigabytes of memory behind.
         subprocess.run([sys.executable, str(here / "prepare.py"), name], check=True)
         for threads in arguments.threads:
             print(f"{name}, {threads} thread{'s' if threads > 1 else ''} ", end="", file=sys.stderr, flush=True)

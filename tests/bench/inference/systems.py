@@ -1,4 +1,4 @@
-"""The systems that are compared, behind one interface: output() and round(seconds, warmup) -> times in ms."""
+"""The compared systems with one interface: output() and round(seconds, warmup) -> times in ms."""
 
 import json
 import math
@@ -31,7 +31,7 @@ class Peer(harness.Peer):
 
 
 class Partita:
-    """partita import, partita compile once; partita-run once a round, which times without its own start."""
+    """Runs `partita import` and `partita compile` once, and partita-run once per round. partita-run excludes its start from the times."""
 
     name = "partita"
 
@@ -62,7 +62,7 @@ class Partita:
         return report["times_ms"]
 
     def output(self, like):
-        """The output whose shape is that of `like`: a model may have more than the one that is compared."""
+        """The output with the shape of `like`; a model may have more outputs than the compared one."""
         directory = pathlib.Path(self.directory.name) / "out"
         self._run(1, 0, "--output-dir", directory)
         arrays = {path.name: np.load(path) for path in sorted(directory.glob("*.npy"))}

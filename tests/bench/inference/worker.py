@@ -1,6 +1,7 @@
-"""A peer in a process of its own, which stays: loads the model once, then times what the harness asks for.
+"""A peer in a separate process: loads the model once, then times the runs that the harness requests.
 
-Usage: worker.py SYSTEM WORKLOAD THREADS, spoken to as harness.py says; its first answer is {"output": PATH} after a first run.
+Usage: worker.py SYSTEM WORKLOAD THREADS. harness.py describes the protocol. The first answer is {"output": PATH}, after a first
+run.
 """
 
 import sys
@@ -25,8 +26,8 @@ def onnxruntime_runner(workload, threads):
 
 
 def use_onednn_linear(module):
-    """Linear layers by PyTorch's oneDNN operator with packed weights: its MKL runs at half speed on CPUs that Intel did
-    not make. The operator is what torch.compile itself uses for bf16."""
+    """Linear layers with PyTorch's oneDNN operator and packed weights, because its MKL runs at half speed on CPUs not made by Intel.
+    torch.compile uses the same operator for bf16."""
     import torch
     from transformers.pytorch_utils import Conv1D
 

@@ -1,4 +1,4 @@
-"""What is measured: models, fixed shapes, inputs. Needs numpy only."""
+"""The workloads: models, fixed shapes, inputs. Needs only numpy."""
 
 import dataclasses
 import pathlib
@@ -29,7 +29,7 @@ class Workload:
         return {"batch": self.batch, "seq": self.seq} if self.seq else {"batch": self.batch}
 
     def inputs(self):
-        """Input name -> array. MiniLM's batch holds texts of different lengths, padded, as a real one does."""
+        """Input name -> array. MiniLM's batch has texts of different lengths, padded, like real batches."""
         if not self.seq:
             image = seeded_weights.seeded_array("image", (self.batch, 3, 224, 224), 0.0, 3.0**0.5)
             return {"x" if self.model == "coatnet-0" else "pixel_values": image}

@@ -1,9 +1,9 @@
-"""What a pipeline over two devices costs: a training step of GPT-2 small in microbatches, on two single-thread devices, against
-the same step undivided on one thread.
+"""Measures the cost of a pipeline over two devices: a training step of GPT-2 small in microbatches on two single-thread devices,
+compared with the undivided step on one thread.
 
-Ideal is half of the undivided step, and the bubble: of m microbatches m + 1 turns. Systems take turns, round by round; a figure is
-the median over rounds. The losses of the first two steps must be those of the undivided step. The model is made from its name,
-with weights of a seed.
+The ideal is half of the undivided step plus the bubble: m microbatches take m + 1 turns. Systems alternate round by round, and a
+figure is the median over rounds. The losses of the first two steps must equal the undivided step's. The model is imported by
+name, with seeded weights.
 """
 
 import argparse
@@ -26,7 +26,7 @@ UNDIVIDED = "undivided"
 
 
 class System:
-    """Compiled once; a process each round, which steps once before it is timed."""
+    """A program, compiled once. Each round is a process that takes one step before timing starts."""
 
     def __init__(self, schedule, folder, arguments):
         self.schedule, self.folder = schedule, folder
@@ -58,7 +58,7 @@ def write_inputs(folder, arguments):
 
 
 def measure(arguments):
-    """Milliseconds of each system, after what they compute has been compared."""
+    """Milliseconds of each system, after comparing their results."""
     with tempfile.TemporaryDirectory(prefix="partita-bench-") as name:
         folder = pathlib.Path(name)
         write_inputs(folder, arguments)
@@ -77,7 +77,7 @@ def measure(arguments):
 
 
 def bubble_of(schedule):
-    """How much longer than without a bubble a step on two devices is, where all thirds of a layer's work take the same."""
+    """The ratio of a step with the bubble to one without, on two devices, if all thirds of a layer's work take the same time."""
     turns = {"interleaved(2)": 2, "zb-h1": 3, "zb-v": 6}.get(schedule, 1) * MICROBATCHES
     return (turns + 1) / turns
 

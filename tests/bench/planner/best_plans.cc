@@ -1,13 +1,14 @@
-// Whether the planner picks the best published configurations:
+// Checks that the planner picks the best published configurations:
 //
 //   best_plans FOLDER
 //
-// FOLDER as calibrate.py's. Of each model on each cluster that was measured in
-// several divisions: the fastest measured one, and what the planner picks, both
-// as predicted, in the software that was measured, with the schedules, the
-// precision and the ZeRO that it has. Ends with 1 if a pick is predicted to be
-// more than 2 % slower than the best published one. What ran and is predicted
-// not to fit is an error of the memory's model: it is named, and left out.
+// FOLDER is the folder of calibrate.py. For each model and cluster with several
+// measured divisions, prints the fastest measured division and the planner's
+// pick, both with predicted times, for the measured software with its
+// schedules, precision and ZeRO stages. Exits with 1 if a pick is predicted to
+// be more than 2 % slower than the best published division. A configuration
+// that ran but is predicted to run out of memory is an error of the memory
+// model: it is named and left out.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -86,12 +87,13 @@ void Load(const std::filesystem::path& path, Groups& groups) {
   }
 }
 
-// What was measured, as a request: the search has what the software had.
+// The measured row as a request. The search has the options that the software
+// had.
 Request RequestOf(const SweepRow& row) {
   Request request;
   request.architecture = row.architecture;
   request.cluster = row.cluster;
-  // A machine is taken whole: the devices that were used.
+  // The cluster is taken whole: all devices that were used.
   request.cluster.devices = row.division.devices;
   request.batch = row.division.batch;
   request.precision = row.division.precision;
@@ -102,7 +104,7 @@ Request RequestOf(const SweepRow& row) {
   return request;
 }
 
-// 1 where the pick is worse.
+// Returns 1 if the pick is worse.
 int Compare(const std::string& name, std::vector<Measured>& rows) {
   std::sort(rows.begin(), rows.end(), [](const Measured& a, const Measured& b) {
     return a.step < b.step;
@@ -141,7 +143,7 @@ int Run(const char* folder) {
          groups);
   int compared = 0, worse = 0;
   for (auto& [name, rows] : groups) {
-    // Small models of one node come by the hundred.
+    // Skips the hundreds of small models on one node.
     if (rows.size() < 2 && rows.front().row.division.devices < 1024) continue;
     ++compared;
     worse += Compare(name, rows);

@@ -1,19 +1,19 @@
-"""How near predictions of other people's software are to published runs.
+"""Measures how close predictions of other software are to published runs.
 
     ./bazelw build //tests/bench/planner:fit
     python3 tests/bench/planner/calibrate.py FOLDER [--fit bazel-bin/tests/bench/planner/fit] [--quick]
 
-FOLDER has CSV files with the columns of a sweep (compiler/planner/README.md) and with what was measured: iter_time_s,
-iter_time_s_derived or tokens_per_s, mem_per_gpu_GB, status. Every file is a source; sources count alike. Prints
+FOLDER has CSV files with the columns of a sweep (compiler/planner/README.md) and the measurements: iter_time_s,
+iter_time_s_derived or tokens_per_s, mem_per_gpu_GB, status. Every file is a source; all sources have equal weight. Prints
 
-1. per source, the error of the step's time by constants that were fitted to all sources, and by constants that were fitted
-   without it (not with --quick), and by the constants of this build;
-2. in groups of rows of one source that differ in their division alone: the rank correlation, and the regret, which is how much
-   slower than the fastest measured row the row is that is predicted to be the fastest;
+1. per source, the error of the step time with constants fitted to all sources, with constants fitted without the source (not
+   with --quick), and with the constants of this build;
+2. in groups of rows of one source that differ only in their division: the rank correlation, and the regret, i.e. how much slower
+   the row with the fastest prediction is than the fastest measured row;
 3. per source, the error of the memory of the fullest rank;
-4. of rows that ran out of memory, and of rows that are predicted to: recall and precision.
+4. recall and precision for running out of memory.
 
-Left out of all four: rows whose division was not printed, and rows without a prediction. Needs nothing but Python and `fit`.
+Rows without a published division, and rows without a prediction, are left out of all four. Needs only Python and `fit`.
 """
 
 import argparse
@@ -27,10 +27,11 @@ import statistics
 import subprocess
 import sys
 
-# Columns that are equal within a group.
+# Columns with equal values within a group.
 SAME = ("model_family", "layers", "hidden", "heads", "ffn", "seq_len", "vocab", "n_gpus", "gpu", "gbs", "recompute",
         "precision", "framework", "task", "zero_stage")
-# Bytes under exact flags, for memory.py; its steps are of tests in a deterministic mode.
+# Memory figures under exact flags, for memory.py. Its step times are excluded, because the tests run in a deterministic
+# mode.
 GOLDEN = "megatron_ci_golden"
 
 
@@ -42,7 +43,7 @@ def number(row, column):
 
 
 def measured(row):
-    """Seconds of a step, or 0."""
+    """Seconds per step, or 0."""
     time = number(row, "iter_time_s") or number(row, "iter_time_s_derived")
     if time:
         return time
@@ -51,7 +52,7 @@ def measured(row):
 
 
 def memory(row):
-    """Measured bytes in GB, or 0; some tables print GiB and say so."""
+    """Measured bytes in GB, or 0. Some tables print GiB and say so."""
     gib = re.search(r"\bGiB\b", row.get("notes") or "")
     return number(row, "mem_per_gpu_GB") * (1.073741824 if gib else 1)
 
@@ -69,7 +70,7 @@ def ranks(values):
 
 
 def correlation(a, b):
-    """Of ranks; None if all of one are equal."""
+    """Rank correlation; None if all values on one side are equal."""
     a, b = ranks(a), ranks(b)
     mean = (len(a) - 1) / 2
     spread = sum((x - mean) ** 2 for x in a) * sum((y - mean) ** 2 for y in b)
@@ -77,7 +78,7 @@ def correlation(a, b):
 
 
 def predict(fit, path):
-    """Rows of a table with predictions; none if it is not one of configurations."""
+    """Rows of a table with predictions; none if it is not a table of configurations."""
     result = subprocess.run([fit, "--predict", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     rows = list(csv.DictReader(io.StringIO(result.stdout))) if result.returncode == 0 else []
     return [row for row in rows if row["predicted_iter_time_s"] and divided(row)]

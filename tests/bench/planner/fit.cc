@@ -1,5 +1,5 @@
-// Fits the planner's constants to published steps, leaving out one source after
-// the other:
+// Fits the planner's constants to published steps, leaving out one source at a
+// time:
 //
 //   fit FOLDER [--rounds N]  prints per source the error of constants fitted to
 //                            all sources, and of constants fitted without it
@@ -7,9 +7,9 @@
 //                            `partita simulate --sweep` does
 //
 // FOLDER has CSV files with the columns of a sweep (compiler/planner/README.md)
-// and measured steps. Constants start from values that no step was looked at
-// for, and descend coordinate by coordinate on the mean over sources of the
-// mean logarithmic error. What is found is copied into frameworks.cc and
+// and measured steps. The starting constants were chosen without looking at any
+// step. Coordinate descent then minimises the mean over sources of the mean
+// logarithmic error. The results are copied into frameworks.cc and
 // cluster_builtin.cc by hand.
 #include <algorithm>
 #include <cmath>
@@ -31,18 +31,19 @@ namespace {
 
 // Files with more rows are thinned out.
 constexpr size_t kMostRows = 300;
-// Larger logarithmic errors count less: rows that nothing explains.
+// Larger logarithmic errors count less: no constants explain such rows.
 constexpr double kOutlier = 0.5;
 
-// The constants that are fitted.
+// The fitted constants.
 struct Constants {
   Calibration shared;
   double v100, a100, hopper;  // Device::matmul
 };
 
-// Launches of 5 to 15 us of about 60 kernels per layer; hardly any time outside
-// the layers; the best single products measured on an A100 and an H100
-// (stas00/ml-engineering, MAMF tables), for a V100 as for the A100.
+// Sources of the starting values: launches of 5 to 15 us for about 60 kernels
+// per layer; almost no time outside the layers; the best single products
+// measured on an A100 and an H100 (stas00/ml-engineering, MAMF tables), with
+// the A100's value for a V100 too.
 constexpr Constants kStart = {{0.5e-3, 1e-3}, 0.87, 0.87, 0.80};
 
 struct Range {
@@ -75,8 +76,8 @@ std::string ReadFile(const std::filesystem::path& path) {
   return text.str();
 }
 
-// Files that are not of steps are left out, and rows without a prediction or
-// whose division was not printed.
+// Skips files without steps, and rows without a prediction or without a
+// published division.
 void Load(const std::filesystem::path& path, Sources& sources) {
   const std::string source = path.stem();
   auto table = ReadCsv(ReadFile(path), source);
@@ -88,7 +89,7 @@ void Load(const std::filesystem::path& path, Sources& sources) {
     std::map<std::string, std::string> cells;
     for (size_t k = 0; k < (*table)[0].cells.size(); ++k)
       cells[(*table)[0].cells[k]] = (*table)[i + 1].cells[k];
-    // The continuous tests' rows are for memory.
+    // The rows of the continuous tests are for memory.
     if (cells.count("mem_max_allocated_bytes_last")) return;
     const auto number = [&](const char* column) {
       return std::atof(cells[column].c_str());
@@ -114,9 +115,9 @@ class Fit {
  public:
   explicit Fit(Sources& sources) : sources_(sources) {}
 
-  // Constants from all sources but `left_out`, if that is the name of one.
+  // Fits constants to all sources except `left_out` (empty: to all).
   Constants Run(int rounds, const std::string& left_out);
-  // Predicted over measured, less one, of each row of a source.
+  // Predicted over measured, minus one, for each row of a source.
   std::vector<double> Errors(const Constants& constants,
                              const std::string& source);
 
@@ -138,7 +139,7 @@ void Fit::Use(const Constants& constants, const std::string& source) {
       device.matmul = constants.a100;
     else
       device.matmul = constants.hopper;
-    device.attention *= before / device.matmul;  // a share of the peak
+    device.attention *= before / device.matmul;  // a share of peak
   }
 }
 

@@ -1,12 +1,12 @@
-"""How near `partita simulate` on this machine's own measurements is to the machine: a training step of GPT-2 small, ViT-B/16 and
-CoAtNet-0 under ten plans on two single-thread devices, and what `partita plan` chooses.
+"""Measures how close `partita simulate` with this machine's own measurements is to the machine: a training step of GPT-2 small,
+ViT-B/16 and CoAtNet-0 under ten plans on two single-thread devices, and under the choice of `partita plan`.
 
     python3 tests/bench/planner/local.py [MODEL...] [--measure] [--rounds 3] [--tools bazel-bin] [--json FILE]
 
-Plans take turns, round by round; a plan's time is the median over rounds of each round's median. `--measure` measures the machine
-first. `--operations N` lists, for the plan that is predicted worst, the operations whose time is missed by most: their profile
-costs a run. Ends with 1 if a prediction is off by more than --limit, or a choice is slower than --regret allows. Needs nothing but
-Python; models are made from their names, with weights of a seed.
+Plans alternate round by round; a plan's time is the median over rounds of each round's median. `--measure` measures the machine
+first. `--operations N` lists, for the plan with the worst prediction, the N operations with the largest errors; it runs the plan
+once more with profiling. Exits with 1 if a prediction is off by more than --limit, or a choice is slower than --regret allows.
+Needs only Python; models are imported by name, with seeded weights.
 """
 
 import argparse
@@ -52,7 +52,7 @@ CONVOLUTIONS = {
     "D, 1F1B, 4 microbatches": [*PIPE, "--microbatches", "4", "--schedule", "1f1b"],
     "D, GPipe, 4 microbatches": [*PIPE, "--microbatches", "4", "--schedule", "gpipe"],
 }
-# Name: (sizes, inputs beside random ones, plans).
+# Name: (sizes, inputs that are not random, plans).
 MODELS = {
     "gpt2": ("batch=4,seq=256", ["input_ids=random:0:50257", "targets=random:0:50257"], TRANSFORMER),
     "vit-b-16": ("batch=8", ["targets=random:0:1000"], TRANSFORMER),
@@ -62,7 +62,7 @@ CHOICE = "partita plan"
 
 
 class System:
-    """A plan's program."""
+    """The program of one plan."""
 
     def __init__(self, model, name, plan, folder, arguments):
         self.name = name
@@ -91,7 +91,7 @@ class System:
 
 
 def missed(system, count):
-    """The operations that differ most, as (label, predicted ms, measured ms), of the first device."""
+    """The operations of the first device with the largest differences, as (label, predicted ms, measured ms)."""
     predicted, found = collections.Counter(), {}
     for row in system.predict(1 << 20)["operations"]:
         predicted[row.get("label") or row["kind"]] += row["seconds"] * 1e3
@@ -144,7 +144,7 @@ def show(model, systems, arguments):
 
 
 def verdict(rows, arguments):
-    """What is beyond the limits, in words."""
+    """Describes the results beyond the limits."""
     wrong = [f"{row['model']}, {row['plan']}: predicted {row['ratio']:.2f} of what was measured" for row in rows
              if abs(row["ratio"] - 1) > arguments.limit]
     for model in {row["model"] for row in rows}:

@@ -1,15 +1,15 @@
-"""How near predictions of memory are to what training allocated.
+"""Measures how close memory predictions are to the memory that training allocated.
 
     python3 tests/bench/planner/memory.py FOLDER [--partita bazel-bin/compiler/tools/partita] [--rows]
 
-FOLDER has megatron_ci_golden.csv: bytes that Megatron-LM's continuous tests had allocated at most, of the last rank of the
-pipeline, which is the one that logs. What the table leaves out is of the tests' own files: they run on eight devices, or on one node if
-they are named so, data parallelism takes the devices that are left, a vocabulary is GPT-2's or BERT's. Which attention ran is not in the table
-either: TransformerEngine's is fused or not by a flag and by the version; each row is predicted both ways, and counted as
-what it is nearer to unless its software has only the unfused one.
+FOLDER has megatron_ci_golden.csv: peak bytes allocated by Megatron-LM's continuous tests on the last pipeline rank, which is the
+rank that logs. Values missing in the table come from the tests' own files: they run on eight devices, or on one node if their
+name says so; data parallelism takes the remaining devices; the vocabulary is GPT-2's or BERT's. The table does not name the
+attention implementation: TransformerEngine's is fused or not, depending on a flag and its version. Each row is predicted both
+ways, and the closer prediction counts unless the software has only unfused attention.
 
-Then, of the other files: what ran should be predicted to fit, and what ran out of memory (a `status` that is not "ok") not to. Rows
-whose division was not printed say nothing of that and are left out. Needs nothing but Python.
+Then, for the other files: runs that worked should be predicted to fit, and runs that ran out of memory (a `status` that is not
+"ok") not to fit. Rows without a published division are left out. Needs only Python.
 """
 
 import argparse
@@ -24,13 +24,14 @@ import sys
 import tempfile
 
 GOLDEN = "megatron_ci_golden.csv"
-# Rows of something else than a model's training, or whose size the table does not have: reinforcement learning beside an
-# inference engine, images' encoders, distillation; releases run on some number of nodes.
+# Rows that are not the training of one model, or whose size is not in the table: reinforcement learning beside an
+# inference engine, image encoders, distillation; releases with an unknown number of nodes.
 OTHER = ("grpo", "mimo", "multimodal", "llava", "mla", "reruns",
          "modelopt", "release")
-# Of experts also: activations in the host's memory, states divided over a part of the copies, another optimizer.
+# The same for models with experts: activations in host memory, states divided over a part of the replicas, another
+# optimizer.
 OTHER_EXPERTS = ("fsdp", "muon", "offloading", "instances")
-# Of the confusion table: whether it ran, and `fits`.
+# Cells of the confusion table: the run worked, and `fits`.
 CELLS = ((True, "y"), (True, "n"), (False, "y"), (False, "n"))
 
 
@@ -53,11 +54,11 @@ def golden_rows(path):
         if row["moe_experts"] and any(word in row["model"] + row["zero_stage"] for word in OTHER_EXPERTS):
             continue
         row["n_gpus"] = row["gpus_per_node"] if "1node" in row["model"] else "8"
-        # Memory does not depend on it.
+        # Memory does not depend on the global batch size.
         row["gbs"] = str(int(row["mbs"]) * 8 * 16)
         row["kv_heads"] = row["kv_heads"] or row["heads"]
         row["vocab"] = row["vocab"] or {"bert": "28996", "t5": "28996"}.get(row["model_family"], "50257")
-        # Experts are divided as all else is unless the test's name says how.
+        # Experts are divided like all other weights unless the test's name says otherwise.
         parts = re.search("etp([0-9])", row["model"])
         row["etp"] = parts.group(1) if parts and row["moe_experts"] else ""
         kept.append(row)
@@ -96,14 +97,14 @@ def golden(partita, path, folder, show):
 
 
 def ran(row):
-    """Whether a row is of a run that had enough memory; None where its division was not printed."""
+    """True if the run had enough memory, False if not; None if its division was not printed."""
     if not row.get("tp") and row.get("n_gpus") != "1":
         return None
     return row.get("status", "ok").strip().lower() in ("", "ok")
 
 
 def confusion(partita, folder):
-    """Prints how many of those that ran, and of those that ran out of memory, are predicted to fit, and each that is wrong."""
+    """Prints how many working runs, and how many runs that ran out of memory, are predicted to fit, and each wrong prediction."""
     print("\n%-34s %22s %22s" % ("", "ran, predicted", "out of memory, predicted"))
     print("%-34s %10s %11s %10s %13s" % ("", "to fit", "not to fit", "to fit", "not to fit"))
     total, wrong = collections.Counter(), []

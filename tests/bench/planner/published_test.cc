@@ -1,5 +1,6 @@
-// Holds the planner to an excerpt of published runs (tests/data/published): the
-// errors of calibrate.py, with a margin.
+// Checks the planner against an excerpt of published runs
+// (tests/data/published). The bounds are the errors of calibrate.py plus a
+// margin.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -58,11 +59,11 @@ double MeanError(const std::vector<std::pair<double, double>>& pairs) {
 
 struct Source {
   const char* name;
-  // Largest mean error of the step's time, and of memory (0: none is printed).
+  // Largest mean error of the step time and of memory (0: none is published).
   double step, memory;
 };
-// Measured when the bounds were set: 4.4, 6.6, 3.9, 7.2 and 12.8 % of the time;
-// 4.9, 7.7 and 23.9 % of the memory.
+// Errors when the bounds were set: 4.4, 6.6, 3.9, 7.2 and 12.8 % of time; 4.9,
+// 7.7 and 23.9 % of memory.
 constexpr Source kSources[] = {{"alpa_osdi22", 0.055, 0.07},
                                {"bigscience_tr11_prequel", 0.08, 0.10},
                                {"mosaicml_llm_foundry", 0.05, 0},
@@ -97,7 +98,8 @@ TEST(Published, MemoryIsNear) {
   }
 }
 
-// Recall and precision of 0.9, as of all rows that calibrate.py reads.
+// Recall and precision are 0.9, the same as for all rows that calibrate.py
+// reads.
 TEST(Published, WhatRunsOutOfMemoryIsSaidTo) {
   int out = 0, said = 0, both = 0;
   for (const Source& source : kSources)

@@ -1,9 +1,9 @@
-"""What a search for a plan takes: processor seconds and memory of the whole command, for the four searches that are asked about.
+"""Measures the cost of four plan searches: CPU seconds and memory of the whole command.
 
     python3 tests/bench/planner/search_times.py [--tools bazel-bin] [--check]
 
-Times are of the processor, user and system: what else runs on the machine is not what is measured. `--check` ends with 1 where a
-search takes more than twice what it took when LIMITS was written, or more than a gigabyte.
+Times are CPU times, user plus system, so other load on the machine does not count. `--check` exits with 1 if a search takes more
+than twice its time when LIMITS was written, or more than 1 GB.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import pathlib
 import subprocess
 import sys
 
-# Name: (arguments, at most twice the seconds of an AMD EPYC, November 2026).
+# Name: (arguments, upper bound in seconds: about twice the time on an AMD EPYC, November 2026).
 LIMITS = {
     "GPT-2 XL on 64": (["gpt2-xl", "--dim", "batch=64,seq=1024", "--cluster", "64x a100-80-sxm", "--precision", "bf16"], 30),
     "175B on 1,536": (["--row", "layers=96,hidden=12288,heads=96,seq_len=2048,vocab=51200", "--batch", "1536",
@@ -25,11 +25,11 @@ MOST_MEGABYTES = 1000
 
 
 def measure(partita, arguments):
-    """Seconds of the processor, megabytes, what was printed."""
+    """CPU seconds, megabytes, output."""
     process = subprocess.Popen([partita, "plan", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     text = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)  # as nobody else can wait for it now
+    process.returncode = os.waitstatus_to_exitcode(status)  # tells Popen that the process has been waited for
     if process.returncode != 0:
         sys.exit("partita plan %s: expected to succeed, found %d:\n%s" % (" ".join(arguments), process.returncode, text))
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e3, text

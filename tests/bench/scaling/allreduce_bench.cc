@@ -1,12 +1,12 @@
-// How fast ranks of one process sum a tensor, beside what the machine copies
-// and beside Open MPI.
+// Measures how fast the ranks of one process sum a tensor, compared with the
+// machine's copy bandwidth and with Open MPI.
 //
 //   allreduce_bench [MB] [RANKS]                 in process
 //   mpirun -np RANKS allreduce_bench_mpi [MB]    MPI_Allreduce
 //
 // An all-reduce of S bytes on n ranks must move 2 (n-1)/n S bytes through every
-// rank, which a machine that copies C bytes a second (bytes copied, all ranks
-// at once, each its own) does in no less than n * 2 (n-1)/n * S / C seconds.
+// rank. On a machine that copies C bytes per second (all ranks at once, each
+// its own bytes), n * 2 (n-1)/n * S / C seconds is the lower bound.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -40,7 +40,7 @@ Memory Touched(size_t bytes, int value) {
   return memory;
 }
 
-// Everything a rank works on.
+// The buffers of one rank.
 struct Rank {
   Memory from, to;
   std::shared_ptr<Collective> sum;
@@ -68,9 +68,9 @@ void Perform(Task task, Communicator& communicator, Rank& rank, size_t bytes) {
   if (!communicator.Run(*rank.sum, rank.from.get(), out).ok()) std::abort();
 }
 
-// Best time of each task that all ranks perform at once, from the first to
-// start to the last to end; tasks take turns, so that what else the machine
-// does meets all of them.
+// The best time of each task that all ranks run together, from the first start
+// to the last end. Tasks alternate, so that other load on the machine affects
+// all of them.
 std::vector<double> BestTimes(int64_t bytes, int ranks) {
   const auto communicators = MakeLocalCommunicators(ranks);
   std::vector<std::vector<double>> times(static_cast<size_t>(ranks));

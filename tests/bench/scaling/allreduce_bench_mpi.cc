@@ -1,4 +1,4 @@
-// MPI_Allreduce on the same tensor as allreduce_bench.cc.
+// MPI_Allreduce on the tensor of allreduce_bench.cc.
 #include <mpi.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-"""One model of jax_models.py in one division, for run.py, spoken to as harness.py says. Its first answer has the beginning of the
-result and how many all-reduces XLA made."""
+"""One model of jax_models.py in one division, for run.py; harness.py describes the protocol. The first answer has the beginning of
+the result and the number of all-reduces that XLA made.
+"""
 
 import os
 import pathlib

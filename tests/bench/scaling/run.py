@@ -1,8 +1,8 @@
-"""What dividing over two devices costs: throughput of divided programs on two single-thread devices, against what the machine
-gives without dividing: one program on two threads, or two independent programs of half the batch at once.
+"""Measures the cost of dividing over two devices: the throughput of divided programs on two single-thread devices, compared with the
+machine's throughput without dividing: one program on two threads, or two independent programs with half the batch at once.
 
-Systems take turns, round by round; a figure is the median over rounds of each round's median. JAX stays loaded in processes of its
-own, stopped by a signal while another runs; partita-run times without its start.
+Systems alternate round by round; a figure is the median over rounds of each round's median. JAX stays loaded in separate
+processes, stopped by a signal while another system runs. partita-run excludes its start from the times.
 """
 
 import argparse
@@ -21,20 +21,20 @@ MINILM = {"model_type": "bert", "architectures": ["BertModel"], "hidden_size": 3
           "num_attention_heads": 12, "intermediate_size": 1536, "vocab_size": 30522, "max_position_embeddings": 512,
           "type_vocab_size": 2, "hidden_act": "gelu", "layer_norm_eps": 1e-12, "pad_token_id": 0}
 BATCH = 32
-# Name: (model, sizes of its dimensions, its inputs)
+# Name: (model, sizes of its dimensions, inputs).
 WORKLOADS = {"minilm-32x128": ("minilm", ",seq=128", ["--input", "input_ids=random:0:30000", "--input", "attention_mask=ones"]),
              "coatnet-0-32": ("coatnet-0", "", [])}
-# Name: (batch of a program, its mesh and entries, programs at once, threads of each)
+# Name: (batch per program, mesh and entries, concurrent programs, threads per program).
 SYSTEMS = {"two threads": (BATCH, None, 1, 2),
            "two programs": (BATCH // 2, None, 2, 1),
            "B=2": (BATCH, ("d=2", "B=d"), 1, 2),
            "M.N=2": (BATCH, ("t=2", "M=t,N=t"), 1, 2)}
-# Name: how jax_worker.py divides, over two devices unless not at all.
+# Name: the division in jax_worker.py, over two devices except for "none".
 JAX_SYSTEMS = {"JAX": "none", "JAX B=2": "B", "JAX M.N=2": "M.N"}
 
 
 def start_jax(python, model):
-    """JAX's systems; what is divided must compute what is not."""
+    """JAX's systems. Divided results must equal undivided ones."""
     worker = pathlib.Path(__file__).resolve().with_name("jax_worker.py")
     peers = {system: harness.Peer(system, [python, worker, model, division, BATCH]) for system, division in JAX_SYSTEMS.items()}
     expected = peers["JAX"].first["first"]
@@ -63,7 +63,7 @@ def compile_all(tools, folder, workloads):
 
 
 def round_of(tools, artifact, system, inputs, repeat):
-    """Items a second in one round; programs at once are pinned to a processor each."""
+    """Items per second in one round. Concurrent programs are pinned to one CPU core each."""
     batch, _, programs, threads = SYSTEMS[system]
     processes = []
     for i in range(programs):
@@ -82,7 +82,7 @@ def round_of(tools, artifact, system, inputs, repeat):
 
 
 def measure(workload, artifacts, arguments):
-    """Items a second of each system: the medians over rounds."""
+    """Items per second of each system: the medians over rounds."""
     model, _, inputs = WORKLOADS[workload]
     peers = start_jax(arguments.jax, model) if arguments.jax else {}
     order = [*SYSTEMS, *peers]

@@ -1,5 +1,6 @@
-"""JAX training one model of jax_models.py, spoken to as harness.py says; its first answer has the losses of the first two steps,
-from weights of its own. Usage: jax_worker.py WORKLOAD PRECISION THREADS DEVICES. The batch is divided over the devices."""
+"""JAX training one model of jax_models.py; harness.py describes the protocol. The first answer has the losses of the first two
+steps, with JAX's own weights. Usage: jax_worker.py WORKLOAD PRECISION THREADS DEVICES. The batch is divided over the devices.
+"""
 
 import os
 import sys
@@ -11,7 +12,7 @@ name, precision, threads, devices = sys.argv[1], sys.argv[2], int(sys.argv[3]), 
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
 processors = os.sched_getaffinity(0)
-os.sched_setaffinity(0, sorted(processors)[:threads])  # XLA makes a thread for each it sees when it starts
+os.sched_setaffinity(0, sorted(processors)[:threads])  # XLA starts one thread per CPU that it sees at start
 
 import jax  # noqa: E402: reads the environment
 import jax.numpy as jnp  # noqa: E402
@@ -64,7 +65,7 @@ def main():
 
     first = {"losses": [run(), run()]}
     for task in os.listdir("/proc/self/task"):
-        os.sched_setaffinity(int(task), processors)  # so many threads, on any processor
+        os.sched_setaffinity(int(task), processors)  # that many threads, on any CPU
     harness.serve(answers, first, run)
 
 

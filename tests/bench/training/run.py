@@ -1,9 +1,9 @@
-"""One training step (forward, backward, AdamW) of whole models: Partita, undivided and divided over two devices, against PyTorch
-and JAX in one run, round by round in turn.
+"""One training step (forward, backward, AdamW) of whole models: Partita, undivided and divided over two devices, against PyTorch and
+JAX, in one run, in alternating rounds.
 
-The figure of a system is the median over rounds; a ratio is over the fastest peer's. PyTorch's losses of the first two steps, from
-the same weights and batch, are Partita's too. Processor time says what a busy machine hides; memory is the peak of the process,
-which for compiled PyTorch and JAX holds the compiler as well.
+The figure of a system is the median over rounds; a ratio is over the fastest peer's figure. Partita's losses of the first two
+steps must equal PyTorch's, from the same weights and batch. CPU time is also meaningful on a busy machine. Memory is the peak of
+the process, which includes the compiler for compiled PyTorch and JAX.
 """
 
 import argparse
@@ -21,13 +21,13 @@ import numpy as np
 import workloads
 import harness
 
-# Name: (threads it needs, how it is compiled). Devices are threads of one process, which share its processors.
+# Name: (number of threads, compile options). Devices are threads of one process and share its CPUs.
 PARTITA = {"partita": (1, []), "B=2": (2, ["--mesh", "d=2", "--shard", "B=d"]),
            "B=2 zero 1": (2, ["--mesh", "d=2", "--shard", "B=d", "--zero", "1"])}
-# Name: (threads it needs, its worker, what the worker is told).
+# Name: (number of threads, worker, the worker's argument).
 PEERS = {"pytorch": (1, "torch", "eager"), "compile": (1, "torch", "compile"), "nhwc": (1, "torch", "nhwc"),
          "onednn": (1, "torch", "onednn"), "jax": (1, "jax", 1), "jax B=2": (2, "jax", 2)}
-TOLERANCE = {"f32": 1e-4, "bf16": 2e-2}  # of a loss, relative
+TOLERANCE = {"f32": 1e-4, "bf16": 2e-2}  # relative tolerance of a loss
 
 
 def parse_arguments():
@@ -51,7 +51,7 @@ def parse_arguments():
 
 
 class Partita:
-    """Compiled once; a process each round, which steps once before it is timed."""
+    """A program, compiled once. Each round is a process that takes one step before timing starts."""
 
     def __init__(self, name, workload, precision, threads, tools, plan):
         self.name = name
@@ -88,12 +88,12 @@ class Partita:
 
 
 def start(workload, precision, threads, arguments):
-    """The systems that so many threads allow, peers first: theirs are the losses to agree with."""
+    """The systems that this number of threads allows, peers first: their losses are the reference."""
     here, running = pathlib.Path(__file__).resolve().parent, []
     try:
         for name in arguments.peers:
             needed, worker, how = PEERS[name]
-            # In bf16 PyTorch's products are oneDNN's anyway.
+            # In bf16 PyTorch already uses oneDNN for products.
             if needed <= threads and (how != "onednn" or precision == "f32"):
                 running.append(harness.Peer(name, [sys.executable, here / f"{worker}_worker.py", workload.name, precision,
                                                    threads, how], threads))
@@ -115,7 +115,7 @@ def close(systems):
 
 
 def disagreements(systems, precision):
-    """What is wrong with the losses, in words; JAX has other weights."""
+    """Describes the first error of the losses. JAX has other weights and is not compared."""
     losses = {system.name: system.first["losses"] for system in systems if not system.name.startswith("jax")}
     reference, expected = next(iter(losses.items()))
     return [f"{name}: expected the losses {expected} of {reference}, found {found}" for name, found in losses.items()
@@ -123,7 +123,7 @@ def disagreements(systems, precision):
 
 
 def measure(workload, precision, threads, arguments):
-    """One row: what each system took, and what is wrong with it."""
+    """One row: the figures of each system, and its errors."""
     systems = start(workload, precision, threads, arguments)
     try:
         rounds = {system.name: [] for system in systems}
@@ -162,7 +162,7 @@ def main():
     load, rows = harness.warn_if_busy(), []
     for name in arguments.workloads:
         workload = workloads.find(name)
-        # In a process of its own: making a model leaves gigabytes behind that measuring does not need.
+        # In a separate process, because making a model leaves gigabytes of memory behind.
         subprocess.run([sys.executable, str(harness.ROOT / "tests/peers/seeded_models.py"), str(harness.CACHE), workload.model],
                        check=True, stdout=subprocess.DEVNULL)
         for precision in arguments.precisions:
@@ -170,7 +170,7 @@ def main():
                 try:
                     rows.append(measure(workload, precision, threads, arguments))
                     print_row(rows[-1])
-                except RuntimeError as error:  # the other rows are worth having
+                except RuntimeError as error:  # continue with the other rows
                     rows.append({"workload": name, "precision": precision, "threads": threads, "wrong": [str(error)]})
     versions = {package: importlib.metadata.version(package) for package in ("torch", "jax")
                 if importlib.util.find_spec(package)}

@@ -1,8 +1,8 @@
-"""PyTorch training one model, spoken to as harness.py says; its first answer has the losses of the first two steps.
+"""PyTorch training one model; harness.py describes the protocol. The first answer has the losses of the first two steps.
 
-Usage: torch_worker.py WORKLOAD PRECISION THREADS eager|compile|nhwc|onednn. Parameters and optimizer are of f32; bf16 is autocast.
-`onednn`: linear layers and their gradients by PyTorch's oneDNN operator. PyPI's x86 builds of PyTorch multiply f32 by MKL, which is
-slow on CPUs that Intel did not make; PyPI has none that multiplies by oneDNN throughout.
+Usage: torch_worker.py WORKLOAD PRECISION THREADS eager|compile|nhwc|onednn. Parameters and optimizer are f32; bf16 uses autocast.
+`onednn` runs linear layers and their gradients with PyTorch's oneDNN operator: PyPI's x86 builds of PyTorch multiply f32 with
+MKL, which is slow on CPUs not made by Intel, and PyPI has no build that uses oneDNN throughout.
 """
 
 import sys
@@ -14,7 +14,7 @@ import torch
 
 
 def load(workload):
-    """The module in training mode, which drops nothing: the same steps everywhere."""
+    """The module in training mode without dropout, so that all systems take the same steps."""
     module = seeded_models.load(workload.model, workload.folder).train().requires_grad_(True)
     for part in module.modules():
         if isinstance(part, torch.nn.Dropout):
@@ -42,7 +42,7 @@ class OneDnnLinear(torch.autograd.Function):
 
 
 def use_onednn(module):
-    """Linear layers, and the transposed ones of GPT-2, keep their parameters."""
+    """Replaces linear layers, and GPT-2's transposed ones; they keep their parameters."""
     from transformers.pytorch_utils import Conv1D
 
     def forward_of(layer):

@@ -1,4 +1,4 @@
-"""What is trained: models, batches, the optimizer's numbers. Needs numpy only."""
+"""The training workloads: models, batches, hyperparameters of the optimizer. Needs only numpy."""
 
 import dataclasses
 import pathlib
@@ -32,7 +32,7 @@ class Workload:
         return f"batch={self.batch},seq={self.seq}" if self.seq else f"batch={self.batch}"
 
     def batch_of(self):
-        """The model's input, by its name, and `targets`: the next tokens, or labels."""
+        """The model's input by its name, and `targets`: the next tokens, or labels."""
         if not self.seq:
             images = seeded_weights.seeded_array("images", (self.batch, 3, 224, 224), 0.0, 3.0**0.5)
             labels = seeded_weights.seeded_ids("labels", (self.batch,), self.classes)

@@ -17,7 +17,7 @@
 // DECAY: --no-decay: expected '*bias' to match a parameter that is trained, found none; one is 'w'
 // WARMUP: expected --train 1bit-adam and --onebit-warmup, the steps that --train adamw has made before, together, or --train 1bit-lamb; found 1bit-adam and 0 steps
 // STEPS: 1bit-lamb; found adamw and 3 steps
-// CLIP: expected no --clip-norm with --train 1bit-adam: the norm is that of whole gradients
+// CLIP: expected no --clip-norm with --train 1bit-adam: the norm needs whole gradients
 func.func @main(%w: tensor<4xf32> {nn.kind = "parameter", nn.name = "w", nn.source = #nn.init<"ones", 1.0 : f64, 0>})
     -> (tensor<f32> {nn.name = "loss"}, tensor<4xf32> {nn.name = "grad.w"}) {
   %0 = nn.reduce sum %w dims = [0] : tensor<4xf32> -> tensor<f32>

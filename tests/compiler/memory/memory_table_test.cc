@@ -1,4 +1,4 @@
-// Programs small enough to count by hand.
+// Tests on programs small enough to count by hand.
 #include "compiler/memory/memory_table.h"
 
 #include "compiler/memory/passes.h"
@@ -12,7 +12,7 @@
 namespace partita::memory {
 namespace {
 
-// Kernels and a backward function whose frame holds one buffer.
+// Kernels, and a backward function whose frame has one buffer.
 constexpr char kFunctions[] = R"(
 func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel} { return %x : tensor<16xf32> }
 func.func private @two(%x: tensor<16xf32>, %y: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel} { return %y : tensor<16xf32> }
@@ -65,10 +65,10 @@ func.func @main(%x: tensor<16xf32> {nn.kind = "input", nn.name = "x"},
   EXPECT_EQ(table.of(MemoryClass::kParameters), 64);
   EXPECT_EQ(table.of(MemoryClass::kStates), 128);
   EXPECT_EQ(table.of(MemoryClass::kPorts), 64);
-  // The backward function runs: its input and its buffer, its result.
+  // While the backward function runs: its input, its buffer and its result.
   EXPECT_EQ(table.of(MemoryClass::kActivations), 128);
   EXPECT_EQ(table.of(MemoryClass::kGradients), 64);
-  EXPECT_EQ(table.most_gradients, 128);  // before and behind the collective
+  EXPECT_EQ(table.most_gradients, 128);  // before and after the collective
   EXPECT_EQ(table.gaps, 0);
   EXPECT_EQ(table.total(), 64 + 128 + 64 + 128 + 64);
   ASSERT_FALSE(table.parts.empty());
@@ -108,8 +108,8 @@ func.func @main(%x: tensor<16xf32> {nn.kind = "input", nn.name = "x"}) -> tensor
   EXPECT_EQ(table.most_gradients, 0);
 }
 
-// Two updates become one launch, and a result is copied: what memory is for
-// stays the same.
+// Merging two updates into one launch and copying a result do not change the
+// classes of memory.
 TEST_F(MemoryTableTest, OfAFinishedProgram) {
   const std::string main = R"(
 func.func @main(%x: tensor<16xf32> {nn.kind = "input", nn.name = "x"},
@@ -135,7 +135,7 @@ func.func @main(%x: tensor<16xf32> {nn.kind = "input", nn.name = "x"},
   EXPECT_EQ(planned.gaps, finished.gaps);
 }
 
-// A launch that goes on with another's results has no memory of its own.
+// A launch with `into` has no memory of its own.
 TEST_F(MemoryTableTest, LaunchesOfOneMemory) {
   const MemoryTable table = Tabulate(R"(
 func.func @main(%x: tensor<16xf32> {nn.kind = "input", nn.name = "x"}) -> tensor<16xf32> {

@@ -1,6 +1,6 @@
 // Known answers for uneven dimensions, windows that reach into neighbours'
-// rows, and delayed reductions: inputs and outcomes of other systems' tests,
-// restated. Every case also runs: divided equals undivided.
+// rows, and delayed reductions, restated from other systems' tests. Every case
+// is also executed: divided equals undivided.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,9 +30,9 @@ std::string channelsLastConvolution(int width, int channels) {
          "> -> tensor<" + y + ">\nreturn %0 : tensor<" + y + ">\n}";
 }
 
-// C2: 7 columns over 4 and 3 channels over 2 are blocks of 2; the devices
-// fetch 2 columns, and the missing channel is selected away. Nothing is padded
-// where all divides. (Shardy pads and trims the tensors themselves.)
+// C2: 7 columns over 4 devices and 3 channels over 2 give blocks of 2. The
+// devices fetch 2 columns, and the missing channel is masked. Nothing is padded
+// if all sizes divide. (Shardy pads and trims the tensors.)
 TEST_F(CasesTest, C2UnevenConvolution) {
   divide(R"("x"=4, "y"=2)", channelsLastConvolution(7, 3));
   EXPECT_THAT(sent_,
@@ -46,7 +46,7 @@ TEST_F(CasesTest, C2UnevenConvolution) {
   EXPECT_THAT(text_, Not(HasSubstr("arith.select")));
 }
 
-// A maximum over windows that reach `low` rows back and `high` ahead.
+// A maximum over windows that reach `low` rows back and `high` rows ahead.
 std::string windows(const std::string& type, const std::string& dims, int low0,
                     int high0, int low1, int high1) {
   const auto pair = [](int a, int b) {
@@ -61,8 +61,9 @@ std::string windows(const std::string& type, const std::string& dims, int low0,
          ">\n}";
 }
 
-// C4: the core begins at row `low`. One exchange; on a grid one for each
-// dimension, the second with the rows of the first, so corners need no message.
+// C4: the core begins at row `low`. There is one exchange per divided
+// dimension. The second exchange also sends the rows of the first, so corners
+// need no message.
 TEST_F(CasesTest, C4Halo) {
   divide(R"("x"=4)", windows("48x40xf32", R"({"x"}, {})", 2, 2, 0, 0));
   EXPECT_THAT(sent_, ElementsAre("exchange over x: 640"));
@@ -81,8 +82,8 @@ TEST_F(CasesTest, C4HaloOfAGrid) {
   EXPECT_THAT(text_, HasSubstr("tensor<15x10xf32> -> tensor<15x17xf32>"));
 }
 
-// C5: what comes before a window is computed once per row, so elementwise
-// operations move nothing; two windows with one halo share its rows.
+// C5: operations before a window are computed once per row, so elementwise
+// operations move nothing. Two windows with the same halo share its rows.
 TEST_F(CasesTest, C5ElementwiseChainWithHalo) {
   const std::string window =
       " window = [4, 1] strides = [1, 1] dilations = [1, 1] low = [2, 0] "
@@ -103,12 +104,12 @@ TEST_F(CasesTest, C5ElementwiseChainWithHalo) {
   EXPECT_THAT(text_, HasSubstr("tensor<2x16xf32> -> tensor<5x16xf32>"));
 }
 
-// The gradient of a filter as a convolution: [N, C, H, W] as an image of N
-// channels, the gradient of the result [N, O, H', W'] as its kernel, dilated by
-// the forward strides. Batch 4, 3 channels, 2 filters.
+// The gradient of a filter as a convolution: [N, C, H, W] becomes an image with
+// N channels. The gradient of the result, [N, O, H', W'], becomes its kernel,
+// dilated by the forward strides. Batch 4, 3 channels, 2 filters.
 struct FilterGradient {
   int size, grad, dilation, low, high;
-  std::string image, kernel;  // how they lie; the result is whole
+  std::string image, kernel;  // shardings; the result is not divided
 };
 
 std::string gradientText(const FilterGradient& g) {
@@ -130,8 +131,8 @@ std::string gradientText(const FilterGradient& g) {
          ">\nreturn %0 : tensor<" + y + ">\n}";
 }
 
-// The same gradient as an operation of its own: of a filter of `window` rows
-// and columns with this stride.
+// The same gradient as one operation, for a filter of `window` rows and columns
+// with this stride.
 std::string weightGradText(int size, int grad, int window, int stride, int low,
                            int high) {
   const auto square = [](int n) {
@@ -152,33 +153,33 @@ std::string weightGradText(int size, int grad, int window, int stride, int low,
          ">\n}";
 }
 
-// C6 to C8 with the sizes of a smaller image: H of the image and of the
-// gradient over one axis. The image's rows of the neighbours and the sum are
-// all that is sent.
+// C6 to C8 with smaller image sizes. One axis divides H of the image and of the
+// gradient. Only the image's halo rows and the sum are sent.
 TEST_F(CasesTest, C6FilterGradient) {
   divide(R"("h"=2)", weightGradText(8, 8, 3, 1, 1, 1));
   EXPECT_THAT(sent_,
               ElementsAre("exchange over h: 384", "all_reduce over h: 216"));
 }
 
-// Four rows of the gradient meet 13 of the image: 3 before its own 8, 2 after.
+// Four rows of the gradient need 13 rows of the image: 3 before the device's
+// own 8, and 2 after.
 TEST_F(CasesTest, C7FilterGradientOfAStride) {
   divide(R"("h"=2)", weightGradText(16, 8, 7, 2, 3, 2));
   EXPECT_THAT(sent_,
               ElementsAre("exchange over h: 2304", "all_reduce over h: 1176"));
 }
 
-// 4 and 3 rows of the gradient, 7 and 7 of the image: the first device lacks
-// one, and what the second has beyond the end is masked. (XLA moves rows of the
-// gradient as well.)
+// 4 and 3 rows of the gradient, 7 and 7 of the image. The first device lacks
+// one row, and the second masks its rows beyond the end. (XLA also moves rows
+// of the gradient.)
 TEST_F(CasesTest, C8FilterGradientOfUnevenRows) {
   divide(R"("h"=2)", weightGradText(14, 7, 3, 2, 1, 0));
   EXPECT_THAT(sent_,
               ElementsAre("exchange over h: 672", "all_reduce over h: 216"));
 }
 
-// As a convolution with the gradient as its kernel it is gathered: nn.conv has
-// no rule for a divided kernel.
+// In a convolution with the gradient as its kernel, the gradient is gathered,
+// because nn.conv has no rule for a divided kernel.
 TEST_F(CasesTest, C6C7C8AsConvolutions) {
   const std::string by_rows = R"({}, {}, {"h"}, {})";
   for (const FilterGradient& g :
@@ -188,9 +189,9 @@ TEST_F(CasesTest, C6C7C8AsConvolutions) {
     divide(R"("h"=2)", gradientText(g));
 }
 
-// C9: the kernel's batch is divided, the image's rows. Batch being the earlier
-// entry, the image changes from rows to batch and the result is summed; nothing
-// is gathered.
+// C9: the kernel's batch is divided, and the image's rows. The batch entry
+// comes first, so the image changes from rows to batch and the result is
+// summed. Nothing is gathered.
 TEST_F(CasesTest, C9RowsAgainstBatch) {
   divide(R"("h"=2)", gradientText({8, 8, 1, 1, 1, R"({}, {}, {"h"}p2, {})",
                                    R"({}, {"h"}p1, {}, {})"}));
@@ -198,7 +199,8 @@ TEST_F(CasesTest, C9RowsAgainstBatch) {
               ElementsAre("all_to_all over h: 768", "all_reduce over h: 216"));
 }
 
-// C11: a 7 x 7 convolution of stride 2 and padding 3 over the batch alone.
+// C11: a 7 x 7 convolution with stride 2 and padding 3, divided over the batch
+// only.
 TEST_F(CasesTest, C11BatchAlone) {
   const std::string x = "4x3x14x14xf32", w = "2x3x7x7xf32", y = "4x2x7x7xf32";
   divide(R"("d"=2)",

@@ -1,4 +1,5 @@
-// What divided models send, counted: the numbers that the field expects.
+// Counts the collectives of divided models and compares them with the numbers
+// known in the field.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -58,7 +59,7 @@ class CountsTest : public testing::Test {
     return succeeded(uses) ? *uses : std::vector<CollectiveUse>();
   }
 
-  // Collectives by kind, layers counted as often as they run.
+  // Number of collectives by kind; a layer counts once per call.
   std::map<std::string, int64_t> count(const std::string& model,
                                        const std::string& mesh,
                                        const std::string& shard) {
@@ -75,8 +76,9 @@ class CountsTest : public testing::Test {
     return counts;
   }
 
-  // Those of a training step by function ("main all_reduce"), scalars apart:
-  // @h_forward and @h_backward are a layer, run twice.
+  // Collectives of a training step by function ("main all_reduce"), without
+  // scalars. @h_forward and @h_backward are one layer's functions, which run
+  // twice.
   std::map<std::string, int64_t> countStep(
       const std::string& mesh, const std::string& shard, int zero = 0,
       int64_t microbatches = 1, const char* optimizer = "adamw",
@@ -97,7 +99,7 @@ class CountsTest : public testing::Test {
     return countWritten(*module);
   }
 
-  // Of a divided module, as it is written.
+  // Collectives of a divided module as written, without counting calls.
   static std::map<std::string, int64_t> countWritten(mlir::ModuleOp module) {
     std::map<std::string, int64_t> counts;
     module->walk([&](mlir::Operation* op) {
@@ -113,8 +115,7 @@ class CountsTest : public testing::Test {
     return counts;
   }
 
-  // Of a training step, each parameter's by itself: how often a kind moves so
-  // many bytes.
+  // Collectives of a training step without buckets, by kind and bytes.
   std::map<std::pair<std::string, int64_t>, int64_t> countBytes(
       const std::string& shard, int zero, int64_t microbatches = 1,
       std::optional<plan::Gather> gather = std::nullopt) {
@@ -150,7 +151,7 @@ class CountsTest : public testing::Test {
 
 using Counts = std::map<std::string, int64_t>;
 
-// gpt2 has 2 layers, gpt2_4l 4.
+// gpt2 has 2 layers, gpt2_4l has 4.
 TEST_F(CountsTest, TensorParallelLayersReduceTwice) {
   EXPECT_EQ(count("gpt2", "t=2", "M=t,N=t"), (Counts{{"all_reduce", 4}}));
   EXPECT_EQ(count("gpt2_4l", "t=4", "M=t,N=t"), (Counts{{"all_reduce", 8}}));
@@ -169,9 +170,9 @@ TEST_F(CountsTest, BatchesNeedNothing) {
     EXPECT_EQ(count(model, "d=2", "B=d"), Counts()) << model;
 }
 
-// Forward and backward of a layer: four all-reduces under M, N. With L four
-// all-gathers and four reduce-scatters, and two gathers more, since inputs of
-// products are not kept whole; biases and norms are reduced in one bucket.
+// Forward and backward of a layer: four all-reduces under M, N. With L, four
+// all-gathers and four reduce-scatters, plus two gathers because inputs of
+// products are not kept gathered. Biases and norms are reduced in one bucket.
 TEST_F(CountsTest, TrainedTensorParallelLayersReduceFourTimes) {
   EXPECT_EQ(
       countStep("t=2", "M=t,N=t"),
@@ -192,8 +193,8 @@ TEST_F(CountsTest, GradientsAreReducedInBuckets) {
   EXPECT_EQ(countStep("d=2", "B=d", 3)["main reduce_scatter"], 1);
 }
 
-// D1, Alpa's tests/shard_parallel/test_mlp.py under data parallelism: six
-// layers of 32 with biases, Adam, a batch of 256 on four devices.
+// D1, from Alpa's tests/shard_parallel/test_mlp.py with data parallelism: six
+// layers of width 32 with biases, Adam, a batch of 256 on four devices.
 std::string mlpOfSixLayers() {
   const char* matrix = "tensor<32x32xf32>";
   const char* stream = "tensor<256x32xf32>";
@@ -221,8 +222,8 @@ std::string mlpOfSixLayers() {
          "return " + value + " : " + stream + "\n}";
 }
 
-// ZeRO-3 gathers each layer's parameters at their uses, where Alpa gathers all
-// of them at once: in two passes no more bytes.
+// ZeRO-3 gathers each layer's parameters at their uses; Alpa gathers all of
+// them at once. The bytes are the same, in two passes.
 TEST_F(CountsTest, D1MlpsReduceTheirGradientsAtOnce) {
   int64_t gathered = 0;
   const auto countIn = [&](int zero) {
@@ -242,7 +243,7 @@ TEST_F(CountsTest, D1MlpsReduceTheirGradientsAtOnce) {
   EXPECT_EQ(countIn(0), (Counts{{"main all_reduce", 1}}));
   EXPECT_EQ(countIn(2),
             (Counts{{"main reduce_scatter", 1}, {"main all_gather", 1}}));
-  const int64_t all = 6 * (32 * 32 + 32) * 4 * 3 / 4;  // of four shards three
+  const int64_t all = 6 * (32 * 32 + 32) * 4 * 3 / 4;  // three of four shards
   EXPECT_EQ(gathered, all);
   Counts three = countIn(3);
   EXPECT_EQ(three["main reduce_scatter"], 1);
@@ -252,9 +253,9 @@ TEST_F(CountsTest, D1MlpsReduceTheirGradientsAtOnce) {
   EXPECT_LE(gathered, 2 * all);
 }
 
-// Once per step, whatever the number of microbatches; with ZeRO 2 and 3 once
-// for each. Parameters are gathered once; with ZeRO 3 where they are used, in
-// both directions, once for each microbatch.
+// Gradients are reduced once per step for any number of microbatches; with ZeRO
+// 2 and 3, once per microbatch. Parameters are gathered once per step; with
+// ZeRO 3, at their uses, in both directions, once per microbatch.
 TEST_F(CountsTest, GradientsOfMicrobatchesAreReducedInBuckets) {
   EXPECT_EQ(countStep("d=2", "B=d", 0, 4), (Counts{{"main all_reduce", 1}}));
   EXPECT_EQ(countStep("d=2", "B=d", 1, 4),
@@ -265,12 +266,13 @@ TEST_F(CountsTest, GradientsOfMicrobatchesAreReducedInBuckets) {
          often = countStep("d=2", "B=d", 3, 4);
   EXPECT_EQ(often["main reduce_scatter"], 4);
   once.erase("main reduce_scatter"), often.erase("main reduce_scatter");
-  EXPECT_EQ(often, once);  // in functions, which run once for each
+  EXPECT_EQ(often, once);  // in functions that run once per microbatch
 }
 
-// What is stored in 16 bits is added up in 32 and reduced then, sums that were
-// computed in 32 bits and rounded, of norms and of the embedding, as well.
-// Positions that are looked up are fewer than their table: reduced before.
+// Gradients stored in 16 bits are accumulated in 32 bits before they are
+// reduced. This includes sums computed in 32 bits and rounded, such as
+// gradients of norms and of the embedding. The looked-up positions are fewer
+// than their table, so they are reduced before the scatter.
 TEST_F(CountsTest, NarrowGradientsAreReducedOnce) {
   for (const int64_t microbatches : {1, 4})
     EXPECT_EQ(
@@ -280,12 +282,12 @@ TEST_F(CountsTest, NarrowGradientsAreReducedOnce) {
         << microbatches;
 }
 
-// The embedding divided over the devices of the batch is ZeRO-3 of what has
-// one: each weight and norm is gathered, and its gradient scattered, as often.
-// What differs has none: the biases of q, k, v (64 bytes, 3 x 64 reduced) and
-// of the MLP (256), in two layers, forward and backward; and looked-up
-// positions, which come as partial sums (2048) of rows or as parts (1024) of
-// columns.
+// Dividing the embedding over the devices of the batch equals ZeRO-3 for every
+// parameter that has an embedding dimension: each weight and norm is gathered,
+// and its gradient scattered, equally often. The differences are parameters
+// without it: the biases of q, k, v (64 bytes, 3 x 64 reduced) and of the MLP
+// (256), in two layers, forward and backward; and looked-up positions, which
+// are partial sums of rows (2048) or parts of columns (1024).
 TEST_F(CountsTest, DividedEmbeddingsAreZeroThree) {
   auto differences = countBytes("B=d", 3);
   for (const auto& [what, times] : countBytes("B=d;E=d", 0))
@@ -304,8 +306,9 @@ TEST_F(CountsTest, DividedEmbeddingsAreZeroThree) {
                          }));
 }
 
-// Kept for the step each parameter is gathered once in it, but for looked-up
-// positions, which are sums of parts; gradients are scattered as before.
+// With parameters held for the step, each parameter is gathered once per step,
+// except for looked-up positions, which are sums of parts. Gradients are
+// scattered as before.
 TEST_F(CountsTest, GatheredParametersAreHeldForTheStep) {
   for (const int64_t microbatches : {1, 2}) {
     auto used = countBytes("B=d", 3, microbatches),
@@ -322,17 +325,17 @@ TEST_F(CountsTest, GatheredParametersAreHeldForTheStep) {
         it = gather ? counts->erase(it) : std::next(it);
       }
     EXPECT_EQ(held, used);
-    // wte, ln_f's two, and of each layer 6 matrices, 6 biases (q, k and v
-    // apart) and the norms' 4.
+    // wte, two of ln_f, and per layer 6 matrices, 6 biases (q, k and v
+    // separately) and 4 of the norms.
     EXPECT_EQ(gathers, 3 + 2 * (6 + 6 + 4)) << microbatches;
     EXPECT_EQ(bytes,
               4 * (128 * 32 + 2 * 32 + 2 * (12 * 32 * 32 + 13 * 32)) / 2);
   }
 }
 
-// Of each parameter one bit an element goes each way, in whole words, and a
-// scale for each chunk; nothing else but the loss does. Microbatches change
-// nothing, and neither do LAMB's ratios, which every device has for itself.
+// For each parameter, one bit per element goes each way, in whole words, with a
+// scale per chunk. Only the loss is sent besides. Microbatches do not change
+// this, nor do LAMB's ratios, which every device computes locally.
 TEST_F(CountsTest, MomentaAreExchangedInOneBit) {
   for (const auto& [optimizer, n, microbatches] :
        {std::tuple<const char*, int64_t, int64_t>("1bit-adam", 2, 1),
@@ -371,28 +374,29 @@ TEST_F(CountsTest, MomentaAreExchangedInOneBit) {
       else
         moved += use.bytes * use.times;
     EXPECT_EQ(moved, expected) << optimizer << ", " << n << " devices";
-    // All-reduced in f32 it would be 2 (n - 1) / n of all; here parameters are
-    // small, and words filled up.
+    // An all-reduce in f32 would move 2 (n - 1) / n of all elements. Parameters
+    // are small here, so padding to whole words matters.
     EXPECT_LT(static_cast<double>(moved) * n / (2.0 * (n - 1)),
               1.25 / 32 * 4 * static_cast<double>(elements));
   }
 }
 
-// Rows and columns are of different dimensions, and gradients stay in one
-// division all the same.
+// Rows and columns have different dimensions, but gradients stay in one
+// division.
 TEST_F(CountsTest, AdafactorMovesNoMatrixTwice) {
   for (int zero : {1, 3}) {
     const Counts counts = countStep("d=2", "B=d", zero, 1, "adafactor");
     for (const auto& [what, times] : counts)
       EXPECT_EQ(what.find("all_to_all"), std::string::npos)
           << what << ": " << times << ", zero " << zero;
-    // Those of all matrices: what is reduced whole is of rows and columns.
+    // One reduce-scatter for the gradients of all matrices. Only rows and
+    // columns are reduced whole.
     EXPECT_EQ(counts.count("main reduce_scatter"), 1u) << zero;
     EXPECT_EQ(counts.count("main all_reduce"), 0u) << zero;
   }
 }
 
-// Kernel 3, stride 1: one row each way. An 8 x 6 image of 4 channels in f32:
+// Kernel 3, stride 1: one row each way. An 8 x 6 image with 4 channels in f32:
 // a row of one image is 96 bytes, and the middle devices have two neighbours.
 TEST_F(CountsTest, ConvolutionExchangesOneRowEachWay) {
   const char* text = R"(
@@ -410,7 +414,8 @@ TEST_F(CountsTest, ConvolutionExchangesOneRowEachWay) {
   EXPECT_EQ(four[0].bytes, 2 * 4 * 6 * 4);
 }
 
-// Rows stay where they are, 7 over 2 as 4 + 3, flattened 28 + 21.
+// Rows stay on their device: 7 rows over 2 devices are 4 + 3, flattened 28 +
+// 21.
 TEST_F(CountsTest, FlatteningAnImageMovesNothing) {
   for (const char* size : {"8", "7"}) {
     const std::string s = size;

@@ -1,4 +1,4 @@
-// The partitioner alone: no plan, no propagation.
+// Runs the partitioner alone, without a plan or propagation.
 #include "tests/compiler/partition/divided_fixture.h"
 
 #include "compiler/partition/collective_report.h"

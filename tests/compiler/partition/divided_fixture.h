@@ -1,4 +1,5 @@
-// Modules with shardings, partitioned and run beside the undivided ones.
+// Test fixture: partitions modules with shardings and compares them with the
+// undivided ones.
 #ifndef PARTITA_TESTS_COMPILER_PARTITION_DIVIDED_FIXTURE_H_
 #define PARTITA_TESTS_COMPILER_PARTITION_DIVIDED_FIXTURE_H_
 
@@ -15,9 +16,9 @@ class DividedTest : public testing::Test {
  protected:
   DividedTest();
 
-  // Partitions the module, expects the undivided one's numbers, and keeps what
-  // it sends ("all_reduce over y: 64") and its text. `mesh` is as in
-  // dist.mesh, without brackets; `function` defines @main.
+  // Partitions the module, expects the numbers of the undivided one, and
+  // records its collectives ("all_reduce over y: 64") and its text. `mesh` is
+  // written as in dist.mesh, without brackets; `function` defines @main.
   void divide(const std::string& mesh, const std::string& function);
 
   mlir::MLIRContext context_;
@@ -28,7 +29,7 @@ class DividedTest : public testing::Test {
 // An argument of @main: %x: tensor<type> {dist.sharding = ...}.
 std::string argument(const std::string& name, const std::string& type,
                      const std::string& dims);
-// The attribute that places an operation's one result.
+// The attribute with the sharding of an operation's one result.
 std::string placed(const std::string& dims);
 
 }  // namespace partita::partition

@@ -1,6 +1,6 @@
-// Other people's models, divided along every dimension they have: the program
-// of one device, run for all devices on plain numbers, equals the undivided
-// model. Rows beyond a dimension's end hold NaN, so whoever uses them is found.
+// Exported models, divided along every dimension they have. The program of one
+// device, interpreted for all devices, must equal the undivided model. Rows
+// beyond a dimension's end are NaN, so that any use of them shows.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -21,7 +21,7 @@ namespace {
 using e2e::Division;
 using mlir::RankedTensorType;
 
-// Token numbers stay below every vocabulary, masks are 0 or 1.
+// Token numbers stay below every vocabulary; masks are 0 or 1.
 nn::Tensor input(const std::string& name, RankedTensorType type) {
   nn::Tensor tensor = simplify::madeUp(type, name.size());
   for (int64_t i = 0; !tensor.isFloat() && i < tensor.size(); ++i)

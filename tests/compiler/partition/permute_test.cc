@@ -1,4 +1,4 @@
-// Moves between devices, executed: every order of two and three axes.
+// Executes moves between devices for every order of two and three axes.
 #include <gtest/gtest.h>
 
 #include "tests/compiler/partition/divided_fixture.h"
@@ -8,7 +8,7 @@ namespace {
 
 class PermuteTest : public DividedTest {
  protected:
-  // A value that lies as `from`, and is wanted as `to`.
+  // Reshards a value from `from` to `to`.
   void move(const std::string& from, const std::string& to) {
     SCOPED_TRACE(from + " to " + to);
     divide(R"("a"=2, "b"=2, "c"=2)",

@@ -1,4 +1,4 @@
-// Arguments are scattered as @main says, results put together.
+// Scatters arguments by the shardings of @main, and assembles the results.
 #include "tests/compiler/partition/run_divided.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Runs partitioned modules on plain numbers.
+// Runs partitioned modules through the interpreter.
 #ifndef PARTITA_TESTS_COMPILER_PARTITION_RUN_DIVIDED_H_
 #define PARTITA_TESTS_COMPILER_PARTITION_RUN_DIVIDED_H_
 
@@ -10,14 +10,14 @@
 
 namespace partita::partition {
 
-// All results of the divided @main on all devices, put together. Rows beyond
-// the end of an argument hold NaN. Empty, with a failure of the test, where it
-// cannot be run.
+// Runs the divided @main on all devices and assembles its results. Rows beyond
+// the end of an argument are NaN. If it cannot run, returns an empty list with
+// a test failure.
 std::vector<nn::Tensor> runDivided(mlir::ModuleOp module,
                                    const simplify::Inputs& inputs);
 
-// Expects the same types and, to 1e-5 of the largest value, the same numbers;
-// no NaN.
+// Expects the same types, no NaN, and equal numbers to 1e-5 of the largest
+// value.
 void expectEqual(const std::vector<nn::Tensor>& actual,
                  const std::vector<nn::Tensor>& expected);
 

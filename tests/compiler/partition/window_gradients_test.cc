@@ -1,5 +1,5 @@
-// Gradients of windows, divided: every stride, dilation and padding with sizes
-// that blocks do and do not divide.
+// Gradients of windows, divided: every stride, dilation and padding, with sizes
+// that are and are not multiples of the blocks.
 #include <gtest/gtest.h>
 
 #include "tests/compiler/partition/divided_fixture.h"
@@ -57,7 +57,7 @@ class WindowGradientsTest : public DividedTest {
               test(geometry);
             }
   }
-  // 3 devices divide nothing evenly.
+  // No size is a multiple of 3 devices.
   void divideOver(const std::string& function) {
     divide(R"("x"=2)", function);
     divide(R"("x"=3)", function);

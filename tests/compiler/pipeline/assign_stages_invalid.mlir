@@ -5,7 +5,7 @@
 // RUN: not partita-opt %s --partita-assign-stages=stages=0 2>&1 | FileCheck %s --check-prefix=ZERO
 
 // ZERO: stages: expected at least 1, found 0
-// NONE: stages to: expected a pattern of layers of the model, found '*.h.9', which holds none; near are 'm.h.0', 'm.h.1', 'm.h'
+// NONE: stages to: expected a pattern of layers of the model, found '*.h.9', which matches none; similar names are 'm.h.0', 'm.h.1', 'm.h'
 // ORDER: stages to: expected layers in the order in which they are computed, found '*.h.0' not behind '*.h.1'
 // COUNT: stages: expected a last layer for each of 3 stages, found 2
 // FEW: D: stages: expected at least one stage and a piece of the model for each, found 3 stages and 2 pieces; divide D over fewer devices, or let each have fewer stages

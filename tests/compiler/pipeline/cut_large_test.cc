@@ -1,5 +1,5 @@
-// A step as large as GPT-3's is cut without work that grows with the square of
-// it: such would run into the test's time limit.
+// Cuts a step as large as GPT-3's. Work that is quadratic in the step's size
+// would exceed the test's time limit.
 #include "compiler/autodiff/call_marks.h"
 #include "compiler/core/schedule_generators.h"
 #include "compiler/pipeline/cut.h"
@@ -18,9 +18,9 @@ using mlir::func::CallOp;
 using mlir::func::FuncOp;
 
 constexpr int kLayers = 96;
-constexpr int kWeights = 12;  // of a layer
+constexpr int kWeights = 12;  // per layer
 
-// Calls of layers' functions, and sums of what they return.
+// Calls of layer functions, and sums of their results.
 class LargeStep {
  public:
   LargeStep(mlir::MLIRContext& context, const core::Schedule& schedule)
@@ -129,8 +129,8 @@ size_t operations(mlir::ModuleOp module) {
 
 class CutLargeTest : public StepTest {};
 
-// Whatever is computed is computed once; each activation and each gradient of
-// one is sent and received where its next stage is on another rank.
+// Every value is computed once. An activation, or the gradient of one, is sent
+// and received once if its next stage is on another rank.
 TEST_F(CutLargeTest, NinetySixLayersSixtyFourMicrobatches) {
   context_.loadAllAvailableDialects();
   core::Mesh mesh;

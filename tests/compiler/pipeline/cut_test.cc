@@ -1,5 +1,5 @@
-// A training step cut into the programs of a pipeline's ranks gives what the
-// whole step gives, in the schedule's order.
+// A training step cut into programs for the ranks of a pipeline gives the
+// results of the whole step, in the schedule's order.
 #include "compiler/pipeline/cut.h"
 
 #include <gmock/gmock.h>
@@ -17,14 +17,14 @@ namespace {
 
 using mlir::func::FuncOp;
 
-// The cells that a program's calls are of, as schedules are written.
+// The cells of a program's calls, in the notation of schedules.
 std::vector<std::string> cellsOf(mlir::ModuleOp program) {
   std::vector<std::string> cells;
   for (mlir::Operation& op : program.lookupSymbol<FuncOp>("main").front()) {
     auto stage = op.getAttrOfType<mlir::IntegerAttr>(autodiff::kStageAttr);
     auto microbatch =
         op.getAttrOfType<mlir::IntegerAttr>(autodiff::kMicrobatchAttr);
-    if (!stage || !microbatch) continue;  // of none: what counts targets
+    if (!stage || !microbatch) continue;  // no cell, e.g. the count of targets
     mlir::Attribute backward = op.getAttr(autodiff::kBackwardAttr);
     const std::string part = textOf(backward);
     core::Cell cell;
@@ -68,7 +68,7 @@ TEST_F(CutTest, EverySchedule) {
   check(core::Interleaved(2, 2, 4));
 }
 
-// Gradients of weights are put off.
+// Weight gradients are computed later than input gradients.
 TEST_F(CutTest, ZeroBubble) {
   check(core::ZeroBubbleH1(2, 1));
   check(core::ZeroBubbleH1(2, 4));
@@ -77,7 +77,7 @@ TEST_F(CutTest, ZeroBubble) {
   check(core::ZeroBubbleV(4, 8), 0, 8);
 }
 
-// The norm of all gradients goes from rank to rank and back.
+// The norm of all gradients is exchanged between all ranks.
 TEST_F(CutTest, OneNormForAllRanks) {
   check(core::OneForwardOneBackward(2, 4), 0.1);
   check(core::OneForwardOneBackward(4, 2), 0.1);
@@ -102,8 +102,8 @@ TEST_F(CutTest, SendsSayWhoReads) {
                   "the gradient of stage 0 on rank 0 computes with it")));
 }
 
-// The table is sent to the last rank, which sends its share of the gradient
-// back: once in a step, whatever the number of microbatches.
+// The table is sent to the last rank, which sends back its partial gradient:
+// once per step for any number of microbatches.
 TEST_F(CutTest, TiedParametersAreSentOnce) {
   const core::Schedule schedule = core::OneForwardOneBackward(2, 4);
   auto module = step(schedule);
@@ -118,7 +118,7 @@ TEST_F(CutTest, TiedParametersAreSentOnce) {
   }
 }
 
-// A rank sends in order: the table leaves after the first activations, and its
+// A rank sends in order: the table after the first activations, and its
 // gradient after the last gradient of activations.
 TEST_F(CutTest, TablesDoNotHoldUpCells) {
   const core::Schedule schedule = core::OneForwardOneBackward(2, 4);
@@ -138,7 +138,8 @@ TEST_F(CutTest, TablesDoNotHoldUpCells) {
                           ElementsAre(false, false, false, false, true)));
 }
 
-// Each rank keeps what its stages use, and no other's layers.
+// Each rank holds the parameters that its stages use and no other rank's
+// layers.
 TEST_F(CutTest, ParametersAreWhereTheyAreUsed) {
   const core::Schedule schedule = core::OneForwardOneBackward(2, 2);
   auto module = step(schedule);
@@ -150,12 +151,12 @@ TEST_F(CutTest, ParametersAreWhereTheyAreUsed) {
       if (textOf(main.getArgAttr(i, nn::kKindAttr)) != "input")
         ++held[textOf(main.getArgAttr(i, nn::kNameAttr))];
   }
-  EXPECT_EQ(held.size(), 9u * 3);  // with two states each
+  EXPECT_EQ(held.size(), 9u * 3);  // each with two states
   for (const auto& [name, times] : held) EXPECT_EQ(times, 1) << name;
 }
 
-// Each rank does the schedule's cells in the schedule's order, so it has as
-// many microbatches in flight as the schedule says.
+// Each rank runs the schedule's cells in the schedule's order, so the number of
+// microbatches in flight is the schedule's.
 TEST_F(CutTest, CellsAreInTheSchedulesOrder) {
   for (const core::Schedule& schedule :
        {core::OneForwardOneBackward(4, 4), core::ZeroBubbleH1(2, 4),
@@ -173,14 +174,14 @@ TEST_F(CutTest, CellsAreInTheSchedulesOrder) {
   }
 }
 
-// The stage before gets its gradient when the input's is there.
+// The previous stage gets its gradient as soon as the input gradient exists.
 TEST_F(CutTest, NobodyWaitsForWeightGradients) {
   for (const core::Schedule& schedule :
        {core::ZeroBubbleH1(4, 8), core::ZeroBubbleV(4, 8)}) {
     auto module = step(schedule, 0, 8);
     int sent = 0;
     for (auto& program : cut(*module, schedule)) {
-      mlir::Operation* marked = nullptr;  // the last call
+      mlir::Operation* marked = nullptr;  // the last marked call
       for (mlir::Operation& op :
            program->lookupSymbol<FuncOp>("main").front()) {
         if (op.hasAttr(autodiff::kStageAttr)) marked = &op;
@@ -188,7 +189,9 @@ TEST_F(CutTest, NobodyWaitsForWeightGradients) {
         auto type =
             send ? llvm::cast<mlir::RankedTensorType>(send.getInput().getType())
                  : mlir::RankedTensorType();
-        if (!send || type.getRank() != 3) continue;  // as the table's gradient
+        if (!send || type.getRank() != 3)
+          continue;  // e.g. the table's
+                     // gradient
         ASSERT_NE(marked, nullptr);
         EXPECT_NE(textOf(marked->getAttr(autodiff::kBackwardAttr)),
                   autodiff::kWeightGradients);
@@ -200,7 +203,7 @@ TEST_F(CutTest, NobodyWaitsForWeightGradients) {
   }
 }
 
-// A mark that the schedule has no cell for.
+// A mark without a cell in the schedule is refused.
 TEST_F(CutTest, CellsMustBeThere) {
   auto module = step(core::OneForwardOneBackward(2, 4));
   mlir::ScopedDiagnosticHandler handler(

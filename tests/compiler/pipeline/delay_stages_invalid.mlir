@@ -18,7 +18,7 @@ func.func @main(%x: tensor<f32> {nn.kind = "input", nn.name = "x"}) -> tensor<f3
 func.func private @f(tensor<f32>) -> tensor<f32>
 func.func @main(%x: tensor<f32> {nn.kind = "input", nn.name = "x"}) -> tensor<f32> {
   %0 = call @f(%x) {nn.microbatch = 0 : i64, nn.stage = 1 : i64} : (tensor<f32>) -> tensor<f32>
-  // expected-error@+1 {{reads what is computed 1 microbatches later, where stages do not wait for the end of a step; take a schedule that does}}
+  // expected-error@+1 {{reads a value that is computed 1 microbatches later, but stages do not wait for the end of a step; take a schedule that does}}
   %1 = call @f(%0) {nn.microbatch = 0 : i64, nn.stage = 0 : i64} : (tensor<f32>) -> tensor<f32>
   return %1 : tensor<f32>
 }
@@ -28,7 +28,7 @@ func.func @main(%x: tensor<f32> {nn.kind = "input", nn.name = "x"}) -> tensor<f3
 // As the scale of a loss.
 func.func private @f(tensor<f32>, tensor<f32>) -> tensor<f32>
 func.func @main(%x: tensor<f32> {nn.kind = "input", nn.name = "x"}, %s: tensor<f32> {nn.kind = "state", nn.name = "s"}) -> (tensor<f32> {nn.updates = "s"}) {
-  // expected-error@+1 {{reads 's', which is computed later, where stages do not wait for the end of a step; take a schedule that does}}
+  // expected-error@+1 {{reads 's', which is computed later, but stages do not wait for the end of a step; take a schedule that does}}
   %0 = call @f(%x, %s) {nn.microbatch = 0 : i64, nn.stage = 0 : i64} : (tensor<f32>, tensor<f32>) -> tensor<f32>
   %1 = call @f(%0, %0) {nn.microbatch = 0 : i64, nn.stage = 1 : i64} : (tensor<f32>, tensor<f32>) -> tensor<f32>
   return %1 : tensor<f32>

@@ -1,6 +1,6 @@
-// Steps that do not wait for each other give, bit for bit, what the same
-// functions give one by one on weights as old as the schedule's table says; and
-// so do the ranks' programs.
+// Steps without a flush give, bit for bit, the results of the same functions
+// run one by one on weights of the age that the schedule's table gives. So do
+// the ranks' programs.
 #include <cmath>
 
 #include "compiler/autodiff/call_marks.h"
@@ -28,7 +28,7 @@ mlir::RankedTensorType typeOf(mlir::Value value) {
 
 class DelayStagesTest : public StepTest {
  protected:
-  // What a run begins with, and the inputs of a step.
+  // The initial values of a run, and the inputs of a step.
   static void begin(FuncOp main, Results& values) {
     for (mlir::BlockArgument argument : main.getArguments()) {
       const unsigned i = argument.getArgNumber();
@@ -59,7 +59,7 @@ class DelayStagesTest : public StepTest {
       values.insert_or_assign(name, tensor);
   }
 
-  // The results of each step, updated parameters and states included.
+  // The results of each step, including updated parameters and states.
   template <typename Module>
   static std::vector<Results> steps(FuncOp main, const Module& module) {
     Results values;
@@ -73,8 +73,8 @@ class DelayStagesTest : public StepTest {
     return all;
   }
 
-  // Gives each marked call parameters of its own: "NAME@STAGE.MICROBATCH", with
-  // a 'b' behind it where it computes gradients.
+  // Gives each marked call separate parameters: "NAME@STAGE.MICROBATCH", with a
+  // final 'b' for calls that compute gradients.
   static void separateVersions(FuncOp main) {
     const unsigned count = main.getNumArguments();
     for (mlir::Operation& op : main.front()) {
@@ -123,7 +123,7 @@ class DelayStagesTest : public StepTest {
     return versions;
   }
 
-  // The part of a moving average that stays, by parameter; `delay` is of a
+  // The decay of the moving average by parameter; `delay` gives the delay of a
   // version.
   template <typename Delay>
   static std::map<std::string, double> keptParts(
@@ -140,7 +140,7 @@ class DelayStagesTest : public StepTest {
     return kept;
   }
 
-  // x + factor * y, in f32 as a program computes it.
+  // x + factor * y, in f32 like the program.
   static Tensor sum(const Tensor& x, double factor, const Tensor& y) {
     Tensor result = x;
     for (int64_t i = 0; i < x.size(); ++i) {
@@ -151,9 +151,9 @@ class DelayStagesTest : public StepTest {
     return result;
   }
 
-  // One step after the other; each microbatch with the versions of the run's
-  // table, or, with a correction, gradients with the newest weights and what
-  // their moving averages say of the older ones.
+  // Runs one step after the other. Each microbatch uses the versions of the
+  // run's table. With a correction, gradients use the newest weights and the
+  // older weights estimated from their moving averages.
   static std::vector<Results> reference(mlir::ModuleOp module,
                                         const core::Schedule& schedule,
                                         double correction) {
@@ -214,7 +214,8 @@ class DelayStagesTest : public StepTest {
     expectLater(steps(main, cut(*delayed, schedule)), expected, late);
   }
 
-  // What the reference gives, some steps later; at first nothing.
+  // Expects the reference's results some steps later, after initial empty
+  // steps.
   static void expectLater(const std::vector<Results>& actual,
                           const std::vector<Results>& expected, int late) {
     int updates = 0;
@@ -246,20 +247,20 @@ TEST_F(DelayStagesTest, NewestVersions) {
   check(core::Async(4, 2), "newest");
 }
 
-// PipeMare's second technique: no weights are kept for gradients.
+// PipeMare's second technique keeps no old weights for gradients.
 TEST_F(DelayStagesTest, CorrectedVersions) {
   check(core::Async(2, 4), "newest", 0.5);
   check(core::Async(4, 4), "newest", 0.135);
   check(core::Async(4, 1), "newest", 0.135);
 }
 
-// A rank has as many microbatches in flight as with 1F1B: what one step leaves
-// for the next are the activations of those that are under way, for each stage
-// one less than there are stages from it on.
+// A rank has as many microbatches in flight as with 1F1B. The state between
+// steps is the activations of the microbatches in flight: for each stage, one
+// less than the number of stages from it to the last.
 TEST_F(DelayStagesTest, StatesAreThoseUnderWay) {
   const core::Schedule schedule = *core::Async2bw(4, 8);
   auto module = step(schedule);
-  std::vector<int> wide;  // activations that layers save are [1, 3, 10]
+  std::vector<int> wide;  // layers save activations of shape [1, 3, 10]
   for (auto& program : cut(*module, schedule)) {
     auto main = program->lookupSymbol<FuncOp>("main");
     wide.push_back(0);

@@ -1,4 +1,5 @@
-// Which tables without a flush are steps, and when the cells of a step run.
+// Tests which tables without a flush form steps, and the order of the cells of
+// a step.
 #include "compiler/pipeline/delayed_step.h"
 
 #include <algorithm>
@@ -57,8 +58,8 @@ TEST(DelayedStepTest, KnowsTheGeneratorsInWhateverOrder) {
 
 TEST(DelayedStepTest, RefusesOtherSteps) {
   const std::string rest =
-      " in the period; order and ranks of cells are free, and so are I and W "
-      "for B, what they compute is not";
+      " in the period; cells may be in any order and on any rank, and I and W "
+      "may replace B, but the work must be the same";
   EXPECT_EQ(errorOf("F0.0@-1,F0.1@-1,|,F0.2,B0.0@-1,F0.3,B0.1@-1\n"
                     "|,F1.0@-1,B1.0@-1,F1.1@-1,B1.1@-1"),
             "without a flush expected a stage to be as many microbatches ahead "

@@ -1,4 +1,4 @@
-// Programs of several ranks become entries of one module.
+// Merges the programs of several ranks into entries of one module.
 #include "compiler/pipeline/merge.h"
 
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ TEST_F(MergeTest, WhatDiffersStaysApart) {
   const auto entries = exec::entriesOf(*merged);
   ASSERT_EQ(entries.size(), 3u);
   EXPECT_EQ(CountFunctions(*merged), 3u + 2u + 2u);
-  // A layer that launches another kernel is another layer.
+  // A layer that launches another kernel is a different layer.
   EXPECT_NE(CalleeOf(entries[0].main), CalleeOf(entries[1].main));
   EXPECT_EQ(CalleeOf(entries[0].main), CalleeOf(entries[2].main));
   for (const exec::Entry& entry : entries) EXPECT_FALSE(entry.init);

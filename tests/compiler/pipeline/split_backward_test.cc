@@ -1,5 +1,5 @@
-// A step whose backward calls are split gives what it gave, bit for bit, and no
-// product is computed twice.
+// A step with split backward calls gives the same results, bit for bit, and
+// computes no product twice.
 #include "compiler/autodiff/call_marks.h"
 #include "compiler/driver/model_phases.h"
 #include "compiler/pipeline/passes.h"
@@ -17,8 +17,8 @@ using llvm::SmallVector;
 using mlir::func::CallOp;
 using mlir::func::FuncOp;
 
-// Norm, attention of two heads and a layer with a gate; what is not marked
-// stands between two of them.
+// Norm, attention with two heads and a gated layer. Unmarked operations are
+// between two of them.
 constexpr char kModel[] = R"(
 func.func private @block(%x: tensor<2x3x8xf32>, %g: tensor<8xf32>, %b: tensor<8xf32>,
                          %q: tensor<8x8xf32>, %k: tensor<8x8xf32>, %v: tensor<8x8xf32>, %o: tensor<8x8xf32>,
@@ -101,7 +101,7 @@ class SplitBackwardTest : public StepTest {
     ASSERT_TRUE(succeeded(mlir::verify(module)));
   }
 
-  // Of those that a step computes.
+  // Number of products that a step computes.
   static int products(mlir::ModuleOp module) {
     mlir::SymbolTable symbols(module);
     int count = 0;
@@ -134,13 +134,13 @@ TEST_F(SplitBackwardTest, SameBits) {
   }
 }
 
-// What computes weights' gradients leads to no other gradients, and every
-// product of weights' gradients is there.
+// The computation of weight gradients leads to no other gradients, and contains
+// every product for a weight gradient.
 TEST_F(SplitBackwardTest, NobodyWaitsForWeights) {
   auto module = differentiated(plan::Precision::kF32);
   split(*module);
   int inputs = 0, weights = 0;
-  llvm::DenseSet<mlir::Operation*> behind;  // what weight calls lead to
+  llvm::DenseSet<mlir::Operation*> behind;  // depend on weight calls
   for (mlir::Operation& op : module->lookupSymbol<FuncOp>("main").front()) {
     for (mlir::Value operand : op.getOperands())
       if (mlir::Operation* producer = operand.getDefiningOp();
@@ -152,8 +152,8 @@ TEST_F(SplitBackwardTest, NobodyWaitsForWeights) {
     inputs += isOf(&op, autodiff::kInputGradients);
     weights += isOf(&op, autodiff::kWeightGradients);
   }
-  // Of each of two microbatches: the loss, two blocks, the product and the bias
-  // between and before them. The bias has no input that needs a gradient.
+  // For each of two microbatches: the loss, two blocks, and the product and
+  // bias between and before them. The bias has no input that needs a gradient.
   EXPECT_EQ(inputs, 2 * 4);
   EXPECT_EQ(weights, 2 * 4);
 }

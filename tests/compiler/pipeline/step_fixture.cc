@@ -1,4 +1,4 @@
-// Phases of the compiler up to cutting; an interpreter for each rank.
+// Runs the compiler's phases up to the cut, and an interpreter for each rank.
 #include "tests/compiler/pipeline/step_fixture.h"
 
 #include <deque>
@@ -77,10 +77,10 @@ mlir::DialectRegistry registry() {
   return registry;
 }
 
-// One rank's program, one operation after another.
+// One rank's program, executed operation by operation.
 class Rank {
  public:
-  // Arguments that are not given are made up.
+  // Missing arguments get made-up values.
   Rank(mlir::ModuleOp module, int rank, const Results& given)
       : main_(module.lookupSymbol<FuncOp>("main")),
         rank_(rank),
@@ -97,7 +97,7 @@ class Rank {
 
   using Queues = std::map<std::pair<int, int>, std::deque<Tensor>>;
 
-  // Until it must wait; whether it computed anything.
+  // Runs until the rank must wait. Returns true if it computed anything.
   bool run(Queues& queues) {
     bool any = false;
     for (; !isDone(); ++next_, any = true) {
@@ -120,7 +120,7 @@ class Rank {
 
   bool isDone() const { return llvm::isa<mlir::func::ReturnOp>(*next_); }
 
-  // By name, as parameters' new values.
+  // Adds results by the names of the parameters that they update.
   void addResults(Results& results) {
     for (auto [i, value] :
          llvm::enumerate(main_.front().getTerminator()->getOperands())) {

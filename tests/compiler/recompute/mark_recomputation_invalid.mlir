@@ -1,7 +1,7 @@
 // RUN: not partita-opt %s "--partita-mark-recomputation=rules=full@h.7.*" 2>&1 | FileCheck %s
 // RUN: not partita-opt %s "--partita-mark-recomputation=rules=ful" 2>&1 | FileCheck %s --check-prefix=WORD
 
-// CHECK: error: --recompute: recompute at: expected a pattern of layers of the model, found 'h.7.*', which holds none; near are 'h.0', 'h', 'h.0.up'
+// CHECK: error: --recompute: recompute at: expected a pattern of layers of the model, found 'h.7.*', which matches none; similar names are 'h.0', 'h', 'h.0.up'
 // WORD: error: --recompute: expected none, selective, full, budget, found 'ful'; did you mean 'full'?
 func.func @main(%x: tensor<8x4xf32> {nn.kind = "input", nn.name = "x"},
     %up: tensor<4x6xf32> {nn.kind = "parameter", nn.name = "h.0.up.weight"}) -> tensor<8x6xf32> {

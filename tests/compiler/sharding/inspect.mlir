@@ -15,7 +15,7 @@
 // JSON-SAME: {"example":"up [E, M]","name":"M","parameter_bytes":960,"parameters":3,"sizes":[16],"values":
 
 // NAME: X 16 3
-// UNKNOWN: error: expected a parameter that matches 'upp', found none; near are 'up'
+// UNKNOWN: error: expected a parameter that matches 'upp', found none; similar names are 'up'
 func.func @main(%x: tensor<4x8xf32> {nn.kind = "input", nn.name = "x"},
     %up: tensor<8x16xf32> {nn.kind = "parameter", nn.name = "up", nn.source = #nn.init<"zeros", 0.0 : f64, 0>},
     %bias: tensor<16xf32> {nn.kind = "parameter", nn.name = "bias", nn.source = #nn.init<"zeros", 0.0 : f64, 0>},

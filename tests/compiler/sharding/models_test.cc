@@ -1,5 +1,5 @@
-// Other people's models through the passes of compiler/sharding: the same
-// numbers, and what their dimensions are called.
+// Runs exported models through the passes of compiler/sharding: the numbers do
+// not change, and the dimensions get the expected names.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -23,7 +23,7 @@ using Names = std::map<std::string, std::string>;
 struct Model {
   const char* path;
   std::map<std::string, int64_t> dims;
-  // Arguments of @main by name, and their dimensions.
+  // Arguments of @main by name, with their dimensions.
   Names names;
 };
 
@@ -143,7 +143,7 @@ std::vector<Model> models() {
   };
 }
 
-// Full-size models, of which nothing is computed.
+// Full-size models, which are not executed.
 std::vector<Model> families() {
   return {
       {"gpt2",
@@ -181,7 +181,7 @@ std::vector<Model> families() {
   };
 }
 
-// Token numbers stay below every vocabulary, masks are 0 or 1.
+// Token numbers stay below every vocabulary; masks are 0 or 1.
 nn::Tensor input(const std::string& name, mlir::RankedTensorType type) {
   nn::Tensor tensor = simplify::madeUp(type, name.size());
   for (int64_t i = 0; !tensor.isFloat() && i < tensor.size(); ++i) {

@@ -5,7 +5,7 @@
 // RUN: not partita-opt %s "--partita-name-dimensions=names='h.*.up:1=M; h.{0,1}.down:0=V'" 2>&1 | FileCheck %s --check-prefix=TWICE
 
 // TWICE: error: expected one name for dimension 0 of 'h.0.down' and what the model ties to it, found 'V' in 'h.{0,1}.down:0=V' and 'M' in one before; leave out one of the two
-// PARAMETER: error: expected a parameter that matches 'h.0.upp', found none; near are 'h.0.up', 'h.0.down'
+// PARAMETER: error: expected a parameter that matches 'h.0.upp', found none; similar names are 'h.0.up', 'h.0.down'
 // DIMENSION: error: expected a dimension from 0 to 1 of 'h.0.up', which is 'tensor<8x16xf32>', found 2 in 'h.*:2=M'
 // NAME: error: expected one of the names B, M, N, E, L, V, H, W, X in 'h.0.up:1=Q', found 'Q'
 // FORM: error: expected a name as 'parameter:dimension=NAME', found 'h.0.up=M'

@@ -67,7 +67,7 @@ func.func @main(%x: tensor<4x6xf32> {nn.dims = ["B", "E"], nn.kind = "input", nn
 // -----
 
 func.func @main(%x: tensor<4xf32> {nn.dims = ["B"], nn.kind = "input", nn.name = "x"}) -> tensor<4xf32> {
-  // expected-error @below {{microbatches: expected what differs between the rows of a batch to be an input, found a constant}}
+  // expected-error @below {{microbatches: expected values that differ between the rows of a batch to be inputs, found a constant}}
   %0 = arith.constant {nn.dims = [["B"]]} dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
   %1 = arith.addf %x, %0 {nn.dims = [["B"]]} : tensor<4xf32>
   return %1 : tensor<4xf32>

@@ -53,7 +53,7 @@ nn::Tensor stored(FuncOp function, unsigned argument, RankedTensorType type) {
           .str();
   auto file =
       function.getArgAttrOfType<nn::FileAttr>(argument, nn::kSourceAttr);
-  // Conversions are the loader's work: any numbers do.
+  // The loader does conversions; any numbers are good enough here.
   if (!file || file.getStored() != type.getElementType())
     return madeUp(type, llvm::xxh3_64bits(name));
   auto buffer = llvm::MemoryBuffer::getFileSlice(

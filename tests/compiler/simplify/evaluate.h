@@ -14,32 +14,32 @@
 
 namespace partita::simplify {
 
-// With the references of all operations; without threads.
+// A registry with the dialects of the tests and the references of all
+// operations.
 mlir::DialectRegistry testRegistry();
 
-// Numbers that depend on `seed` and the type alone: floats in [0.25, 1.25), so
-// that roots and logarithms exist, and integers in {0, 1, 2}.
+// Numbers that depend only on `seed` and the type. Floats are in [0.25, 1.25),
+// so that roots and logarithms exist; integers are in {0, 1, 2}.
 nn::Tensor madeUp(mlir::RankedTensorType type, uint64_t seed);
 
 using Inputs = std::function<nn::Tensor(const std::string& name,
                                         mlir::RankedTensorType type)>;
 
-// What @main's argument `i` is, as a tensor of `type`: its data, made up by
-// name where no file has it, or an input.
+// The value of @main's argument `i` as a tensor of `type`: its stored data,
+// data made up from its name if no file has it, or an input.
 nn::Tensor argumentOf(mlir::func::FuncOp main, unsigned i,
                       mlir::RankedTensorType type, const Inputs& inputs);
 
 // The results of @main. Arguments with data come from their file, or are made
-// up by name; derived ones come from
-// @init; the others come from `inputs`. Empty, with a failure of the test,
-// where that is impossible.
+// up from their name. Derived ones come from @init, the others from `inputs`.
+// If that is impossible, returns an empty list with a test failure.
 std::vector<nn::Tensor> runMain(mlir::ModuleOp module, const Inputs& inputs);
 
 // The results of a function on made-up arguments.
 std::vector<nn::Tensor> runMadeUp(mlir::func::FuncOp function);
 
-// Expects the same shapes and, to a relative difference of 1e-4 (and 1e-5), the
-// same numbers.
+// Expects the same shapes, and the same numbers to a relative difference of
+// 1e-4 (and absolute 1e-5).
 void expectSame(const std::vector<nn::Tensor>& actual,
                 const std::vector<nn::Tensor>& expected,
                 const std::string& what);

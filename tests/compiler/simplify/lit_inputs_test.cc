@@ -1,5 +1,5 @@
-// The inputs of this folder's lit tests, executed: each function gives the same
-// numbers before and after the pass that its file tests.
+// Executes the inputs of this folder's lit tests. Each function must give the
+// same numbers before and after the pass that its file tests.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -22,7 +22,7 @@ using mlir::func::FuncOp;
 
 constexpr char kFolder[] = "tests/compiler/simplify";
 
-// Files that test what a pass does, not what it refuses.
+// Files that test a pass's result, not its refusals.
 std::vector<std::string> inputFiles() {
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
@@ -35,7 +35,7 @@ std::vector<std::string> inputFiles() {
   return files;
 }
 
-// Adds the passes of the RUN line, with their options.
+// Adds the passes of the RUN line with their options.
 void addPasses(llvm::StringRef text, mlir::OpPassManager& passes) {
   llvm::SmallVector<llvm::StringRef> words;
   text.take_until([](char c) { return c == '\n'; }).split(words, ' ');

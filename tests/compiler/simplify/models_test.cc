@@ -1,6 +1,5 @@
-// Other people's models, as PyTorch exported them, through the passes of
-// compiler/simplify: what is found in them, and the same numbers after each
-// pass.
+// Runs models exported by PyTorch through the passes of compiler/simplify: the
+// expected patterns are found, and the numbers are the same after each pass.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -19,8 +18,8 @@ namespace {
 
 using mlir::func::FuncOp;
 
-// What the pipeline finds in a model, in @main and the functions it calls, each
-// function counted once.
+// The patterns that the pipeline finds in a model, in @main and the functions
+// it calls. Each function counts once.
 struct Expected {
   const char* model;
   std::map<std::string, int64_t> dims;
@@ -46,7 +45,7 @@ std::vector<Expected> models() {
   };
 }
 
-// Token numbers stay below every vocabulary, masks are 0 or 1.
+// Token numbers stay below every vocabulary; masks are 0 or 1.
 nn::Tensor input(const std::string& name, mlir::RankedTensorType type) {
   nn::Tensor tensor = madeUp(type, name.size());
   for (int64_t i = 0; !tensor.isFloat() && i < tensor.size(); ++i) {

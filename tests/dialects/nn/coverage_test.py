@@ -1,12 +1,13 @@
-# Every operation of the nn dialect has its tests: <op>.mlir holds the example of its description, and <op>_invalid.mlir
-# violates each of its numbered constraints in a function named @<op>_c<n>..., which verify.cc checks under "// C<n>".
+# Checks that every operation of the nn dialect has tests: <op>.mlir has the example in its description, and
+# <op>_invalid.mlir violates each of its numbered constraints in a function named @<op>_c<n>..., which verify*.cc checks
+# under "// C<n>".
 import os
 import re
 import sys
 import unittest
 from pathlib import Path
 
-# Under Bazel the tree of this test's own data, else the checkout.
+# Under Bazel, this test's runfiles; otherwise the checkout.
 ROOT = (Path(os.environ["TEST_SRCDIR"], os.environ["TEST_WORKSPACE"]) if "TEST_SRCDIR" in os.environ
         else Path(__file__).resolve().parents[3])
 TESTS = ROOT / "tests/dialects/nn"

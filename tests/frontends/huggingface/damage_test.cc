@@ -1,5 +1,5 @@
-// Configs with each value replaced by odd ones: every import ends in a module
-// or in a diagnostic.
+// Configs with each value replaced by odd ones. Every import must end with a
+// module or a diagnostic.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -27,8 +27,7 @@ class Damage : public testing::TestWithParam<const char*> {
   }
   ~Damage() override { fs::remove_all(folder_); }
 
-  // With weights from a seed, so that the builder of the model runs whatever
-  // the sizes are.
+  // Uses weights from a seed, so that the model builder runs for any sizes.
   void import(const std::string& text) {
     std::ofstream(folder_ / "config.json") << text;
     Runner runner;
@@ -62,7 +61,7 @@ class Damage : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(Damage, OfValues) {
-  // What a model does not read need not be tried.
+  // Keys that no model reads.
   for (const char* key : {"id2label", "label2id"}) config_.erase(key);
   damageEach(config_);
 }

@@ -1,6 +1,6 @@
-// Folders imported and interpreted, against what PyTorch computed: those of
-// tests/data/onnx-tiny, and those that make_golden.py made for the variants
-// that the former do not have.
+// Imports folders, interprets them, and compares with PyTorch: the folders of
+// tests/data/onnx-tiny, and those made by make_golden.py for variants that
+// onnx-tiny lacks.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -34,7 +34,7 @@ void expectEqual(const nn::Tensor& actual, const nn::Tensor& expected) {
         << "element " << i;
 }
 
-// Imports a folder, runs it on the inputs of its io.safetensors and compares
+// Imports a folder, runs it on the inputs in its io.safetensors and compares
 // result 0 with the tensor `output` of that file.
 void checkFolder(const std::string& folder, const Model& model,
                  const std::string& output) {

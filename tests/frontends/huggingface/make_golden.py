@@ -1,7 +1,7 @@
-"""Makes golden/: tiny models of transformers and timm with random weights, and what those libraries compute.
+"""Makes golden/: tiny transformers and timm models with random weights, and the outputs of those libraries.
 
-Covers what tests/data/onnx-tiny does not: llama, gated T5, BERT's token types and pooler, sentence embeddings, timm's
-other CoAtNet variants. Needs an environment from `tests/peers/setup.sh --torch`. Usage: make_golden.py FOLDER
+Covers variants that tests/data/onnx-tiny lacks: llama, gated T5, BERT's token types and pooler, sentence embeddings, timm's other
+CoAtNets. Needs an environment from `tests/peers/setup.sh --torch`. Usage: make_golden.py FOLDER
 """
 
 import json
@@ -15,7 +15,7 @@ from transformers import BertConfig, BertModel, LlamaConfig, LlamaForCausalLM, T
 
 
 def randomize(module):
-    """Weights far from their initial values, so that a bias or a norm that is left out shows."""
+    """Sets weights far from their initial values, so that a missing bias or norm shows."""
     generator = torch.Generator().manual_seed(1)
     for name, tensor in module.state_dict().items():
         if not tensor.is_floating_point():
@@ -49,7 +49,7 @@ def llama(folder):
                       "original_max_position_embeddings": 16, "rope_theta": 1000.0})
     module = LlamaForCausalLM(config).eval()
     randomize(module)
-    # Stored as bf16: rounded before the answer is computed.
+    # Weights are stored as bf16, so they are rounded before the output is computed.
     module.load_state_dict({k: v.to(torch.bfloat16).float() for k, v in module.state_dict().items()})
     ids = torch.randint(0, 61, (2, 40), generator=torch.Generator().manual_seed(2))
     save(folder, config.to_dict(), module, {"input_ids": ids}, module(ids).logits, dtype=torch.bfloat16)
@@ -71,7 +71,7 @@ def t5_gated(folder):
     output = module(input_ids=ids, attention_mask=mask, decoder_input_ids=decoder_ids).logits
     skip = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
     config = config.to_dict()
-    # transformers 5 forgets what it was told; this is how T5 1.1 was published.
+    # transformers 5 does not save this setting; T5 1.1 was published with it.
     config["tie_word_embeddings"] = False
     del config["scale_decoder_outputs"]
     save(folder, config, module, {"input_ids": ids, "attention_mask": mask, "decoder_input_ids": decoder_ids}, output,

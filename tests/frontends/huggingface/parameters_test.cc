@@ -61,7 +61,7 @@ TEST(Parameters, Vit) {
   EXPECT_EQ(countParameters("vit-h-14"), 632045800);
   EXPECT_EQ(countParameters("vit-g-14"), 1012611432);
   EXPECT_EQ(countParameters("vit-G-14"), 1844440680);
-  // As a paper writes it.
+  // The spelling in papers.
   EXPECT_EQ(countParameters("vit-b/16"), 86567656);
 }
 
@@ -85,17 +85,17 @@ TEST(Parameters, Llama) {
 
 struct Published {
   const char* name;
-  double parameters;  // As printed.
-  double unit;        // Of the last digit printed.
-  int64_t image;      // The size at which the count is as printed.
+  double parameters;  // as printed
+  double unit;        // of the last printed digit
+  int64_t image;      // image size that gives the printed count
 };
 
-// The paper prints whole millions (hundredths of a billion) and does not say at
-// which image size it counted. Only the tables of relative positions grow with
-// the image. Between 224 and 512 CoAtNet-3 has 167.0M to 168.1M parameters and
-// CoAtNet-5 687.1M to 688.9M: both hold the published figure, not at 224. The
-// others are as printed at 224. CoAtNet-6's 1.47B needs a last stage of 3072
-// channels; Table 12 says 2048, which gives 1.35B.
+// The paper prints whole millions (hundredths of a billion) and does not give
+// the image size of its counts. Only the tables of relative positions grow with
+// the image. Between 224 and 512, CoAtNet-3 has 167.0M to 168.1M parameters and
+// CoAtNet-5 687.1M to 688.9M; both ranges contain the published figure, but not
+// at 224. The others match at 224. CoAtNet-6's 1.47B needs a last stage of 3072
+// channels; Table 12 has 2048, which gives 1.35B.
 class Coatnet : public testing::TestWithParam<Published> {};
 
 TEST_P(Coatnet, RoundsToThePublishedNumber) {
@@ -120,8 +120,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Published{"coatnet-6", 1.47e9, 1e7, 224},
                     Published{"coatnet-7", 2.44e9, 1e7, 224}));
 
-// timm's count of the same architectures, which it also took from the paper:
-// huggingface/pytorch-image-models@aa4b5850,
+// timm's parameter count of the same architectures, which timm took from the
+// paper: huggingface/pytorch-image-models@aa4b5850,
 // results/benchmark-infer-amp-nhwc-pt240-cu124-rtx4090.csv.
 TEST(Parameters, TimmCoatnet) {
   const std::pair<const char*, double> printed[] = {

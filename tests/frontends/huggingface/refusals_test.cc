@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr char kGpt2[] = "tests/data/onnx-tiny/gpt2";
 
-// A folder of our own, empty at first.
+// A temporary folder, initially empty.
 class Refusals : public testing::Test {
  protected:
   Refusals()
@@ -41,7 +41,7 @@ class Refusals : public testing::Test {
     fs::copy_file(std::string(kGpt2) + "/weights.safetensors", folder_ / name);
   }
 
-  // All diagnostics, with the folder's path written as FOLDER.
+  // All diagnostics, with the folder's path replaced by FOLDER.
   std::string import(HfOptions options = {}) {
     Runner runner;
     succeeded_ = static_cast<bool>(
@@ -233,7 +233,7 @@ TEST_F(Refusals, FamilyLikeNoOther) {
             std::string::npos);
 }
 
-// What is accepted, though it looks unusual.
+// Unusual but accepted folders.
 
 TEST_F(Refusals, ButNotAFolderWithoutWeights) {
   write("config.json", gpt2Config().dump());
@@ -258,8 +258,8 @@ TEST_F(Refusals, ButNotShards) {
   EXPECT_TRUE(succeeded_);
 }
 
-// Names with and without the prefix of the base model, and with those of
-// wrappers, mean the same.
+// Names with and without the base model's prefix, and with wrappers' prefixes,
+// are equivalent.
 TEST_F(Refusals, ButNotOtherPrefixes) {
   write("config.json", gpt2Config().dump());
   std::ifstream file(std::string(kGpt2) + "/weights.safetensors",
@@ -286,7 +286,7 @@ TEST_F(Refusals, ButNotOtherPrefixes) {
   }
 }
 
-// A hundred gigabytes of weights: only their header is read.
+// A hundred gigabytes of weights; the importer reads only their header.
 TEST_F(Refusals, ButNotAHundredGigabytes) {
   write(
       "config.json",

@@ -1,4 +1,4 @@
-// Loads arguments of @main as the runtime would, and interprets it.
+// Loads arguments of @main like the runtime, and interprets it.
 #include "tests/frontends/huggingface/run.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ mlir::RankedTensorType typeOf(const base::SafetensorsEntry& entry,
   return mlir::RankedTensorType::get(entry.shape, element);
 }
 
-// The bytes that a #nn.file names, converted to f32.
+// The bytes of a #nn.file, converted to f32.
 nn::Tensor readWeight(nn::FileAttr file, mlir::RankedTensorType type) {
   auto mapped = base::MappedFile::Open(file.getPath().str());
   EXPECT_TRUE(mapped.ok()) << file.getPath().str();

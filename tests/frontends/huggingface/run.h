@@ -1,5 +1,5 @@
-// Runs imported modules through the interpreter, reading weights from where
-// #nn.file says they are.
+// Runs imported modules through the interpreter with the weights in their
+// #nn.file.
 #ifndef PARTITA_TESTS_FRONTENDS_HUGGINGFACE_RUN_H_
 #define PARTITA_TESTS_FRONTENDS_HUGGINGFACE_RUN_H_
 
@@ -15,16 +15,16 @@
 
 namespace partita::huggingface {
 
-// A tensor of a file, in its own type; fails the test if there is none.
+// A tensor of a file in its stored type; fails the test if there is none.
 nn::Tensor readTensor(const base::SafetensorsFile& file,
                       const std::string& name, mlir::MLIRContext* context);
 
-// A context with the references of all operations, which keeps the diagnostics.
+// A context with the references of all operations that collects diagnostics.
 class Runner {
  public:
   Runner();
   mlir::MLIRContext* context() { return &context_; }
-  // All diagnostics so far, a line each: "error: ...".
+  // All diagnostics so far, one per line: "error: ...".
   const std::string& diagnostics() const { return diagnostics_; }
 
   // The results of @main. `input` gives the inputs by name, `seeded` the

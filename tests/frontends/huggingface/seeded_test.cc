@@ -1,5 +1,5 @@
 // Models with weights from a seed: reproducible, different per weight, and with
-// activations of a sane size.
+// activations of a reasonable size.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -39,7 +39,7 @@ TEST(Seeded, EachWeightHasItsOwnSeed) {
       EXPECT_TRUE(seeds.insert(init.getSeed()).second);
 }
 
-// Root of the mean square of `model`'s results on random inputs.
+// The root mean square of `model`'s results on random inputs.
 double sizeOfResult(const std::string& model, const HfOptions& options) {
   Runner runner;
   mlir::OwningOpRef<mlir::ModuleOp> module =
@@ -104,7 +104,7 @@ TEST(Seeded, ResultsAreOfASaneSize) {
   }
 }
 
-// The shapes of a model's inputs with small sizes and these.
+// The shapes of a model's inputs with small_dims and the given sizes.
 std::vector<std::vector<int64_t>> smallInputs(
     const char* family, std::map<std::string, int64_t> dims = {}) {
   Runner runner;
@@ -131,9 +131,9 @@ TEST(Seeded, SmallSizesAreThoseThatNobodyGave) {
   const Shapes t5 = smallInputs("t5-small");
   EXPECT_EQ(t5.front(), (std::vector<int64_t>{3, 8}));
   EXPECT_EQ(t5.back(), (std::vector<int64_t>{3, 6}));
-  // Reduced by 32 in all.
+  // Total downsampling is 32.
   EXPECT_EQ(smallInputs("coatnet-0"), (Shapes{{3, 3, 64, 64}}));
-  // The table of positions is of one size.
+  // The position table has a fixed size.
   EXPECT_EQ(smallInputs("vit-ti-16"), (Shapes{{3, 3, 224, 224}}));
 }
 

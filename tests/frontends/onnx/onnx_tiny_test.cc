@@ -1,5 +1,5 @@
-// Other people's models, exported by PyTorch, through the interpreter: the
-// importer against PyTorch's own outputs, with no compiler between them.
+// Interprets models exported by PyTorch and compares with PyTorch's outputs.
+// Tests the importer without the compiler.
 #include <gtest/gtest.h>
 
 #include "dialects/nn/dialect.h"
@@ -22,8 +22,8 @@ class OnnxTinyTest : public testing::TestWithParam<const char*> {
     context_.appendDialectRegistry(registry);
   }
 
-  // Imports the file at the sizes of the recorded inputs and compares its
-  // output; returns the module.
+  // Imports the file at the sizes of the recorded inputs, compares its output,
+  // and returns the module.
   mlir::OwningOpRef<mlir::ModuleOp> check(const std::string& file,
                                           const std::string& output) {
     const std::string folder = std::string(kData) + GetParam() + "/";
@@ -88,8 +88,9 @@ TEST_P(OnnxTinyTest, EvaluationExportEqualsPyTorch) {
 TEST_P(OnnxTinyTest, TrainingExportEqualsPyTorch) {
   auto module = check("model_train.onnx", "train.y");
   if (!module) return;
-  // Every parameter that PyTorch trained is an argument of its own. (A tied one
-  // has one name in the file; gradients are recorded under its first name.)
+  // Every parameter that PyTorch trained is a separate argument. (A tied
+  // parameter has one name in the file; gradients are recorded under its first
+  // name.)
   auto main = module->lookupSymbol<mlir::func::FuncOp>("main");
   std::map<std::string, mlir::Type> parameters;
   for (unsigned i = 0; i < main.getNumArguments(); ++i) {
