@@ -74,13 +74,30 @@ class MpiTransport : public Transport {
   const std::string names_;
 };
 
-// The folder of the running program.
-std::string ProgramFolder() {
+constexpr char kPlugin[] = "libpartita_mpi.so";
+
+std::string FolderOf(const std::string& path) {
+  return path.substr(0, path.rfind('/'));
+}
+
+// The plugin beside the running program, else beside the shared library that
+// holds this code (libpartita_runtime.so in somebody else's program).
+std::string DefaultPlugin() {
   char path[4096];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
-  if (length <= 0) return ".";
-  const std::string text(path, static_cast<size_t>(length));
-  return text.substr(0, text.rfind('/'));
+  const std::string beside_program = absl::StrCat(
+      length <= 0 ? "."
+                  : FolderOf(std::string(path, static_cast<size_t>(length))),
+      "/", kPlugin);
+  Dl_info code;
+  if (access(beside_program.c_str(), R_OK) == 0 ||
+      dladdr(reinterpret_cast<void*>(&DefaultPlugin), &code) == 0 ||
+      code.dli_fname == nullptr)
+    return beside_program;
+  const std::string beside_library =
+      absl::StrCat(FolderOf(code.dli_fname), "/", kPlugin);
+  return access(beside_library.c_str(), R_OK) == 0 ? beside_library
+                                                   : beside_program;
 }
 
 absl::StatusOr<const PartitaMpiApi*> OpenPlugin(const std::string& path) {
@@ -92,8 +109,8 @@ absl::StatusOr<const PartitaMpiApi*> OpenPlugin(const std::string& path) {
         "this process was started as one of several, but MPI cannot be used: ",
         dlerror(),
         "; install Open MPI (Debian: libopenmpi3) and keep libpartita_mpi.so "
-        "beside partita-run, or start partita-run by itself: it runs all "
-        "devices in one process"));
+        "beside the program or libpartita_runtime.so, or start one process: it "
+        "runs all devices"));
   }
   const auto function = reinterpret_cast<PartitaMpiApiFunction>(
       dlsym(library, PARTITA_MPI_API_SYMBOL));
@@ -117,9 +134,7 @@ absl::StatusOr<std::unique_ptr<MpiWorld>> MpiWorld::Start(
   std::unique_ptr<MpiWorld> world(new MpiWorld());
   PARTITA_ASSIGN_OR_RETURN(
       world->api_,
-      OpenPlugin(plugin.empty()
-                     ? absl::StrCat(ProgramFolder(), "/libpartita_mpi.so")
-                     : plugin));
+      OpenPlugin(plugin.empty() ? DefaultPlugin() : plugin));
   const PartitaMpiApi& api = *world->api_;
   if (api.start(&world->rank_, &world->size_) != 0) return ErrorOf(api);
   if (world->size_ != launch.size) {

@@ -17,10 +17,10 @@ namespace partita::comm {
 
 class MpiWorld : public World {
  public:
-  // Opens libpartita_mpi.so (`plugin`, or the one beside the program if empty),
-  // starts MPI and learns the other ranks' names. FailedPrecondition, with what
-  // to do, if MPI is not installed or sees a different number of processes than
-  // `launch`.
+  // Opens libpartita_mpi.so (`plugin`; if empty, the one beside the
+  // program or beside libpartita_runtime.so), starts MPI and learns the other
+  // ranks' names. FailedPrecondition, with what to do, if MPI is not installed
+  // or sees a different number of processes than `launch`.
   static absl::StatusOr<std::unique_ptr<MpiWorld>> Start(
       const Launch& launch, const std::string& plugin = "");
 

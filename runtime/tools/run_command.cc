@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/npy.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/version.h"
 #include "runtime/data/check_indices.h"
 #include "runtime/executor/executor.h"
 #include "runtime/session/make_device.h"
@@ -160,6 +161,10 @@ int RunCommand(const std::vector<std::string>& arguments, std::ostream& out,
   }
   if (options->help) {
     if (Speaks()) out << RunHelp();
+    return Tell(Flush(out), error);
+  }
+  if (options->version) {
+    if (Speaks()) out << "partita-run " << base::kVersion << "\n";
     return Tell(Flush(out), error);
   }
   const Clock::time_point begin = Clock::now();

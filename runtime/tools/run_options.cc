@@ -90,9 +90,10 @@ absl::StatusOr<RunOptions> ParseRunOptions(
                         {"--profile", &options.profile},
                         {"--share-gpu", &options.share_gpu},
                         {"--help", &options.help},
+                        {"--version", &options.version},
                         {"-h", &options.help}}};
   PARTITA_RETURN_IF_ERROR(ParseFlags(arguments, flags, options.model));
-  if (!options.help && options.model.empty())
+  if (!options.help && !options.version && options.model.empty())
     return Wrong("expected a model, found none");
   PARTITA_RETURN_IF_ERROR(CheckDeviceOptions(options));
   return options;
@@ -133,6 +134,7 @@ Execution
   --share-gpu              Run all devices of this machine on GPU 0, in turns, each with its own streams and memory.
                            Threads of one process exchange in its memory, several processes through host memory.
                            To check a divided model with one GPU, whose memory must hold all devices
+  --version                Print the version
   --help                   Print this text
 
 Exit code: 0 success, 1 invalid files or inputs, 2 wrong command line, 70 a bug in Partita.

@@ -16,6 +16,7 @@ namespace partita::tools {
 
 struct RunOptions : session::SessionOptions {
   bool help = false;
+  bool version = false;  // print the version, do nothing else
   std::vector<std::pair<std::string, std::string>>
       inputs;  // name, and file or content
   std::string inputs_file;

@@ -10,6 +10,7 @@
 #include "compiler/plan/text.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
+#include "runtime/base/version.h"
 
 namespace partita::driver {
 namespace {
@@ -48,6 +49,7 @@ int runCommand(int argc, char** argv) {
       "Partita: one model graph, divided over many devices, compiled and run.",
       "partita");
   app.require_subcommand(1);
+  app.set_version_flag("--version", std::string("partita ") + base::kVersion);
   app.footer(
       "Example:\n  partita compile gpt2/ --dim batch=1,seq=128 -o gpt2.partita "
       "&& partita run gpt2.partita --input input_ids=random:0:100");
