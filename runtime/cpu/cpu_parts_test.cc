@@ -1,11 +1,16 @@
 // Tests of the CPU device's parts that need no program: features, threads, ELF
 // checks.
+#include <time.h>
+
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -60,6 +65,55 @@ TEST(ThreadsTest, EveryThreadRunsOnce) {
     for (int i = 0; i < seen.count; ++i) expected.push_back(i);
     EXPECT_EQ(seen.threads, expected);
   }
+}
+
+// Files of a cgroup below `root`.
+void WriteLimit(const std::string& path, const std::string& text) {
+  std::filesystem::create_directories(
+      std::filesystem::path(path).parent_path());
+  std::ofstream(path) << text << "\n";
+}
+
+TEST(ThreadsTest, CgroupsLimitProcessors) {
+  const std::string root = ::testing::TempDir() + "/cgroups";
+  EXPECT_EQ(CgroupProcessors("0::/job/step\n", root), 0);
+  WriteLimit(root + "/job/step/cpu.max", "max 100000");
+  EXPECT_EQ(CgroupProcessors("0::/job/step\n", root), 0);
+  WriteLimit(root + "/job/cpu.max", "250000 100000");
+  EXPECT_EQ(CgroupProcessors("0::/job/step\n", root), 3);
+  WriteLimit(root + "/cpu.max", "50000 100000");
+  EXPECT_EQ(CgroupProcessors("0::/job/step\n", root), 1);
+  EXPECT_EQ(CgroupProcessors("0::/\n", root), 1);
+  WriteLimit(root + "/cpu/job/cpu.cfs_quota_us", "400000");
+  WriteLimit(root + "/cpu/job/cpu.cfs_period_us", "100000");
+  EXPECT_EQ(CgroupProcessors("3:cpu,cpuacct:/job\n2:memory:/job\n", root), 4);
+  WriteLimit(root + "/cpu/job/cpu.cfs_quota_us", "-1");
+  EXPECT_EQ(CgroupProcessors("3:cpu,cpuacct:/job\n", root), 0);
+  for (const char* const damaged : {"", ":", "::", "0::", "x\n0:cpu"})
+    EXPECT_GE(CgroupProcessors(damaged, root + "/absent"), 0) << damaged;
+}
+
+// Processor time of this process, of all threads, in seconds.
+double ProcessorSeconds() {
+  timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) +
+         static_cast<double>(time.tv_nsec) / 1e9;
+}
+
+TEST(ThreadsTest, WaitingThreadsSleep) {
+  const int processors = AvailableProcessors();
+  if (processors < 2) return;
+  LimitSpinning(processors);
+  const auto noop = [](void*, int, int) {};
+  const double begin = ProcessorSeconds();
+  // Between regions this thread sleeps for 1 ms: the others must, too.
+  for (int i = 0; i < 100; ++i) {
+    RunOnThreads(processors, noop, nullptr);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  // Spinning would take 1 ms of each thread but this one, in each of them.
+  EXPECT_LT(ProcessorSeconds() - begin, 0.05 * (processors - 1));
 }
 
 TEST(ElfCheckTest, OnlyWholeLibrariesPass) {

@@ -8,13 +8,13 @@
 #include <cstdlib>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cpu/cpu_device.h"
+#include "runtime/cpu/threads.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/nccl.h"
 #include "runtime/device/null_device.h"
@@ -142,9 +142,8 @@ MakeDeviceCommunicator(const SessionOptions& options,
 }
 
 int ThreadsOf(const SessionOptions& options, int shares) {
-  const int all = options.threads > 0
-                      ? options.threads
-                      : static_cast<int>(std::thread::hardware_concurrency());
+  const int all =
+      options.threads > 0 ? options.threads : cpu::AvailableProcessors();
   return std::max(1, all / shares);
 }
 
