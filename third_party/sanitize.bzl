@@ -12,13 +12,20 @@ def _sanitize_transition_impl(settings, attr):
     return {
         "//command_line_option:copt": settings["//command_line_option:copt"] + flags + extra + ["-O1", "-g1"],
         "//command_line_option:linkopt": settings["//command_line_option:linkopt"] + flags,
+        # The precompiled header of --config=pch has other flags.
+        "//command_line_option:per_file_copt": [],
         "//command_line_option:strip": "never",
     }
 
 _sanitize_transition = transition(
     implementation = _sanitize_transition_impl,
     inputs = ["//command_line_option:copt", "//command_line_option:linkopt"],
-    outputs = ["//command_line_option:copt", "//command_line_option:linkopt", "//command_line_option:strip"],
+    outputs = [
+        "//command_line_option:copt",
+        "//command_line_option:linkopt",
+        "//command_line_option:per_file_copt",
+        "//command_line_option:strip",
+    ],
 )
 
 def _sanitized_binary_impl(ctx):

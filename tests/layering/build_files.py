@@ -62,7 +62,7 @@ class BuildFiles:
     """All targets below the folder `root`, by label."""
 
     def __init__(self, root):
-        self.root, self.targets, self.macros, self.package = root, {}, {}, ""
+        self.root, self.targets, self.macros, self.package, self.reached = root, {}, {}, "", {}
         for where, folders, names in os.walk(root):
             folders[:] = sorted(f for f in folders if not f.startswith(("bazel-", ".")))
             if "BUILD" in names:
@@ -124,6 +124,14 @@ class BuildFiles:
         if target.rule == "alias":
             return self.headers(absolute(target.attributes["actual"], target.package))
         return {path for each in target.labels("hdrs", "textual_hdrs") for path in self.files(each)}
+
+    def reaches(self, label, wanted):
+        """Whether `label`, or a target that it depends on, is in the repository `wanted`, such as "@llvm//"."""
+        if label not in self.reached:
+            target = self.targets.get(label)
+            deps = target.labels("deps") if target else []
+            self.reached[label] = label.startswith(wanted) or any(self.reaches(dep, wanted) for dep in deps)
+        return self.reached[label]
 
     def is_ours(self, path):
         return path in self.generated or os.path.exists(os.path.join(self.root, path))

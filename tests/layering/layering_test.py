@@ -277,6 +277,27 @@ class DependenciesTest(unittest.TestCase):
         self.assertEqual(self.undeclared(chain), [("c/in/a_test.cc", "a/a.h"), ("c/m.cc", "a/a.h")])
 
 
+class PrecompiledHeaderTest(unittest.TestCase):
+    def test_sources_of_mlir_targets_include_it(self):
+        with open(os.path.join(ROOT, ".bazelrc"), encoding="utf-8") as file:
+            rules = re.search(r"^build:pch --per_file_copt=(.*)@-include-pch", file.read(), re.MULTILINE).group(1).split(",")
+        files = build_files.BuildFiles(ROOT)
+        found = 0
+        for label, target in sorted(files.targets.items()):
+            if not target.rule.startswith("cc_"):
+                continue
+            uses_mlir = files.reaches(label, "@llvm//")
+            for source in sorted(files.sources(target)):
+                if not source.endswith(".cc") or source in files.generated:
+                    continue
+                included = (any(re.search(rule, source) for rule in rules if rule[0] != "-")
+                            and not any(re.search(rule[1:], source) for rule in rules if rule[0] == "-"))
+                self.assertEqual(included, uses_mlir, "%s of %s: expected %s by build:pch in .bazelrc, as its target %s on @llvm" % (
+                    source, label, "a match" if uses_mlir else "no match", "depends" if uses_mlir else "does not depend"))
+                found += included
+        self.assertGreater(found, 300)
+
+
 class RuntimeTest(unittest.TestCase):
     def test_the_runtime_links_no_compiler(self):
         with open("tests/layering/runtime_deps", encoding="utf-8") as file:
