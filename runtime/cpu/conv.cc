@@ -89,7 +89,7 @@ absl::StatusOr<DnnlPrimitiveDesc> MakeForward(DnnlContext& context,
                sums));
   dnnl_convolution_desc_t convolution;
   PARTITA_RETURN_IF_ERROR(DnnlStatus(
-      dnnl_dilated_convolution_forward_desc_init(
+      Dnnl().dilated_convolution_forward_desc_init(
           &convolution, kind, dnnl_convolution_auto, &described.input,
           &described.any_weight, desc.has_bias ? &described.bias : nullptr,
           &described.out, desc.strides.data(), described.holes.data(),
@@ -106,8 +106,8 @@ bool AddsResidualWrongly(const device::ConvDesc& desc,
                          const_dnnl_primitive_desc_t primitive) {
   const char* description = nullptr;
   return desc.groups > 1 &&
-         dnnl_primitive_desc_query(primitive, dnnl_query_impl_info_str, 0,
-                                   &description) == dnnl_success &&
+         Dnnl().primitive_desc_query(primitive, dnnl_query_impl_info_str, 0,
+                                     &description) == dnnl_success &&
          std::strstr(description, "gemm") != nullptr;
 }
 
@@ -122,11 +122,11 @@ absl::StatusOr<DnnlPrimitiveDesc> MakeBackward(DnnlContext& context,
   dnnl_convolution_desc_t convolution;
   const dnnl_status_t status =
       desc.direction == device::ConvDirection::kInputGrad
-          ? dnnl_dilated_convolution_backward_data_desc_init(
+          ? Dnnl().dilated_convolution_backward_data_desc_init(
                 &convolution, dnnl_convolution_auto, &described.input,
                 &described.any_weight, &described.out, desc.strides.data(),
                 described.holes.data(), desc.low.data(), desc.high.data())
-          : dnnl_dilated_convolution_backward_weights_desc_init(
+          : Dnnl().dilated_convolution_backward_weights_desc_init(
                 &convolution, dnnl_convolution_auto, &described.input,
                 &described.any_weight, nullptr, &described.out,
                 desc.strides.data(), described.holes.data(), desc.low.data(),

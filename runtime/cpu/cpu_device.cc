@@ -286,7 +286,6 @@ absl::StatusOr<std::unique_ptr<device::Device>> MakeCpuDevice(
                            DnnlContext::Create());
   const int threads =
       options.threads > 0 ? options.threads : AvailableProcessors();
-  LimitSpinning(threads);
   return std::unique_ptr<device::Device>(
       std::make_unique<CpuDevice>(threads, std::move(context)));
 }

@@ -48,6 +48,7 @@ TEST(ThreadsTest, EveryThreadRunsOnce) {
     std::vector<int> threads;
     int count = 0;
   };
+  ASSERT_TRUE(OpenOpenMp().ok()) << OpenOpenMp();
   for (const int wanted : {1, 2, 4}) {
     Seen seen;
     RunOnThreads(
@@ -104,7 +105,7 @@ double ProcessorSeconds() {
 TEST(ThreadsTest, WaitingThreadsSleep) {
   const int processors = AvailableProcessors();
   if (processors < 2) return;
-  LimitSpinning(processors);
+  ASSERT_TRUE(OpenOpenMp().ok()) << OpenOpenMp();
   const auto noop = [](void*, int, int) {};
   const double begin = ProcessorSeconds();
   // Between regions this thread sleeps for 1 ms: the others must, too.

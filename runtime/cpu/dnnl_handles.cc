@@ -72,7 +72,7 @@ absl::StatusOr<dnnl_memory_desc_t> MakeMemoryDesc(
   for (size_t i = dims.size(); i-- > 1;)
     row_major[i - 1] = row_major[i] * dims[i];
   PARTITA_RETURN_IF_ERROR(
-      DnnlStatus(dnnl_memory_desc_init_by_strides(
+      DnnlStatus(Dnnl().memory_desc_init_by_strides(
                      &desc, static_cast<int>(dims.size()), dims.data(), type,
                      strides.empty() ? row_major.data() : strides.data()),
                  "memory descriptor"));
@@ -84,8 +84,8 @@ absl::StatusOr<dnnl_memory_desc_t> MakeAnyMemoryDesc(
   PARTITA_ASSIGN_OR_RETURN(const dnnl_data_type_t type, DnnlDataType(dtype));
   dnnl_memory_desc_t desc;
   PARTITA_RETURN_IF_ERROR(DnnlStatus(
-      dnnl_memory_desc_init_by_tag(&desc, static_cast<int>(dims.size()),
-                                   dims.data(), type, dnnl_format_tag_any),
+      Dnnl().memory_desc_init_by_tag(&desc, static_cast<int>(dims.size()),
+                                     dims.data(), type, dnnl_format_tag_any),
       "memory descriptor"));
   return desc;
 }
@@ -93,8 +93,9 @@ absl::StatusOr<dnnl_memory_desc_t> MakeAnyMemoryDesc(
 absl::StatusOr<DnnlMemory> MakeMemory(const dnnl_memory_desc_t& desc,
                                       dnnl_engine_t engine) {
   dnnl_memory_t memory = nullptr;
-  PARTITA_RETURN_IF_ERROR(DnnlStatus(
-      dnnl_memory_create(&memory, &desc, engine, DNNL_MEMORY_NONE), "memory"));
+  PARTITA_RETURN_IF_ERROR(
+      DnnlStatus(Dnnl().memory_create(&memory, &desc, engine, DNNL_MEMORY_NONE),
+                 "memory"));
   return DnnlMemory(memory);
 }
 
@@ -109,34 +110,35 @@ absl::StatusOr<DnnlAttr> MakeAttr(device::Activation activation,
                                   bool sums) {
   dnnl_primitive_attr_t handle = nullptr;
   PARTITA_RETURN_IF_ERROR(
-      DnnlStatus(dnnl_primitive_attr_create(&handle), "attributes"));
+      DnnlStatus(Dnnl().primitive_attr_create(&handle), "attributes"));
   DnnlAttr attr(handle);
-  PARTITA_RETURN_IF_ERROR(DnnlStatus(dnnl_primitive_attr_set_scratchpad_mode(
+  PARTITA_RETURN_IF_ERROR(DnnlStatus(Dnnl().primitive_attr_set_scratchpad_mode(
                                          handle, dnnl_scratchpad_mode_user),
                                      "scratchpad mode"));
   dnnl_post_ops_t created = nullptr;
   PARTITA_RETURN_IF_ERROR(
-      DnnlStatus(dnnl_post_ops_create(&created), "post-operations"));
-  std::unique_ptr<dnnl_post_ops, DnnlDestroy<dnnl_post_ops_destroy>> post_ops(
-      created);
+      DnnlStatus(Dnnl().post_ops_create(&created), "post-operations"));
+  std::unique_ptr<dnnl_post_ops, DnnlDestroy<&DnnlLibrary::post_ops_destroy>>
+      post_ops(created);
   if (activation != device::Activation::kNone) {
     // alpha is swish's factor and relu's slope for negative values.
     const float alpha = activation == device::Activation::kSilu ? 1.0f : 0.0f;
     PARTITA_RETURN_IF_ERROR(DnnlStatus(
-        dnnl_post_ops_append_eltwise(post_ops.get(), 1.0f,
-                                     AlgorithmOf(activation), alpha, 0.0f),
+        Dnnl().post_ops_append_eltwise(post_ops.get(), 1.0f,
+                                       AlgorithmOf(activation), alpha, 0.0f),
         "activation"));
   }
   if (residual != nullptr && sums) {
-    PARTITA_RETURN_IF_ERROR(
-        DnnlStatus(dnnl_post_ops_append_sum(post_ops.get(), 1.0f), "residual"));
-  } else if (residual != nullptr) {
     PARTITA_RETURN_IF_ERROR(DnnlStatus(
-        dnnl_post_ops_append_binary(post_ops.get(), dnnl_binary_add, residual),
-        "residual"));
+        Dnnl().post_ops_append_sum(post_ops.get(), 1.0f), "residual"));
+  } else if (residual != nullptr) {
+    PARTITA_RETURN_IF_ERROR(
+        DnnlStatus(Dnnl().post_ops_append_binary(post_ops.get(),
+                                                 dnnl_binary_add, residual),
+                   "residual"));
   }
   PARTITA_RETURN_IF_ERROR(
-      DnnlStatus(dnnl_primitive_attr_set_post_ops(handle, post_ops.get()),
+      DnnlStatus(Dnnl().primitive_attr_set_post_ops(handle, post_ops.get()),
                  "post-operations"));
   return attr;
 }
@@ -146,7 +148,7 @@ absl::StatusOr<DnnlPrimitiveDesc> MakePrimitiveDesc(
     dnnl_engine_t engine, const_dnnl_primitive_desc_t forward) {
   dnnl_primitive_desc_t handle = nullptr;
   PARTITA_RETURN_IF_ERROR(DnnlStatus(
-      dnnl_primitive_desc_create(&handle, desc, attr, engine, forward),
+      Dnnl().primitive_desc_create(&handle, desc, attr, engine, forward),
       "primitive descriptor"));
   return DnnlPrimitiveDesc(handle);
 }
@@ -154,7 +156,7 @@ absl::StatusOr<DnnlPrimitiveDesc> MakePrimitiveDesc(
 absl::StatusOr<DnnlPrimitive> MakePrimitive(const_dnnl_primitive_desc_t desc) {
   dnnl_primitive_t handle = nullptr;
   PARTITA_RETURN_IF_ERROR(
-      DnnlStatus(dnnl_primitive_create(&handle, desc), "primitive"));
+      DnnlStatus(Dnnl().primitive_create(&handle, desc), "primitive"));
   return DnnlPrimitive(handle);
 }
 

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "oneapi/dnnl/dnnl.h"
 #include "runtime/base/dtype.h"
+#include "runtime/cpu/dnnl_library.h"
 #include "runtime/device/operations.h"
 
 namespace partita::cpu {
@@ -20,22 +21,24 @@ template <auto Destroy>
 struct DnnlDestroy {
   template <typename T>
   void operator()(T* handle) const {
-    Destroy(handle);
+    (Dnnl().*Destroy)(handle);
   }
 };
 using DnnlEngine =
-    std::unique_ptr<dnnl_engine, DnnlDestroy<dnnl_engine_destroy>>;
+    std::unique_ptr<dnnl_engine, DnnlDestroy<&DnnlLibrary::engine_destroy>>;
 using DnnlStream =
-    std::unique_ptr<dnnl_stream, DnnlDestroy<dnnl_stream_destroy>>;
+    std::unique_ptr<dnnl_stream, DnnlDestroy<&DnnlLibrary::stream_destroy>>;
 using DnnlMemory =
-    std::unique_ptr<dnnl_memory, DnnlDestroy<dnnl_memory_destroy>>;
+    std::unique_ptr<dnnl_memory, DnnlDestroy<&DnnlLibrary::memory_destroy>>;
 using DnnlPrimitive =
-    std::unique_ptr<dnnl_primitive, DnnlDestroy<dnnl_primitive_destroy>>;
+    std::unique_ptr<dnnl_primitive,
+                    DnnlDestroy<&DnnlLibrary::primitive_destroy>>;
 using DnnlPrimitiveDesc =
     std::unique_ptr<dnnl_primitive_desc,
-                    DnnlDestroy<dnnl_primitive_desc_destroy>>;
-using DnnlAttr = std::unique_ptr<dnnl_primitive_attr,
-                                 DnnlDestroy<dnnl_primitive_attr_destroy>>;
+                    DnnlDestroy<&DnnlLibrary::primitive_desc_destroy>>;
+using DnnlAttr =
+    std::unique_ptr<dnnl_primitive_attr,
+                    DnnlDestroy<&DnnlLibrary::primitive_attr_destroy>>;
 
 // Unimplemented for dnnl_unimplemented, ResourceExhausted if memory ran out,
 // else Internal. Each message names `what`.

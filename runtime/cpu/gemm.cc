@@ -81,9 +81,9 @@ absl::StatusOr<std::unique_ptr<CpuOp>> MakeGemm(
       MakeAttr(desc.activation, desc.has_residual ? &out_desc : nullptr));
   dnnl_matmul_desc_t matmul;
   PARTITA_RETURN_IF_ERROR(DnnlStatus(
-      dnnl_matmul_desc_init(&matmul, &lhs_desc,
-                            rhs.identity != nullptr ? &any_rhs : &rhs_desc,
-                            desc.has_bias ? &bias_desc : nullptr, &out_desc),
+      Dnnl().matmul_desc_init(&matmul, &lhs_desc,
+                              rhs.identity != nullptr ? &any_rhs : &rhs_desc,
+                              desc.has_bias ? &bias_desc : nullptr, &out_desc),
       "matrix product"));
   PARTITA_ASSIGN_OR_RETURN(
       DnnlPrimitiveDesc primitive,

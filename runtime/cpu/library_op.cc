@@ -16,8 +16,8 @@ absl::StatusOr<DnnlPrimitive> MakeReorder(const dnnl_memory_desc_t& from,
                            MakeAttr(device::Activation::kNone, nullptr));
   dnnl_primitive_desc_t handle = nullptr;
   PARTITA_RETURN_IF_ERROR(
-      DnnlStatus(dnnl_reorder_primitive_desc_create(&handle, &from, engine, &to,
-                                                    engine, attr.get()),
+      DnnlStatus(Dnnl().reorder_primitive_desc_create(&handle, &from, engine,
+                                                      &to, engine, attr.get()),
                  "reorder"));
   const DnnlPrimitiveDesc desc(handle);
   return MakePrimitive(desc.get());
@@ -25,10 +25,10 @@ absl::StatusOr<DnnlPrimitive> MakeReorder(const dnnl_memory_desc_t& from,
 
 int64_t ScratchpadBytes(const_dnnl_primitive_t primitive) {
   const_dnnl_primitive_desc_t desc = nullptr;
-  if (dnnl_primitive_get_primitive_desc(primitive, &desc) != dnnl_success)
+  if (Dnnl().primitive_get_primitive_desc(primitive, &desc) != dnnl_success)
     return 0;
-  return static_cast<int64_t>(dnnl_memory_desc_get_size(
-      dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0)));
+  return static_cast<int64_t>(Dnnl().memory_desc_get_size(
+      Dnnl().primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0)));
 }
 
 // Runs a reorder with temporary scratch, for preparation only.
@@ -45,25 +45,25 @@ absl::Status ReorderOnce(DnnlContext& context, const dnnl_memory_desc_t& from,
   PARTITA_RETURN_IF_ERROR(scratch.Reserve(ScratchpadBytes(reorder.get()) + 1));
   const_dnnl_primitive_desc_t desc = nullptr;
   PARTITA_RETURN_IF_ERROR(DnnlStatus(
-      dnnl_primitive_get_primitive_desc(reorder.get(), &desc), "reorder"));
+      Dnnl().primitive_get_primitive_desc(reorder.get(), &desc), "reorder"));
   PARTITA_ASSIGN_OR_RETURN(const DnnlMemory scratchpad,
-                           MakeMemory(*dnnl_primitive_desc_query_md(
+                           MakeMemory(*Dnnl().primitive_desc_query_md(
                                           desc, dnnl_query_scratchpad_md, 0),
                                       context.engine.get()));
   PARTITA_RETURN_IF_ERROR(DnnlStatus(
-      dnnl_memory_set_data_handle(input.get(), const_cast<void*>(source)),
+      Dnnl().memory_set_data_handle(input.get(), const_cast<void*>(source)),
       "source"));
-  PARTITA_RETURN_IF_ERROR(
-      DnnlStatus(dnnl_memory_set_data_handle(output.get(), target), "target"));
-  PARTITA_RETURN_IF_ERROR(
-      DnnlStatus(dnnl_memory_set_data_handle(scratchpad.get(), scratch.data()),
-                 "scratchpad"));
+  PARTITA_RETURN_IF_ERROR(DnnlStatus(
+      Dnnl().memory_set_data_handle(output.get(), target), "target"));
+  PARTITA_RETURN_IF_ERROR(DnnlStatus(
+      Dnnl().memory_set_data_handle(scratchpad.get(), scratch.data()),
+      "scratchpad"));
   const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, input.get()},
                                        {DNNL_ARG_TO, output.get()},
                                        {DNNL_ARG_SCRATCHPAD, scratchpad.get()}};
-  return DnnlStatus(
-      dnnl_primitive_execute(reorder.get(), context.stream.get(), 3, arguments),
-      "reorder");
+  return DnnlStatus(Dnnl().primitive_execute(
+                        reorder.get(), context.stream.get(), 3, arguments),
+                    "reorder");
 }
 
 absl::StatusOr<std::shared_ptr<PackedWeight>> Pack(
@@ -76,15 +76,15 @@ absl::StatusOr<std::shared_ptr<PackedWeight>> Pack(
       it = context.packed.erase(it);
       continue;
     }
-    if (dnnl_memory_desc_equal(&weight->desc, &wanted) != 0 &&
-        dnnl_memory_desc_equal(&weight->source, &source) != 0)
+    if (Dnnl().memory_desc_equal(&weight->desc, &wanted) != 0 &&
+        Dnnl().memory_desc_equal(&weight->source, &source) != 0)
       return weight;
     ++it;
   }
   auto weight = std::make_shared<PackedWeight>();
   weight->source = source;
   weight->desc = wanted;
-  weight->bytes = static_cast<int64_t>(dnnl_memory_desc_get_size(&wanted));
+  weight->bytes = static_cast<int64_t>(Dnnl().memory_desc_get_size(&wanted));
   PARTITA_ASSIGN_OR_RETURN(weight->data, AllocatePages(weight->bytes));
   weight->total = &context.packed_bytes;
   context.packed_bytes += weight->bytes;
@@ -97,7 +97,7 @@ absl::StatusOr<std::shared_ptr<PackedWeight>> Pack(
 // The layout that the primitive wants for an argument.
 const dnnl_memory_desc_t* WantedDesc(const_dnnl_primitive_desc_t desc,
                                      int argument) {
-  return dnnl_primitive_desc_query_md(desc, dnnl_query_exec_arg_md, argument);
+  return Dnnl().primitive_desc_query_md(desc, dnnl_query_exec_arg_md, argument);
 }
 
 }  // namespace
@@ -109,15 +109,16 @@ PackedWeight::~PackedWeight() {
 }
 
 absl::StatusOr<std::unique_ptr<DnnlContext>> DnnlContext::Create() {
+  PARTITA_RETURN_IF_ERROR(OpenDnnl());
   auto context = std::make_unique<DnnlContext>();
   dnnl_engine_t engine = nullptr;
   PARTITA_RETURN_IF_ERROR(
-      DnnlStatus(dnnl_engine_create(&engine, dnnl_cpu, 0), "engine"));
+      DnnlStatus(Dnnl().engine_create(&engine, dnnl_cpu, 0), "engine"));
   context->engine.reset(engine);
   dnnl_stream_t stream = nullptr;
-  PARTITA_RETURN_IF_ERROR(
-      DnnlStatus(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags),
-                 "stream"));
+  PARTITA_RETURN_IF_ERROR(DnnlStatus(
+      Dnnl().stream_create(&stream, engine, dnnl_stream_default_flags),
+      "stream"));
   context->stream.reset(stream);
   return context;
 }
@@ -128,14 +129,14 @@ absl::StatusOr<std::unique_ptr<DnnlOp>> DnnlOp::Create(
   std::unique_ptr<DnnlOp> op(new DnnlOp(context));
   PARTITA_ASSIGN_OR_RETURN(op->primitive_, MakePrimitive(desc.get()));
   const char* description = nullptr;
-  if (dnnl_primitive_desc_query(desc.get(), dnnl_query_impl_info_str, 0,
-                                &description) == dnnl_success) {
+  if (Dnnl().primitive_desc_query(desc.get(), dnnl_query_impl_info_str, 0,
+                                  &description) == dnnl_success) {
     op->description_ = description;
   }
   const dnnl_memory_desc_t& scratchpad =
-      *dnnl_primitive_desc_query_md(desc.get(), dnnl_query_scratchpad_md, 0);
+      *Dnnl().primitive_desc_query_md(desc.get(), dnnl_query_scratchpad_md, 0);
   op->scratch_bytes_ =
-      AlignUp(static_cast<int64_t>(dnnl_memory_desc_get_size(&scratchpad)));
+      AlignUp(static_cast<int64_t>(Dnnl().memory_desc_get_size(&scratchpad)));
   PARTITA_ASSIGN_OR_RETURN(op->scratchpad_,
                            MakeMemory(scratchpad, context.engine.get()));
   for (const DnnlOperand& operand : operands)
@@ -161,7 +162,7 @@ absl::Status DnnlOp::Sum(const_dnnl_primitive_desc_t desc,
                          const DnnlOperand& operand) {
   // In another layout the primitive would add to its staging copy, not to the
   // output buffer.
-  if (dnnl_memory_desc_equal(WantedDesc(desc, DNNL_ARG_DST), &operand.desc) ==
+  if (Dnnl().memory_desc_equal(WantedDesc(desc, DNNL_ARG_DST), &operand.desc) ==
       0)
     return absl::UnimplementedError(
         "expected the residual to have the output's layout, found another");
@@ -192,7 +193,7 @@ absl::Status DnnlOp::AddArgument(const_dnnl_primitive_desc_t desc,
   PARTITA_ASSIGN_OR_RETURN(argument.memory,
                            MakeMemory(wanted, context_.engine.get()));
   const Constant& constant = operand.constant;
-  const bool same = dnnl_memory_desc_equal(&wanted, &operand.desc) != 0;
+  const bool same = Dnnl().memory_desc_equal(&wanted, &operand.desc) != 0;
   if (constant.identity != nullptr &&
       (!same || constant.data != constant.identity)) {
     PARTITA_ASSIGN_OR_RETURN(argument.packed,
@@ -219,7 +220,7 @@ absl::Status DnnlOp::Stage(const dnnl_memory_desc_t& wanted,
   PARTITA_RETURN_IF_ERROR(CheckReorder(argument));
   argument.staging_offset = scratch_bytes_;
   scratch_bytes_ +=
-      AlignUp(static_cast<int64_t>(dnnl_memory_desc_get_size(&wanted)));
+      AlignUp(static_cast<int64_t>(Dnnl().memory_desc_get_size(&wanted)));
   description_ += operand.output ? "+reorder_out" : "+reorder_in";
   return absl::OkStatus();
 }
@@ -227,30 +228,31 @@ absl::Status DnnlOp::Stage(const dnnl_memory_desc_t& wanted,
 absl::Status DnnlOp::Point(Argument& argument, void* data) {
   if (argument.current == data) return absl::OkStatus();
   argument.current = data;
-  return DnnlStatus(dnnl_memory_set_data_handle_v2(argument.memory.get(), data,
-                                                   context_.stream.get()),
+  return DnnlStatus(Dnnl().memory_set_data_handle_v2(
+                        argument.memory.get(), data, context_.stream.get()),
                     "argument");
 }
 
 absl::Status DnnlOp::Reorder(const Argument& argument, void* buffer) {
   PARTITA_RETURN_IF_ERROR(
-      DnnlStatus(dnnl_memory_set_data_handle_v2(argument.buffer.get(), buffer,
-                                                context_.stream.get()),
+      DnnlStatus(Dnnl().memory_set_data_handle_v2(argument.buffer.get(), buffer,
+                                                  context_.stream.get()),
                  "reorder's argument"));
   const dnnl_exec_arg_t arguments[] = {
       {argument.output ? DNNL_ARG_TO : DNNL_ARG_FROM, argument.buffer.get()},
       {argument.output ? DNNL_ARG_FROM : DNNL_ARG_TO, argument.memory.get()}};
-  return DnnlStatus(dnnl_primitive_execute(argument.reorder.get(),
-                                           context_.stream.get(), 2, arguments),
-                    "reorder");
+  return DnnlStatus(
+      Dnnl().primitive_execute(argument.reorder.get(), context_.stream.get(), 2,
+                               arguments),
+      "reorder");
 }
 
 absl::Status DnnlOp::Run(void* const* buffers, char* scratch) {
   if (scratchpad_current_ != scratch) {
     scratchpad_current_ = scratch;
     PARTITA_RETURN_IF_ERROR(
-        DnnlStatus(dnnl_memory_set_data_handle_v2(scratchpad_.get(), scratch,
-                                                  context_.stream.get()),
+        DnnlStatus(Dnnl().memory_set_data_handle_v2(scratchpad_.get(), scratch,
+                                                    context_.stream.get()),
                    "scratchpad"));
   }
   for (Argument& argument : arguments_) {
@@ -273,9 +275,9 @@ absl::Status DnnlOp::Run(void* const* buffers, char* scratch) {
       PARTITA_RETURN_IF_ERROR(Reorder(argument, buffers[argument.index]));
   }
   PARTITA_RETURN_IF_ERROR(DnnlStatus(
-      dnnl_primitive_execute(primitive_.get(), context_.stream.get(),
-                             static_cast<int>(exec_arguments_.size()),
-                             exec_arguments_.data()),
+      Dnnl().primitive_execute(primitive_.get(), context_.stream.get(),
+                               static_cast<int>(exec_arguments_.size()),
+                               exec_arguments_.data()),
       description_.c_str()));
   for (const Argument& argument : arguments_) {
     if (argument.output && argument.reorder != nullptr)

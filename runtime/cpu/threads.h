@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "absl/status/status.h"
+
 namespace partita::cpu {
 
 // Returns the number of processors that this process may use at a time: those
@@ -16,17 +18,17 @@ int AvailableProcessors();
 // ("/sys/fs/cgroup") in processors, rounded up; 0 if there is no limit.
 int CgroupProcessors(const std::string& cgroups, const std::string& root);
 
-// Makes waiting threads of OpenMP regions sleep after some 10 us. libgomp lets
-// them spin for 3 ms otherwise, which takes processors from whoever else has
-// work: from other processes, and from the threads that are waited for. Call it
-// before regions of `threads` threads; later calls do nothing.
-//
-// libgomp spins shortly when it manages more threads than there are processors
-// (do_spin in its config/linux/wait.h), so a few idle threads are added, which
-// sleep until the process ends. Does nothing where OMP_WAIT_POLICY or
-// GOMP_SPINCOUNT is set, or where that would take more idle threads than twice
-// `threads`: then processors are left for others.
-void LimitSpinning(int threads);
+// Opens libgomp, OpenMP's runtime, once. Waiting threads spin for some 30 us
+// and then sleep: libgomp's own 3 ms would take processors from whoever else
+// has work, the threads that are waited for among them. OMP_WAIT_POLICY and
+// GOMP_SPINCOUNT in the environment take precedence, and so does the
+// configuration of a program that has loaded libgomp before.
+// FailedPrecondition, with what to install, if it is missing. Any thread may
+// call it; the first call writes to the environment for a moment, so no other
+// thread may do so then.
+absl::Status OpenOpenMp();
+
+// The functions below need OpenOpenMp to have returned OK.
 
 // Sets the number of threads of OpenMP regions that the calling thread starts,
 // which are oneDNN's.

@@ -2,8 +2,8 @@
 #include "runtime/cuda/blas.h"
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/library.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/cuda/library.h"
 
 namespace partita::cuda {
 
@@ -13,10 +13,11 @@ absl::StatusOr<std::unique_ptr<Blas>> Blas::Open(const std::string& path) {
     names = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11",
              "libcublasLt.so"};
   PARTITA_ASSIGN_OR_RETURN(
-      const Library library,
-      Library::Open(names, "cuBLASLt",
-                    "install CUDA's libraries, or set LD_LIBRARY_PATH to where "
-                    "they lie"));
+      const base::Library library,
+      base::Library::Open(
+          names, "cuBLASLt",
+          "install CUDA's libraries, or set LD_LIBRARY_PATH to where "
+          "they lie"));
   auto blas = std::make_unique<Blas>();
 #define PARTITA_CUDA_LOAD(member, symbol, parameters) \
   PARTITA_RETURN_IF_ERROR(library.Load(#symbol, &blas->member));

@@ -2,8 +2,8 @@
 #include "runtime/cuda/dnn.h"
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/library.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/cuda/library.h"
 
 namespace partita::cuda {
 namespace {
@@ -27,9 +27,10 @@ bool Refuses(DnnStatus status) {
 
 absl::StatusOr<std::unique_ptr<Dnn>> Dnn::Open(const std::string& path) {
   PARTITA_ASSIGN_OR_RETURN(
-      const Library library,
-      Library::Open({path.empty() ? "libcudnn.so.9" : path}, "cuDNN",
-                    "install it, or set LD_LIBRARY_PATH to where it lies"));
+      const base::Library library,
+      base::Library::Open(
+          {path.empty() ? "libcudnn.so.9" : path}, "cuDNN",
+          "install it, or set LD_LIBRARY_PATH to where it lies"));
   auto dnn = std::make_unique<Dnn>();
 #define PARTITA_CUDA_LOAD(member, symbol, parameters) \
   PARTITA_RETURN_IF_ERROR(library.Load(#symbol, &dnn->member));

@@ -2,8 +2,8 @@
 #include "runtime/cuda/driver.h"
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/library.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/cuda/library.h"
 
 namespace partita::cuda {
 namespace {
@@ -72,11 +72,11 @@ Advice AdviceFor(CuResult result) {
 absl::StatusOr<std::shared_ptr<const Driver>> Driver::Open(
     const std::string& path) {
   PARTITA_ASSIGN_OR_RETURN(
-      const Library library,
-      Library::Open({path.empty() ? "libcuda.so.1" : path},
-                    "the driver of NVIDIA GPUs",
-                    "install NVIDIA's driver, or compile and run the model for "
-                    "the CPU (--target cpu)"));
+      const base::Library library,
+      base::Library::Open(
+          {path.empty() ? "libcuda.so.1" : path}, "the driver of NVIDIA GPUs",
+          "install NVIDIA's driver, or compile and run the model for "
+          "the CPU (--target cpu)"));
   auto driver = std::make_shared<Driver>();
 #define PARTITA_CUDA_LOAD(member, symbol, parameters) \
   PARTITA_RETURN_IF_ERROR(library.Load(#symbol, &driver->member));

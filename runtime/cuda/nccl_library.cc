@@ -2,8 +2,8 @@
 #include "runtime/cuda/nccl_library.h"
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/library.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/cuda/library.h"
 
 namespace partita::cuda {
 namespace {
@@ -15,15 +15,16 @@ std::string NameOf(const std::string& path) {
 }  // namespace
 
 bool NcclLibrary::IsInstalled(const std::string& path) {
-  return Library::IsInstalled(NameOf(path));
+  return base::Library::IsInstalled(NameOf(path));
 }
 
 absl::StatusOr<std::shared_ptr<const NcclLibrary>> NcclLibrary::Open(
     const std::string& path) {
   PARTITA_ASSIGN_OR_RETURN(
-      const Library library,
-      Library::Open({NameOf(path)}, "NCCL",
-                    "install it, or set LD_LIBRARY_PATH to where it lies"));
+      const base::Library library,
+      base::Library::Open(
+          {NameOf(path)}, "NCCL",
+          "install it, or set LD_LIBRARY_PATH to where it lies"));
   auto nccl = std::make_shared<NcclLibrary>();
 #define PARTITA_CUDA_LOAD(member, symbol, parameters) \
   PARTITA_RETURN_IF_ERROR(library.Load(#symbol, &nccl->member));

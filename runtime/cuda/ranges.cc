@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "runtime/cuda/library.h"
+#include "runtime/base/library.h"
 
 namespace partita::cuda {
 
@@ -13,8 +13,8 @@ Ranges::Ranges(const std::string& path) {
   if (path.empty())
     names = {"libnvToolsExt.so.1", "libnvtx3interop.so.1",
              "libnvtx3interop.so"};
-  const absl::StatusOr<Library> library =
-      Library::Open(names, "NVTX", "install CUDA's libraries");
+  const absl::StatusOr<base::Library> library =
+      base::Library::Open(names, "NVTX", "install CUDA's libraries");
   if (!library.ok()) return;
   if (!library->Load("nvtxRangePushA", &push_).ok() ||
       !library->Load("nvtxRangePop", &pop_).ok())

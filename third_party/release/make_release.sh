@@ -32,8 +32,11 @@ done
 ln -s libpartita_runtime.so.1 "$root/lib/libpartita_runtime.so"
 ln -s ../lib/libpartita_mpi.so "$root/bin/libpartita_mpi.so"
 
-# All shared libraries that are needed, their own included.
-ldd "$root"/bin/partita "$root"/bin/partita-opt "$root"/bin/partita-run "$root"/lib/libpartita_runtime.so.1 |
+# All shared libraries that are needed, their own included. oneDNN and libgomp are opened at run time.
+opened=$(ldconfig -p | awk '$1 == "libdnnl.so.2" || $1 == "libgomp.so.1" {print $NF}')
+[[ $(wc -w <<<"$opened") == 2 ]] || { echo "make_release.sh: expected libdnnl.so.2 and libgomp.so.1, found '$opened'" >&2; exit 1; }
+{ ldd "$root"/bin/partita "$root"/bin/partita-opt "$root"/bin/partita-run "$root"/lib/libpartita_runtime.so.1 $opened
+  for library in $opened; do echo "- => $library"; done; } |
   awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
   grep -vE '/(libc|libm|libdl|libpthread|librt|libresolv|ld-linux[^/]*)\.so' >"$stage/libraries"
 while read -r library; do

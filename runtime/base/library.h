@@ -1,7 +1,7 @@
 // Shared libraries opened at run time, so that one binary runs on machines with
 // and without them.
-#ifndef PARTITA_RUNTIME_CUDA_LIBRARY_H_
-#define PARTITA_RUNTIME_CUDA_LIBRARY_H_
+#ifndef PARTITA_RUNTIME_BASE_LIBRARY_H_
+#define PARTITA_RUNTIME_BASE_LIBRARY_H_
 
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace partita::cuda {
+namespace partita::base {
 
 // An open library. It stays open for the life of the process, because drivers
 // keep their own threads.
@@ -41,6 +41,6 @@ class Library {
   std::string name_;
 };
 
-}  // namespace partita::cuda
+}  // namespace partita::base
 
-#endif  // PARTITA_RUNTIME_CUDA_LIBRARY_H_
+#endif  // PARTITA_RUNTIME_BASE_LIBRARY_H_

@@ -1,12 +1,12 @@
 // Opens libraries by name.
-#include "runtime/cuda/library.h"
+#include "runtime/base/library.h"
 
 #include <dlfcn.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-namespace partita::cuda {
+namespace partita::base {
 
 absl::StatusOr<Library> Library::Open(const std::vector<std::string>& names,
                                       const std::string& what,
@@ -45,4 +45,4 @@ absl::Status Library::Lacks(const char* symbol) const {
                    "newer version"));
 }
 
-}  // namespace partita::cuda
+}  // namespace partita::base
