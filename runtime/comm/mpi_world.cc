@@ -133,8 +133,7 @@ absl::StatusOr<std::unique_ptr<MpiWorld>> MpiWorld::Start(
     const Launch& launch, const std::string& plugin) {
   std::unique_ptr<MpiWorld> world(new MpiWorld());
   PARTITA_ASSIGN_OR_RETURN(
-      world->api_,
-      OpenPlugin(plugin.empty() ? DefaultPlugin() : plugin));
+      world->api_, OpenPlugin(plugin.empty() ? DefaultPlugin() : plugin));
   const PartitaMpiApi& api = *world->api_;
   if (api.start(&world->rank_, &world->size_) != 0) return ErrorOf(api);
   if (world->size_ != launch.size) {
