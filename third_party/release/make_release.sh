@@ -25,7 +25,7 @@ for file in "$@"; do
         { echo "make_release.sh: expected version $version in $file, found: $(grep kVersion "$file")" >&2; exit 1; }
       ;;
     */README.release.md) install -m 644 "$file" "$root/README.md" ;;
-    */tests/examples/*) install -D -m "$(stat -Lc %a "$file")" "$file" "$root/examples/${file#*tests/examples/}" ;;
+    *tests/examples/*) install -D -m "$(stat -Lc %a "$file")" "$file" "$root/examples/${file#*tests/examples/}" ;;
     *) install -m 644 "$file" "$root/" ;;
   esac
 done
