@@ -57,6 +57,13 @@ def check_prose(base, files):
     return run("third_party/prose.py", "--since", base, *files) if files else (True, "")
 
 
+def check_tidy():
+    fine, output = run("third_party/tidy.sh")
+    if "file not found" in output:
+        output = "generated headers may be missing: ./bazelw build //compiler/tools/... //runtime/tools/... and try again\n" + output
+    return fine, output
+
+
 def main(arguments):
     if arguments not in ([], ["--fast"]):
         print("check: expected no argument, or --fast, found '%s'" % " ".join(arguments))
@@ -69,7 +76,7 @@ def main(arguments):
               ("licences", lambda: run("third_party/licences.py")),
               ("pages", lambda: run(sys.executable, "-S", "tests/layering/pages_test.py"))]
     if not fast:
-        checks.append(("tidy", lambda: run("third_party/tidy.sh")))
+        checks.append(("tidy", check_tidy))
     failed = 0
     for name, check in checks:
         started = time.monotonic()

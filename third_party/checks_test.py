@@ -120,17 +120,21 @@ class CheckTest(Tree):
         self.assertRegex(output, r"format +FAILED.*\n +run clang-format-22 -i compiler/b.cc\n")
         self.assertRegex(output, r"prose +FAILED.*\n +compiler/b.cc:2: opens as a fragment")
 
-    def test_all_looks_at_every_format(self):
-        self.write("third_party/tidy.sh", "exit 0\n")
-        self.assertIn("run clang-format-22 -i compiler/a.cc", self.check()[1])
+    def test_all_looks_at_every_format_and_runs_tidy(self):
+        self.write("third_party/tidy.sh", "#!/bin/bash\necho \"a.cc: error: 'b.h.inc' file not found\"\nexit 1\n")
+        os.chmod(os.path.join(self.folder.name, "third_party/tidy.sh"), 0o755)
+        output = self.check()[1]
+        self.assertIn("run clang-format-22 -i compiler/a.cc", output)
+        self.assertRegex(output, r"tidy +FAILED.*\n +generated headers may be missing: .*\n +a.cc: error: 'b.h.inc'")
 
     def test_unknown_argument(self):
         self.assertEqual(self.check("--quick"), (2, "check: expected no argument, or --fast, found '--quick'\n"))
 
 
 class CompileCommandsTest(unittest.TestCase):
-    def test_paths_outside_of_the_tree(self):
-        action = ["clang", "-isystem", "external/llvm/include", "-Iexternal/a", "-c", "b.cc", "-o", "bazel-out/k8-opt/bin/b.o"]
+    def test_paths_outside_of_the_tree_and_precompiled_headers(self):
+        action = ["clang", "-isystem", "external/llvm/include", "-Iexternal/a", "-include-pch", "bazel-out/x.pch", "-c", "b.cc",
+                  "-o", "bazel-out/k8-opt/bin/b.o"]
         self.assertEqual(list(compile_commands.commands([{"arguments": action}], "/root", "/base/external")), [{
             "directory": "/root", "file": "b.cc",
             "arguments": ["clang", "-isystem", "/base/external/llvm/include", "-I/base/external/a", "-c", "b.cc", "-o",

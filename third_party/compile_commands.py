@@ -20,6 +20,11 @@ def located(argument, externals):
     return argument if prefix is None else prefix + externals + argument[len(prefix) + len("external"):]
 
 
+def without_precompiled_header(arguments):
+    """Drops -include-pch and its file, which exists only in a built tree and is of one version of clang."""
+    return [argument for before, argument in zip([""] + arguments, arguments) if "-include-pch" not in (before, argument)]
+
+
 def is_special(arguments):
     """True of commands for Bazel's own tools and for sanitizers, which write to folders of their own."""
     return any("/host/" in argument or "-ST-" in argument for argument in arguments[-1:])
@@ -29,7 +34,7 @@ def commands(actions, root, externals):
     """Yields an entry per source file. If several actions compile it, the ordinary one counts."""
     seen = set()
     for arguments in sorted((action["arguments"] for action in actions), key=is_special):
-        arguments = [located(argument, externals) for argument in arguments]
+        arguments = [located(argument, externals) for argument in without_precompiled_header(arguments)]
         source = arguments[arguments.index("-c") + 1] if "-c" in arguments else None
         if source and source not in seen:
             seen.add(source)

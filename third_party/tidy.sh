@@ -13,7 +13,7 @@ fi
 [[ ${#files[@]} -eq 0 ]] && { echo "no files"; exit 0; }
 check() {
   local report
-  report=$(clang-tidy-22 --quiet "$1" -- -std=c++17 -fexceptions -I. -Ibazel-bin -isystem /usr/lib/llvm-22/include \
+  report=$(clang-tidy-22 --quiet "$1" -- -std=c++17 -fexceptions -I. -Ibazel-bin -Iruntime/api -isystem /usr/lib/llvm-22/include \
     -isystem /usr/lib/x86_64-linux-gnu/openmpi/include -idirafter /usr/local/cuda/include 2>/dev/null) && return
   printf '%s\n' "$1" "$report"
   return 1

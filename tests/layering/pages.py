@@ -136,6 +136,8 @@ def missing_pages(root):
         if path.startswith(("tests/layering/", "tests/data/")) or path.endswith("_test.py"):
             continue  # Python tests write pages
         for number, line in enumerate(read(root, path).splitlines(), 1):
+            if path.endswith(".sh"):
+                line = line.partition("#")[2]  # commands may write pages
             for page in re.findall(r"[\w./-]*\w\.md\b", line):
                 beside = os.path.join(root, os.path.dirname(path), page)
                 if not os.path.exists(beside) and not os.path.exists(os.path.join(root, page)):
