@@ -171,8 +171,8 @@ class Device {
   // only when its operand has moved. FailedPrecondition if the device has no
   // tensor maps.
   virtual absl::StatusOr<std::unique_ptr<TensorMaps>> PrepareMaps(
-      // NOLINTNEXTLINE(performance-unnecessary-value-param): overriders keep
-      // it.
+      // Overriders keep the list.
+      // NOLINTNEXTLINE(performance-unnecessary-value-param)
       std::vector<TensorMapDesc> maps, void* const* buffers) {
     return absl::FailedPreconditionError(
         "this device has no tensor maps, which the model's kernels copy by; "
