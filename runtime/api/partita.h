@@ -10,7 +10,9 @@
  * Link with -lpartita_runtime. C99 and C++.
  *
  * Threads: a session is used by one thread at a time. Different sessions may be
- * used by different threads at once.
+ * used by different threads at once. The first partita_open of a process reads
+ * and writes the environment (OpenMP's and CUDA's variables): no other thread
+ * may do so meanwhile.
  *
  * Errors: functions that can fail return a partita_status.
  * partita_last_error() then says what was expected, what was found and what to
@@ -113,7 +115,9 @@ typedef struct partita_options {
   const char* weights_dir;
   /* "cpu", "cuda" or "null"; NULL: the target the model was compiled for. */
   const char* device;
-  /* CPU threads, shared by all devices of this process; 0: one per core. */
+  /* CPU threads, shared by all devices of this process; 0: one per processor
+   * that this process may use (affinity mask, cgroup), and at most its part of
+   * the machine among the ranks of a job. */
   int32_t threads;
   /* 1: this process is one rank of an mpirun, srun or torchrun job. 0: all
    * devices are threads of this process. */

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/processors.h"
 
 namespace partita::base {
 namespace {
@@ -142,8 +143,7 @@ absl::Status FillElements(const Fill& fill, DType dtype, int64_t first,
                      fill.kind, "' for ", NameOf(dtype)));
   }
   const int64_t wanted =
-      std::min<int64_t>(count / kElementsPerThread + 1,
-                        std::max(1u, std::thread::hardware_concurrency()));
+      std::min<int64_t>(count / kElementsPerThread + 1, AvailableProcessors());
   const int64_t share = (count + wanted - 1) / wanted;
   std::vector<std::thread> threads;
   for (int64_t begin = share; begin < count; begin += share) {

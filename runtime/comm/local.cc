@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/processors.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/comm/barrier.h"
 #include "runtime/comm/mailbox.h"
@@ -54,8 +55,8 @@ struct alignas(64) Heart {
   std::atomic<uint64_t> beats{0};
   // Asleep at a barrier, so not the cause of a stall.
   std::atomic<bool> waits{false};
-  std::atomic<bool> awaits_beside{
-      false};  // asleep until its second endpoint is done
+  // Asleep until its second endpoint is done.
+  std::atomic<bool> awaits_beside{false};
 };
 
 // State shared by all ranks.
@@ -64,7 +65,7 @@ class Hub {
   Hub(int size, const CommOptions& options)
       : options_(options),
         hearts_(static_cast<size_t>(size)),
-        spin_(static_cast<unsigned>(size) <= std::thread::hardware_concurrency()
+        spin_(size <= base::AvailableProcessors()
                   ? std::chrono::microseconds(50)
                   : std::chrono::microseconds(1)) {}
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/processors.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cpu/conv.h"
 #include "runtime/cpu/convert_op.h"
@@ -285,7 +286,7 @@ absl::StatusOr<std::unique_ptr<device::Device>> MakeCpuDevice(
   PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<DnnlContext> context,
                            DnnlContext::Create());
   const int threads =
-      options.threads > 0 ? options.threads : AvailableProcessors();
+      options.threads > 0 ? options.threads : base::AvailableProcessors();
   return std::unique_ptr<device::Device>(
       std::make_unique<CpuDevice>(threads, std::move(context)));
 }

@@ -3,20 +3,9 @@
 #ifndef PARTITA_RUNTIME_CPU_THREADS_H_
 #define PARTITA_RUNTIME_CPU_THREADS_H_
 
-#include <string>
-
 #include "absl/status/status.h"
 
 namespace partita::cpu {
-
-// Returns the number of processors that this process may use at a time: those
-// of its affinity mask, or fewer if its cgroup's share of time is smaller
-// (cpu.max, or cpu.cfs_quota_us of version 1). At least 1.
-int AvailableProcessors();
-
-// The share of `/proc/self/cgroup` and the files below `root`
-// ("/sys/fs/cgroup") in processors, rounded up; 0 if there is no limit.
-int CgroupProcessors(const std::string& cgroups, const std::string& root);
 
 // Opens libgomp, OpenMP's runtime, once. Waiting threads spin for some 30 us
 // and then sleep: libgomp's own 3 ms would take processors from whoever else

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/processors.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cpu/cpu_device.h"
-#include "runtime/cpu/threads.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/nccl.h"
 #include "runtime/device/null_device.h"
@@ -49,7 +49,8 @@ absl::StatusOr<bool> HaveGpusOfTheirOwn(comm::Communicator& base, int ordinal) {
          names.size();
 }
 
-// True if the devices of this process and of its neighbours use one GPU.
+// True if this process sees or uses one GPU only, so that all its devices share
+// GPU 0.
 bool StandOnOneGpu(const SessionOptions& options) {
   return options.share_gpu || OneGpuIsVisible();
 }
@@ -141,10 +142,10 @@ MakeDeviceCommunicator(const SessionOptions& options,
   return cuda::AgreeOnNccl(base, nccl);
 }
 
-int ThreadsOf(const SessionOptions& options, int shares) {
-  const int all =
-      options.threads > 0 ? options.threads : cpu::AvailableProcessors();
-  return std::max(1, all / shares);
+int ThreadsOf(const SessionOptions& options, int devices, int sharers) {
+  if (options.threads > 0) return std::max(1, options.threads / sharers);
+  return std::max(1, std::min(base::AffinityProcessors() / devices,
+                              base::MachineProcessors() / sharers));
 }
 
 }  // namespace partita::session

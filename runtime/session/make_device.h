@@ -20,8 +20,11 @@ namespace partita::session {
 std::string DeviceOf(const SessionOptions& options,
                      const program::Program& program);
 
-// Number of threads for each of `shares` devices on this machine.
-int ThreadsOf(const SessionOptions& options, int shares);
+// Threads of each device: of `devices` in this process and `sharers` on this
+// machine, those of other processes included. By default a process divides the
+// processors that it is bound to among its devices, and takes no more than its
+// part of the machine.
+int ThreadsOf(const SessionOptions& options, int devices, int sharers);
 
 // FailedPrecondition if --share-gpu is given for a model that runs on CPUs.
 absl::Status CheckShareGpu(const SessionOptions& options,

@@ -312,8 +312,9 @@ absl::StatusOr<std::unique_ptr<Session>> OpenProcessSession(
       std::make_shared<const program::Artifact>(*std::move(opened));
   auto session =
       std::make_unique<ProcessSession>(communicator, artifact->program());
-  PARTITA_RETURN_IF_ERROR(session->Load(artifact, options, launch.local_rank,
-                                        ThreadsOf(options, launch.local_size)));
+  PARTITA_RETURN_IF_ERROR(
+      session->Load(artifact, options, launch.local_rank,
+                    ThreadsOf(options, 1, launch.local_size)));
   return std::unique_ptr<Session>(std::move(session));
 }
 

@@ -209,8 +209,8 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(
   multi.devices = options.devices;
   multi.weights_dir = options.weights_dir;
   multi.comm = CommOptionsOf(options);
-  const int threads =
-      ThreadsOf(options, static_cast<int>(std::min<int64_t>(size, 1 << 20)));
+  const int devices = static_cast<int>(std::min<int64_t>(size, 1 << 20));
+  const int threads = ThreadsOf(options, devices, devices);
   multi.make_device = [options, artifact, threads](int rank) {
     return MakeDevice(options, artifact->program(), rank, threads);
   };

@@ -10,6 +10,9 @@
 # $MPIRUN: the launcher; default: mpirun --oversubscribe, which permits more
 # processes than cores. On a cluster: mpirun --hostfile FILE.
 #
+# As root, Open MPI also wants OMPI_ALLOW_RUN_AS_ROOT=1 and
+# OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 in the environment.
+#
 # Expect ten losses that fall and are equal in both runs to the last digit.
 set -euo pipefail
 here=$(dirname "$0")

@@ -14,7 +14,7 @@
 #
 # Expect the explanation of these all-gathers, which names the override. Then
 # expect the number of all-gathers of both plans: 33 and 0 for the default
-# model. At last a budget refuses the first plan.
+# model. Finally a budget refuses the first plan.
 set -euo pipefail
 here=$(dirname "$0")
 model=${1:-$here/tiny_gpt2}

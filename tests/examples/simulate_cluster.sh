@@ -1,5 +1,5 @@
 #!/bin/bash
-# Simulates a training step on a cluster that one does not have: sound, then
+# Simulates a training step on a cluster that one does not have: without faults, then
 # with a slow device, then with a slow network; and writes a timeline.
 #
 #   simulate_cluster.sh [MODEL [FOLDER]]
@@ -37,16 +37,16 @@ seconds() {
   partita simulate "$folder/step.partita" --cluster "$folder/cluster.yaml" --json "$@" |
     sed 's/.*"step_seconds":\([^,}]*\).*/\1/'
 }
-sound=$(seconds)
+healthy=$(seconds)
 slow_device=$(seconds --fault device=3:0.5 --trace "$folder/trace.json" --html "$folder/report.html")
 slow_network=$(seconds --fault link=0-1:0.1)
 echo
-echo "sound:                                     $sound s"
+echo "without faults:                            $healthy s"
 echo "device 3 computes at half its speed:       $slow_device s"
 echo "a tenth of the bandwidth from node 0 to 1: $slow_network s"
 
 for slow in "$slow_device" "$slow_network"; do
-  awk "BEGIN {exit !($slow > $sound)}" || fail "expected a fault to make a step slower than $sound s, found $slow s"
+  awk "BEGIN {exit !($slow > $healthy)}" || fail "expected a fault to make a step slower than $healthy s, found $slow s"
 done
 grep -q '"traceEvents"' "$folder/trace.json" || fail "expected a timeline in $folder/trace.json, found none"
 [[ -s $folder/report.html ]] || fail "expected a report in $folder/report.html, found none"

@@ -6,11 +6,13 @@
 #
 # MODEL: a GPT-2 folder; default: tiny_gpt2 beside this script.
 # TEXT: the training data, one token per byte; default: this script.
-# FOLDER: for the artifact, the job and its log; default: a temporary folder.
+# FOLDER: for the artifact, the job and its log; default: slurm_two_nodes in the
+# current folder.
 #
-# All paths must be visible to all nodes, so on a cluster name a shared FOLDER,
-# and give more sbatch options in $SBATCH, such as --partition=cpu. Without
-# sbatch on this machine, the script stops after it has printed the job.
+# All paths must be visible to all nodes, so on a cluster name a shared FOLDER;
+# give more sbatch options in $SBATCH, such as --partition=cpu. Without
+# sbatch on this machine, the script stops after it has printed the job and the
+# command that submits it.
 #
 # The job is one srun line: a task for each device, node by node. Tasks meet
 # over MPI if srun has it (srun --mpi=pmix), and else at $PARTITA_MEET_AT, which
@@ -22,8 +24,7 @@ set -euo pipefail
 here=$(dirname "$0")
 model=${1:-$here/tiny_gpt2}
 text=${2:-$(realpath "$0")}
-folder=${3:-$(mktemp -d)}
-[[ -n ${3:-} ]] || trap 'rm -rf "$folder"' EXIT
+folder=${3:-slurm_two_nodes}
 mkdir -p "$folder"
 folder=$(realpath "$folder")
 fail() { echo "slurm_two_nodes.sh: $*" >&2; exit 1; }
@@ -58,7 +59,7 @@ grep -q -- "^#SBATCH --ntasks-per-node=2$" "$folder/job.sh" || fail "expected tw
 submit=("$folder/job.sh" --data "text:$text" --steps 10 --log "$folder/log.jsonl" --checkpoint-dir "$folder/checkpoints" --resume)
 export PARTITA_MEET_AT=${PARTITA_MEET_AT:-file://$folder/meet}
 if ! command -v sbatch >/dev/null; then
-  echo "no sbatch here; on the cluster: sbatch job.sh --data TEXT.txt --steps 1000"
+  echo "no sbatch here; on the cluster: PARTITA_MEET_AT=$PARTITA_MEET_AT sbatch ${submit[*]}"
   exit 0
 fi
 read -ra options <<<"${SBATCH:-}"

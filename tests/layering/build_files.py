@@ -127,11 +127,12 @@ class BuildFiles:
 
     def reaches(self, label, wanted):
         """Whether `label`, or a target that it depends on, is in the repository `wanted`, such as "@llvm//"."""
-        if label not in self.reached:
+        key = (label, wanted)
+        if key not in self.reached:
             target = self.targets.get(label)
             deps = target.labels("deps") if target else []
-            self.reached[label] = label.startswith(wanted) or any(self.reaches(dep, wanted) for dep in deps)
-        return self.reached[label]
+            self.reached[key] = label.startswith(wanted) or any(self.reaches(dep, wanted) for dep in deps)
+        return self.reached[key]
 
     def is_ours(self, path):
         return path in self.generated or os.path.exists(os.path.join(self.root, path))

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Packs a release: make_release.sh VERSION ARCHIVE FILE...
 # Programs and libraries among the files are recognised by their names. Their
-# shared libraries, except the C library's, are copied beside them and found
+# shared libraries, except those of C and C++, are copied beside them and found
 # relative to the files that need them.
 set -euo pipefail
 version=$1
@@ -33,12 +33,12 @@ ln -s libpartita_runtime.so.1 "$root/lib/libpartita_runtime.so"
 ln -s ../lib/libpartita_mpi.so "$root/bin/libpartita_mpi.so"
 
 # All shared libraries that are needed, their own included. oneDNN and libgomp are opened at run time.
-opened=$(ldconfig -p | awk '$1 == "libdnnl.so.2" || $1 == "libgomp.so.1" {print $NF}')
+opened=$(/usr/sbin/ldconfig -p | awk '$1 == "libdnnl.so.2" || $1 == "libgomp.so.1" {print $NF}')
 [[ $(wc -w <<<"$opened") == 2 ]] || { echo "make_release.sh: expected libdnnl.so.2 and libgomp.so.1, found '$opened'" >&2; exit 1; }
 { ldd "$root"/bin/partita "$root"/bin/partita-opt "$root"/bin/partita-run "$root"/lib/libpartita_runtime.so.1 $opened
   for library in $opened; do echo "- => $library"; done; } |
   awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
-  grep -vE '/(libc|libm|libdl|libpthread|librt|libresolv|ld-linux[^/]*)\.so' >"$stage/libraries"
+  grep -vE '/(libc|libm|libdl|libpthread|librt|libresolv|libstdc\+\+|libgcc_s|ld-linux[^/]*)\.so' >"$stage/libraries"
 while read -r library; do
   install -m 644 "$library" "$root/lib/"
   package=$(dpkg -S "$library" "$(realpath "$library")" 2>/dev/null | head -1 | cut -d: -f1) || true
