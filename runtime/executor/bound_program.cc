@@ -15,6 +15,7 @@
 #include "runtime/executor/collective_desc.h"
 #include "runtime/executor/library_desc.h"
 #include "runtime/executor/step_memory.h"
+#include "runtime/program/labels.h"
 #include "runtime/program/library_limits.h"
 #include "runtime/program/types.h"
 
@@ -404,13 +405,9 @@ std::string BoundProgram::DescribeStep(int64_t index) const {
   std::string text = absl::StrCat("'", NameOf(*step.instruction), "'");
   const program::Instruction& instruction = *step.instruction;
   if (const program::Launch* launch = instruction.operation_as_Launch()) {
-    absl::StrAppend(&text, " (kernel ",
-                    context_.artifact.program()
-                        .kernels()
-                        ->Get(static_cast<unsigned>(launch->kernel()))
-                        ->name()
-                        ->str(),
-                    ")");
+    absl::StrAppend(
+        &text, " (kernel ",
+        program::KernelLabel(context_.artifact.program(), *launch).str(), ")");
   } else if (const program::Collective* collective =
                  instruction.operation_as_Collective()) {
     absl::StrAppend(&text, " (",
@@ -442,11 +439,8 @@ std::vector<StepLabel> BoundProgram::Labels() const {
       label = LabelOf(ToDesc(*conv));
     } else if (const program::Launch* launch =
                    step.instruction->operation_as_Launch()) {
-      label.name = context_.artifact.program()
-                       .kernels()
-                       ->Get(static_cast<unsigned>(launch->kernel()))
-                       ->name()
-                       ->str();
+      label.name =
+          program::KernelLabel(context_.artifact.program(), *launch).str();
     } else if (const program::Collective* collective =
                    step.instruction->operation_as_Collective()) {
       labels.push_back(LabelOf(*collective, context_.artifact.program().mesh(),
