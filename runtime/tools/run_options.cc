@@ -120,7 +120,7 @@ Inputs
 Outputs
   --output-dir DIR         Write each output as DIR/NAME.npy
   --json                   Print one JSON object instead of tables
-  --profile                Print the time of each kernel
+  --profile                Print the time of each kernel and of each layer
 Execution
   --threads N              Use N threads over all devices of this process; default: one per processor
   --devices N              Run N devices as threads of this process; must equal the number that the model was

@@ -199,6 +199,15 @@ std::string ToJson(const RunReport& report,
         line["pipeline_rank"] = PipelineRankOf(report, i);
       object["profile"].push_back(std::move(line));
     }
+    for (const executor::ProfileRow& row : report.profiles[i]->LayerRows()) {
+      json line = {{"layer", row.name},
+                   {"calls", row.calls},
+                   {"ms", row.milliseconds},
+                   {"median_ms", row.median_milliseconds}};
+      if (!report.ranks.empty())
+        line["pipeline_rank"] = PipelineRankOf(report, i);
+      object["layers"].push_back(std::move(line));
+    }
   }
   return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
