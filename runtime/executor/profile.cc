@@ -54,20 +54,40 @@ size_t WidthOf(const std::vector<ProfileRow>& rows, size_t least) {
   return width;
 }
 
-std::string NameTable(const std::vector<ProfileRow>& rows) {
+// A share of a limit, right-aligned in `width`; blank if one is unknown.
+std::string ShareOfLimit(double speed, double limit, int width) {
+  if (speed <= 0 || limit <= 0)
+    return std::string(static_cast<size_t>(width), ' ');
+  return absl::StrFormat("%*.0f%%", width - 1, 100 * speed / limit);
+}
+
+std::string LimitColumns(const ProfileRow& row, double seconds,
+                         const MachineLimits& limits) {
+  const auto peak = limits.flops.find(row.precision);
+  return "  " +
+         ShareOfLimit(row.flops / seconds,
+                      peak == limits.flops.end() ? 0 : peak->second, 6) +
+         "  " + ShareOfLimit(row.bytes / seconds, limits.memory, 6);
+}
+
+std::string NameTable(const std::vector<ProfileRow>& rows,
+                      const MachineLimits* limits) {
   const double total = TotalOf(rows);
   const size_t width = WidthOf(rows, 4);
-  std::string text =
-      absl::StrFormat("%-*s  %7s  %9s  %6s  %8s  %7s\n", width, "step", "calls",
-                      "ms", "share", "GFLOP/s", "GB/s");
+  std::string text = absl::StrFormat(
+      "%-*s  %7s  %9s  %6s  %8s  %7s%s\n", width, "step", "calls", "ms",
+      "share", "GFLOP/s", "GB/s", limits == nullptr ? "" : "  % peak   % mem");
   for (const ProfileRow& row : rows) {
     const double seconds = std::max(row.milliseconds, 1e-6) * 1e-3;
-    text += absl::StrFormat(
-        "%-*s  %7d  %9.3f  %5.1f%%  %8s  %7.1f\n", width, row.name, row.calls,
+    std::string line = absl::StrFormat(
+        "%-*s  %7d  %9.3f  %5.1f%%  %8s  %7.1f%s", width, row.name, row.calls,
         row.milliseconds, Percent(row.milliseconds, total),
         row.flops > 0 ? absl::StrFormat("%.1f", row.flops / seconds * 1e-9)
                       : "",
-        row.bytes / seconds * 1e-9);
+        row.bytes / seconds * 1e-9,
+        limits == nullptr ? "" : LimitColumns(row, seconds, *limits));
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
   }
   return text +
          absl::StrFormat("%-*s  %7s  %9.3f\n", width, "total", "", total);
@@ -114,7 +134,10 @@ StepTotals::StepTotals(const std::vector<StepLabel>& labels,
   std::map<std::string, size_t> numbers;
   for (size_t i = 0; i < labels.size(); ++i) {
     const auto [found, is_new] = numbers.emplace(groups[i], groups_.size());
-    if (is_new) groups_.emplace_back().name = groups[i];
+    if (is_new) {
+      groups_.emplace_back().name = groups[i];
+      groups_.back().precision = labels[i].precision;
+    }
     group_of_.push_back(found->second);
     ProfileRow& row = groups_[found->second];
     row.calls += 1;
@@ -165,8 +188,8 @@ void Profile::CountRun() {
   std::fill(nanoseconds_.begin(), nanoseconds_.end(), 0);
 }
 
-std::string Profile::ToString() const {
-  return NameTable(Rows()) + LayerTable(LayerRows());
+std::string Profile::ToString(const MachineLimits* limits) const {
+  return NameTable(Rows(), limits) + LayerTable(LayerRows());
 }
 
 }  // namespace partita::executor

@@ -3,6 +3,7 @@
 #define PARTITA_RUNTIME_EXECUTOR_PROFILE_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,14 @@ struct StepLabel {
   std::string name;
   std::string layer;  // path of its module; empty: unknown
   double flops = 0;
-  double bytes = 0;  // bytes read and written, counting each operand once
+  std::string precision;  // element type of a library operation, e.g. "f32"
+  double bytes = 0;       // bytes read and written, counting each operand once
+};
+
+// Upper bounds on the speed of one device; 0 or absent: unknown.
+struct MachineLimits {
+  std::map<std::string, double> flops;  // FLOP/s of products, by element type
+  double memory = 0;                    // bytes/s
 };
 
 struct ProfileRow {
@@ -24,6 +32,7 @@ struct ProfileRow {
   double median_milliseconds = 0;  // over runs
   double flops = 0;
   double bytes = 0;
+  std::string precision;  // of its first step
 };
 
 // Returns the layer of a module: "h.0" for "h.0.mlp.up". It ends behind the
@@ -65,8 +74,9 @@ class Profile {
   // layers have an empty name in the second list.
   std::vector<ProfileRow> Rows() const { return by_name_.Rows(); }
   std::vector<ProfileRow> LayerRows() const { return by_layer_.Rows(); }
-  // Readable tables. The table of layers is left out if no layer is known.
-  std::string ToString() const;
+  // Readable tables. The table of layers is left out if no layer is known. With
+  // `limits`, rows have their shares of the device's limits.
+  std::string ToString(const MachineLimits* limits = nullptr) const;
 
  private:
   std::vector<int64_t> nanoseconds_;  // per step, of the current run

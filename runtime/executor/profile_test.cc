@@ -49,6 +49,26 @@ TEST(ProfileTest, AddsUpByNameAndByLayer) {
   EXPECT_THAT(text, HasSubstr("h.0               2      3.000   30.0%\n"));
 }
 
+TEST(ProfileTest, ComparesWithLimits) {
+  StepLabel product{"gemm", ""};
+  product.flops = 5e6;
+  product.bytes = 1e6;
+  product.precision = "f32";
+  StepLabel sum{"add", ""};
+  sum.bytes = 1e6;
+  Profile profile({product, sum});
+  profile.Add(0, 1'000'000);  // 5 GFLOP/s, 1 GB/s
+  profile.Add(1, 500'000);    // 2 GB/s
+  profile.CountRun();
+  const MachineLimits limits{{{"f32", 1e10}}, 4e9};
+  const std::string text = profile.ToString(&limits);
+  EXPECT_THAT(text, HasSubstr("    GB/s  % peak   % mem\n"));
+  EXPECT_THAT(text, HasSubstr("     1.0     50%     25%\n"));
+  EXPECT_THAT(text, HasSubstr("     2.0             50%\n"));
+  EXPECT_THAT(profile.ToString(), Not(HasSubstr("% mem")));
+  EXPECT_THAT(profile.ToString(), Not(HasSubstr("peak")));
+}
+
 TEST(ProfileTest, WithoutLayersThereIsOneTable) {
   Profile profile({{"copy", ""}, {"add", ""}});
   profile.Add(0, 5);
