@@ -148,6 +148,10 @@ std::string summaryOf(Compilation& compilation) {
   llvm::json::Value summary = compilation.report().toJson();
   for (const char* unknown_yet : {"artifact_bytes", "seconds"})
     summary.getAsObject()->erase(unknown_yet);
+  if (compilation.plan())
+    (*summary.getAsObject())["plan"] = plan::WritePlan(*compilation.plan());
+  if (compilation.train())
+    (*summary.getAsObject())["optimizer"] = compilation.train()->optimizer;
   return llvm::formatv("{0}", summary).str();
 }
 

@@ -85,6 +85,15 @@ llvm::json::Object toJson(const Padding& padding, const plan::Plan& plan,
 // Collectives of one kind, over the same axes, for one reason.
 using CollectiveGroup = std::vector<const llvm::json::Object*>;
 
+// Bytes per step.
+int64_t bytesOf(const CollectiveGroup& rows) {
+  int64_t bytes = 0;
+  for (const llvm::json::Object* row : rows)
+    bytes += *row->getInteger("bytes") * *row->getInteger("times");
+  return bytes;
+}
+
+// Most bytes first.
 std::vector<CollectiveGroup> groupByReason(const llvm::json::Array& rows) {
   std::vector<CollectiveGroup> groups;
   std::map<std::string, size_t> known;
@@ -97,16 +106,51 @@ std::vector<CollectiveGroup> groupByReason(const llvm::json::Array& rows) {
     if (is_new) groups.emplace_back();
     groups[group->second].push_back(&row);
   }
+  llvm::stable_sort(groups,
+                    [](const CollectiveGroup& a, const CollectiveGroup& b) {
+                      return bytesOf(a) > bytesOf(b);
+                    });
   return groups;
 }
 
-void printCollectives(const CollectiveGroup& rows, llvm::raw_ostream& stream) {
+std::string secondsText(double seconds) {
+  if (seconds >= 1) return llvm::formatv("{0:F3} s", seconds).str();
+  if (seconds >= 1e-3) return llvm::formatv("{0:F3} ms", seconds * 1e3).str();
+  return llvm::formatv("{0:F1} us", seconds * 1e6).str();
+}
+
+// The exposed time of a group, ", 7.8 us exposed (1.2% of the step)"; empty if
+// it is not known. The compiled program may join collectives of several
+// reasons, which then have no time of their own.
+std::string timeOf(const llvm::json::Object& row,
+                   const llvm::json::Object* predicted) {
+  if (predicted == nullptr) return "";
+  std::string axes = row.getString("axes")->str();
+  llvm::erase(axes, ' ');
+  for (const llvm::json::Value& value : *predicted->getArray("collectives")) {
+    const llvm::json::Object& found = *value.getAsObject();
+    if (found.getString("kind") != row.getString("kind") ||
+        *found.getString("axes") != axes ||
+        found.getString("why") != row.getString("why"))
+      continue;
+    const double seconds = *found.getNumber("seconds"),
+                 step = *predicted->getNumber("step_seconds");
+    return llvm::formatv(", {0} exposed ({1:F1}% of the step)",
+                         secondsText(seconds),
+                         step > 0 ? 100 * seconds / step : 0)
+        .str();
+  }
+  return "";
+}
+
+void printCollectives(const CollectiveGroup& rows,
+                      const llvm::json::Object* predicted,
+                      llvm::raw_ostream& stream) {
   const llvm::json::Object& first = *rows.front();
-  int64_t bytes = 0, times = 0;
+  int64_t times = 0;
   bool same_size = true;
   std::set<std::string> places;
   for (const llvm::json::Object* row : rows) {
-    bytes += *row->getInteger("bytes") * *row->getInteger("times");
     times += *row->getInteger("times");
     same_size &= row->getInteger("bytes") == first.getInteger("bytes");
     places.insert(row->getString("where")->str());
@@ -117,7 +161,8 @@ void printCollectives(const CollectiveGroup& rows, llvm::raw_ostream& stream) {
   if (same_size)
     stream << base::FormatBytes(*first.getInteger("bytes")) << " x " << times;
   else
-    stream << base::FormatBytes(bytes) << " in " << times;
+    stream << base::FormatBytes(bytesOf(rows)) << " in " << times;
+  stream << timeOf(first, predicted);
   stream << "\n  at    " << *first.getString("where");
   if (places.size() > 1)
     stream << " and " << places.size() - 1 << " more place"
@@ -227,13 +272,23 @@ void printExplanation(const llvm::json::Value& explanation,
       *facts.getString("mesh"), *facts.getInteger("devices"),
       base::FormatBytes(*facts.getInteger("bytes")),
       base::FormatBytes(*facts.getInteger("padded_bytes")));
+  const llvm::json::Object* predicted = facts.getObject("predicted");
+  if (predicted)
+    stream << "on " << *predicted->getString("cluster")
+           << " a step is predicted to take "
+           << secondsText(*predicted->getNumber("step_seconds")) << "\n";
   for (const CollectiveGroup& rows :
        groupByReason(*facts.getArray("collectives")))
-    printCollectives(rows, stream);
+    printCollectives(rows, predicted, stream);
   for (const llvm::json::Value& row : *facts.getArray("overlapped"))
     printOverlap(*row.getAsObject(), stream);
+  std::vector<const llvm::json::Object*> paddings;
   for (const llvm::json::Value& row : *facts.getArray("paddings"))
-    printPadding(*row.getAsObject(), stream);
+    paddings.push_back(row.getAsObject());
+  llvm::stable_sort(paddings, [](const auto* a, const auto* b) {
+    return *a->getInteger("bytes") > *b->getInteger("bytes");
+  });
+  for (const llvm::json::Object* row : paddings) printPadding(*row, stream);
 }
 
 }  // namespace partita::driver

@@ -27,7 +27,9 @@ mlir::FailureOr<llvm::json::Value> explainPlan(mlir::ModuleOp module,
                                                const plan::Plan& plan,
                                                const TrainOptions* train,
                                                Fault* fault = nullptr);
-// Prints a table for people. Rows with the same reason are one entry.
+// Prints a table for people. Rows with the same reason are one entry; the entry
+// with the most bytes comes first. Times are printed if `explanation` has
+// "predicted" (planning/explain_times.h).
 void printExplanation(const llvm::json::Value& explanation,
                       llvm::raw_ostream& stream);
 

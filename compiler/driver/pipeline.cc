@@ -90,8 +90,11 @@ std::vector<Phase> planResources(const OrderOptions& options) {
          pm.addPass(kernels::createSplitLaunchesPass());
          // Memory places tell which launches touch the same memory.
          pm.addPass(memory::createJoinLaunchesPass());
-         // Last: it reads the places that all others have written.
+         // After all that write places: it reads them.
          pm.addPass(memory::createCopyReturnedPass());
+         // Last: names every instruction, and the kernels by all their
+         // launches.
+         pm.addPass(kernels::createLabelKernelsPass());
        }},
   };
 }

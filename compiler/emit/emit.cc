@@ -8,6 +8,7 @@
 #include "dialects/dist/dialect.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/exec/entries.h"
+#include "dialects/exec/labels.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -288,7 +289,7 @@ class ModuleEmitter {
         llvm::StringRef name = code ? code.getValue() : function.getName();
         auto [known, is_new] =
             codes.try_emplace(name, static_cast<int>(program_.kernels.size()));
-        if (is_new) addKernel(name);
+        if (is_new) addKernel(name, function);
         kernel_index_[function.getName()] = known->second;
       } else {
         function_index_[function.getName()] = functions_.size();
@@ -297,9 +298,12 @@ class ModuleEmitter {
     }
   }
 
-  void addKernel(llvm::StringRef code) {
+  void addKernel(llvm::StringRef code, FuncOp function) {
     auto kernel = std::make_unique<program::KernelT>();
     kernel->name = code.str();
+    if (auto label =
+            function->getAttrOfType<mlir::StringAttr>(exec::kLabelAttr))
+      kernel->label = label.str();
     kernel->cycles = options_.kernel_cycles.lookup(code);
     program_.kernels.push_back(std::move(kernel));
   }

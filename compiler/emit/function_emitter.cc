@@ -7,6 +7,7 @@
 #include "compiler/emit/placement.h"
 #include "compiler/format/format.h"
 #include "dialects/exec/dialect.h"
+#include "dialects/exec/labels.h"
 #include "dialects/nn/tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -86,6 +87,8 @@ class FunctionEmitter {
     instruction->name = describe(op);
     if (auto why = op.getAttrOfType<mlir::StringAttr>("why"))
       instruction->why = why.getValue().str();
+    if (auto layer = op.getAttrOfType<mlir::StringAttr>(exec::kLayerAttr))
+      instruction->layer = layer.getValue().str();
     if (auto await = llvm::dyn_cast<exec::AwaitOp>(op)) {
       const Buffer started = buffers_.lookup(await.getStarted());
       buffers_[await.getResult()] = started;

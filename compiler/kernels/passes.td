@@ -168,4 +168,32 @@ def SplitLaunchesPass : Pass<"partita-split-launches", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"added", "added", "Launches added">];
 }
 
+def LabelKernelsPass : Pass<"partita-label-kernels", "::mlir::ModuleOp"> {
+  let summary = "Names kernels by their operations and layers, for profiles and reports";
+  let description = [{
+    A kernel's label (`kernel.label`) lists its operations in order. Operations that only move or convert data are
+    left out. A label lists at most four, then the number of the others. The path of the module that launches the
+    kernel follows in brackets, with a star in place of words that differ between modules. Equal labels get a number.
+    Kernels with the same code share a label.
+
+    Each operation gets the path of its module (`layer`), read from its location. In a function that layers share,
+    a path that begins with a dot continues the path of the call.
+
+    ```mlir
+    func.func private @h(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = exec.launch @kernel_0(%x) : (tensor<8xf32>) -> tensor<8xf32> loc("h.0.act")
+      return %0 : tensor<8xf32>
+    }
+    func.func private @kernel_0(%x: tensor<8xf32>) -> tensor<8xf32> attributes {exec.kernel} {
+      %0 = math.tanh %x : tensor<8xf32>
+      %1 = arith.mulf %x, %0 : tensor<8xf32>
+      return %1 : tensor<8xf32>
+    }
+    // called as h.0 and h.1, becomes
+    %0 = exec.launch @kernel_0(%x) {layer = ".act"} : (tensor<8xf32>) -> tensor<8xf32>
+    func.func private @kernel_0(%x: tensor<8xf32>) -> tensor<8xf32> attributes {exec.kernel, kernel.label = "tanh+mul[h.*.act]"}
+    ```
+  }];
+}
+
 #endif  // PARTITA_COMPILER_KERNELS_PASSES_TD

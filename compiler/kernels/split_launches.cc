@@ -4,6 +4,7 @@
 #include "compiler/kernels/passes.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/exec/kernel_parts.h"
+#include "dialects/exec/labels.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -39,6 +40,8 @@ llvm::SmallVector<Part> declareParts(FuncOp kernel) {
                                    kernel.getFunctionType());
     declared.setPrivate();
     declared->setAttr(exec::kKernelAttr, builder.getUnitAttr());
+    declared->setAttr(exec::kPartOfAttr,
+                      mlir::FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
   }
   exec::setKernelParts(kernel, {});
   return parts;

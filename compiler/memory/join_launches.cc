@@ -8,6 +8,7 @@
 #include "compiler/memory/passes.h"
 #include "compiler/memory/places.h"
 #include "dialects/exec/dialect.h"
+#include "dialects/exec/labels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -171,11 +172,15 @@ class Joiner {
     auto name = first.getLoc()->findInstanceOf<mlir::NameLoc>();
     const std::string text =
         name ? name.getName().str() : first->getName().getStringRef().str();
+    llvm::SmallVector<mlir::Location> locations;
+    for (exec::LaunchOp piece : pieces_) locations.push_back(piece.getLoc());
+    mlir::MLIRContext* context = first.getContext();
     return mlir::NameLoc::get(
         mlir::StringAttr::get(
-            first.getContext(),
+            context,
             text + " and " + std::to_string(pieces_.size() - 1) + " more"),
-        first.getLoc());
+        mlir::FusedLoc::get(
+            locations, mlir::StringAttr::get(context, exec::kPieces), context));
   }
 
   // Moves views of results, which may be between the pieces, behind the launch.

@@ -103,8 +103,11 @@ class Partitioner {
     SmallVector<Value> returned;
     for (auto [i, value] : llvm::enumerate(end.getOperands())) {
       const core::Sharding& wanted = returnedAs(function, i, value);
-      returned.push_back(resharded(value, wanted, builder, end.getLoc(),
-                                   "it takes the place of the old value"));
+      returned.push_back(resharded(
+          value, wanted, builder, end.getLoc(),
+          function.getResultAttr(i, nn::kUpdatesAttr)
+              ? "the next step reads the updated value divided as the old one"
+              : "it takes the place of the old value"));
       results.push_back(returned.back().getType());
       if (!function.isPrivate()) {
         signature.setResult(

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <map>
 
+#include "compiler/core/module_paths.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
 #include "mlir/IR/SymbolTable.h"
 
 namespace partita::sharding {
@@ -45,30 +45,6 @@ bool hasOneUser(Value value) {
 
 }  // namespace
 
-std::string commonLayer(StringRef a, StringRef b) {
-  SmallVector<StringRef> left, right, common;
-  a.split(left, '.');
-  b.split(right, '.');
-  for (auto [x, y] : llvm::zip(left, right)) {
-    if (x != y) break;
-    common.push_back(x);
-  }
-  return llvm::join(common, ".");
-}
-
-std::string layerOfName(StringRef name) {
-  if (!name.contains('/')) return hasLayer(name) ? name.str() : "";
-  SmallVector<StringRef> words, kept;
-  name.rsplit('/').first.split(words, '/', -1, /*KeepEmpty=*/false);
-  for (StringRef word : words) {
-    // Exporters repeat the name of a list: "/blocks/blocks.0".
-    if (!kept.empty() && word.starts_with((kept.back() + ".").str()))
-      kept.pop_back();
-    kept.push_back(word);
-  }
-  return llvm::join(kept, ".");
-}
-
 LayerPaths::LayerPaths(mlir::ModuleOp module) : module_(module) {
   findWrapper();
 }
@@ -84,7 +60,7 @@ void LayerPaths::findWrapper() {
     const std::string layer = name ? parentOf(name.getValue()).str() : "";
     if (layer.empty()) continue;
     for (Operation* user : argument.getUsers()) {
-      const std::string named = layerOfName(nameOf(user->getLoc()));
+      const std::string named = core::ModuleOf(nameOf(user->getLoc()));
       if (named == layer) ++votes[""];
       if (StringRef rest = named; rest.consume_back("." + layer))
         ++votes[rest.str() + "."];
@@ -177,7 +153,7 @@ std::string LayerPaths::ofParameters(Operation* op, const Paths& paths) const {
       if (!given.parameter || given.path.empty() ||
           (!shared && !hasOneUser(operand)))
         continue;
-      path = first ? given.path : commonLayer(path, given.path);
+      path = first ? given.path : core::CommonModule(path, given.path);
       first = false;
     }
     if (!path.empty()) return path;
@@ -190,7 +166,7 @@ std::string LayerPaths::ofParameters(Operation* op, const Paths& paths) const {
 std::string LayerPaths::ofLocation(Operation* op) const {
   auto function = op->getParentOfType<FuncOp>();
   if (function.getName() != "main") return "";
-  const std::string path = layerOfName(nameOf(op->getLoc()));
+  const std::string path = core::ModuleOf(nameOf(op->getLoc()));
   StringRef rest = path;
   if (!wrapper_.empty() && (rest + ".").str() == wrapper_) return "";
   rest.consume_front(wrapper_);

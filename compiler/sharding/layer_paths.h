@@ -11,13 +11,6 @@
 
 namespace partita::sharding {
 
-// Returns the longest common layer, e.g. "h.0.mlp" for "h.0.mlp.up" and
-// "h.0.mlp.down"; empty if there is none.
-std::string commonLayer(llvm::StringRef a, llvm::StringRef b);
-// Returns the layer in an exporter's name of an operation, e.g. "h.0.mlp" for
-// "/h/h.0/mlp/Add".
-std::string layerOfName(llvm::StringRef name);
-
 // A value's layer. For a parameter it is the parameter's name, e.g.
 // "h.0.mlp.up.weight". A value computed with parameters of both h.0.mlp.up and
 // h.0.mlp.down belongs to "h.0.mlp".

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -34,7 +37,7 @@ p{margin:4px 0 10px;color:#51606e}small{color:#51606e;font-size:12px}
 .fact b{display:block;font-size:20px;color:#1b2733}.fact span{color:#51606e;font-size:13px}
 table{border-collapse:collapse;width:100%;font-size:13px}th{text-align:left;color:#51606e;font-weight:600;vertical-align:bottom}
 td,th{padding:3px 10px 3px 0;border-bottom:1px solid #e8edf1;vertical-align:top}td.n,th.n{text-align:right;white-space:nowrap}
-td small{display:block}td+td small{min-width:180px}tr.chosen td{font-weight:600}tr.chosen small{font-weight:400}
+td small{display:block}td+td small{min-width:180px}summary{cursor:pointer;font-size:12px;color:#51606e}tr.chosen td{font-weight:600}tr.chosen small{font-weight:400}
 pre{font-size:13px;background:#f6f8fa;border:1px solid #e8edf1;border-radius:8px;padding:10px 14px;overflow-x:auto}
 .legend{line-height:1.7}.legend span{margin-right:16px;font-size:13px;display:inline-block}
 .legend i{display:inline-block;width:12px;height:12px;border-radius:3px;margin-right:5px;vertical-align:-1px}
@@ -364,21 +367,72 @@ class ReportWriter {
     return total.bytes > 0 && total.kind != "all_slice";
   }
 
-  void Communication() {
-    Add("<h2>Collectives and transfers</h2>\n<p>Each with its operation, "
-        "the reason for it, and its function. Times are exposed times, "
-        "averaged over all devices.</p>\n");
-    OpenTable({"what", "for", "in"},
-              {"bytes", "among", "a step", "time", "of step"});
+  // Collectives or transfers of one kind, over the same axes, for one reason.
+  using Group = std::vector<const OperationTotal*>;
+
+  // In the order of their exposed time, longest first.
+  std::vector<Group> GroupsByReason() const {
+    std::vector<Group> groups;
+    std::map<std::tuple<std::string, std::string, std::string>, size_t> known;
     for (const OperationTotal& total : simulation_.operations) {
       if (!Moves(total)) continue;
+      const auto [found, is_new] =
+          known.try_emplace({total.kind, total.axes, total.why}, groups.size());
+      if (is_new) groups.emplace_back();
+      groups[found->second].push_back(&total);
+    }
+    std::stable_sort(groups.begin(), groups.end(),
+                     [](const Group& a, const Group& b) {
+                       return SumOf(a).seconds > SumOf(b).seconds;
+                     });
+    return groups;
+  }
+
+  // Calls, seconds, and bytes of one step, of all operations of a group.
+  static OperationTotal SumOf(const Group& group) {
+    OperationTotal sum = *group.front();
+    double bytes = sum.calls = sum.seconds = 0;
+    for (const OperationTotal* total : group) {
+      sum.calls += total->calls;
+      sum.seconds += total->seconds;
+      bytes += total->calls * static_cast<double>(total->bytes);
+    }
+    sum.bytes = static_cast<int64_t>(bytes);
+    return sum;
+  }
+
+  // A cell with the reason and the operations, folded if there are several.
+  void Reason(const Group& group) {
+    const std::string& why = group.front()->why;
+    Add(absl::StrCat("<td>", HtmlText(why.empty() ? "no reason is known" : why),
+                     "<details><summary>",
+                     group.size() == 1
+                         ? "1 operation"
+                         : absl::StrCat(group.size(), " operations"),
+                     "</summary>"));
+    for (const OperationTotal* total : group)
+      Add(absl::StrCat("<small>", HtmlText(total->name), " in ",
+                       HtmlText(total->function), ": ",
+                       base::FormatBytes(total->bytes), ", ",
+                       absl::StrFormat("%.4g", total->calls), " a step, ",
+                       Seconds(total->seconds), "</small>"));
+    Add("</details></td>");
+  }
+
+  void Communication() {
+    Add("<h2>Collectives and transfers</h2>\n<p>One line for each reason, "
+        "with its operations behind it. Times are exposed times, averaged over "
+        "all devices.</p>\n");
+    OpenTable({"what", "why"},
+              {"bytes a step", "among", "a step", "time", "of step"});
+    for (const Group& group : GroupsByReason()) {
+      const OperationTotal sum = SumOf(group);
       Add("<tr>");
-      Word(total.kind, total.axes.empty() ? "" : "over " + total.axes);
-      Word(total.name, total.why);
-      Word(total.function);
-      Figure(base::FormatBytes(total.bytes));
-      Figure(total.group > 0 ? absl::StrCat(total.group) : std::string("2"));
-      Times(total);
+      Word(sum.kind, sum.axes.empty() ? "" : "over " + sum.axes);
+      Reason(group);
+      Figure(base::FormatBytes(sum.bytes));
+      Figure(sum.group > 0 ? absl::StrCat(sum.group) : std::string("2"));
+      Times(sum);
     }
     CloseTable();
   }
@@ -392,7 +446,7 @@ class ReportWriter {
       if (++listed > kMostOperations) break;
       Add("<tr>");
       Word(total.kind);
-      Word(total.name);
+      Word(total.name, total.label);
       Word(total.function);
       Times(total);
     }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/simulator/engine.h"
 #include "compiler/simulator/steps.h"
+#include "runtime/program/labels.h"
 #include "runtime/program/mesh.h"
 #include "runtime/program/types.h"
 
@@ -88,10 +89,7 @@ std::string Sizes(const flatbuffers::Vector<int64_t>* sizes) {
 std::string LabelOf(const program::Program& program,
                     const Instruction& instruction) {
   if (const program::Launch* launch = instruction.operation_as_Launch())
-    return program.kernels()
-        ->Get(static_cast<unsigned>(launch->kernel()))
-        ->name()
-        ->str();
+    return program::KernelLabel(program, *launch).str();
   if (const program::Gemm* gemm = instruction.operation_as_Gemm())
     return absl::StrCat("gemm ", gemm->batch(), "x", gemm->m(), "x", gemm->n(),
                         "x", gemm->k(), " ",

@@ -50,7 +50,7 @@ struct DeviceTimes {
 struct OperationTotal {
   std::string function, name, kind;
   // The beginning of the operation's name in runtime profiles: "gemm
-  // 1x256x768x768 f32", or a kernel's symbol. Empty for communication.
+  // 1x256x768x768 f32", or a kernel's label. Empty for communication.
   std::string label;
   double calls = 0;    // per step, mean over all devices
   double seconds = 0;  // per step, mean over all devices

@@ -3,6 +3,7 @@
 #include "compiler/simulator/steps.h"
 
 #include "absl/strings/str_cat.h"
+#include "runtime/program/labels.h"
 #include "runtime/program/types.h"
 
 namespace partita::simulator {
@@ -88,6 +89,8 @@ int Steps::NameOf(int function, const Step& step) {
   const Instruction& instruction = InstructionAt(function, step.first);
   std::string name =
       instruction.name() == nullptr ? "" : instruction.name()->str();
+  if (const program::Launch* launch = instruction.operation_as_Launch())
+    name = program::KernelLabel(program_, *launch).str();
   if (name.empty()) name = KindOf(instruction);
   if (step.function >= 0)
     name =

@@ -15,6 +15,7 @@
 #include "runtime/executor/collective_desc.h"
 #include "runtime/executor/library_desc.h"
 #include "runtime/executor/step_memory.h"
+#include "runtime/program/labels.h"
 #include "runtime/program/library_limits.h"
 #include "runtime/program/types.h"
 
@@ -67,7 +68,7 @@ absl::StatusOr<std::unique_ptr<BoundProgram>> BoundProgram::Bind(
   if (context.device_communicator != nullptr)
     bound->device_exchange_ = std::make_unique<DeviceExchange>(
         context.device, *context.device_communicator);
-  PARTITA_RETURN_IF_ERROR(bound->Flatten(function, arguments, frame, ""));
+  PARTITA_RETURN_IF_ERROR(bound->Flatten(function, arguments, frame, "", ""));
   PARTITA_RETURN_IF_ERROR(bound->PrepareTransfers());
   int64_t scratch = 0;
   for (const Step& step : bound->steps_)
@@ -94,10 +95,12 @@ Slot BoundProgram::Resolve(const program::Buffer& buffer,
 
 absl::Status BoundProgram::Flatten(int index,
                                    const std::vector<Slot>& arguments,
-                                   char* frame, const std::string& path) {
+                                   char* frame, const std::string& path,
+                                   const std::string& layer) {
   Tokens tokens;
   const int own_path = static_cast<int>(paths_.size());
   paths_.push_back(path);
+  layers_.push_back(layer);
   const program::Function& function =
       *context_.artifact.program().functions()->Get(
           static_cast<unsigned>(index));
@@ -118,7 +121,8 @@ absl::Status BoundProgram::Flatten(int index,
       PARTITA_RETURN_IF_ERROR(Flatten(
           call->function(), operands, frame + call->frame_offset(),
           absl::StrCat(path, path.empty() ? "" : ", ", callee.name()->str(),
-                       " called by '", NameOf(instruction), "'")));
+                       " called by '", NameOf(instruction), "'"),
+          program::LayerPath(layer, instruction)));
       continue;
     }
     Step step;
@@ -404,13 +408,9 @@ std::string BoundProgram::DescribeStep(int64_t index) const {
   std::string text = absl::StrCat("'", NameOf(*step.instruction), "'");
   const program::Instruction& instruction = *step.instruction;
   if (const program::Launch* launch = instruction.operation_as_Launch()) {
-    absl::StrAppend(&text, " (kernel ",
-                    context_.artifact.program()
-                        .kernels()
-                        ->Get(static_cast<unsigned>(launch->kernel()))
-                        ->name()
-                        ->str(),
-                    ")");
+    absl::StrAppend(
+        &text, " (kernel ",
+        program::KernelLabel(context_.artifact.program(), *launch).str(), ")");
   } else if (const program::Collective* collective =
                  instruction.operation_as_Collective()) {
     absl::StrAppend(&text, " (",
@@ -434,47 +434,47 @@ std::vector<StepLabel> BoundProgram::Labels() const {
   std::vector<StepLabel> labels;
   std::vector<std::string> started;  // names of started collectives
   for (const Step& step : steps_) {
-    StepLabel label;
-    if (const program::Gemm* gemm = step.instruction->operation_as_Gemm()) {
-      label = LabelOf(ToDesc(*gemm));
-    } else if (const program::Conv* conv =
-                   step.instruction->operation_as_Conv()) {
-      label = LabelOf(ToDesc(*conv));
-    } else if (const program::Launch* launch =
-                   step.instruction->operation_as_Launch()) {
-      label.name = context_.artifact.program()
-                       .kernels()
-                       ->Get(static_cast<unsigned>(launch->kernel()))
-                       ->name()
-                       ->str();
-    } else if (const program::Collective* collective =
-                   step.instruction->operation_as_Collective()) {
-      labels.push_back(LabelOf(*collective, context_.artifact.program().mesh(),
-                               context_.place));
-      if (step.started == 0) continue;
-      started.push_back(labels.back().name);
-      labels.back().name = absl::StrCat("start ", started.back());
-      continue;
-    } else if (step.kind == Operation::Await) {
-      label.name = absl::StrCat("wait for ",
-                                started[static_cast<size_t>(step.started - 1)]);
-    } else if (const auto transfer =
-                   TransferOf(*step.instruction, context_.place)) {
-      labels.push_back(
-          LabelOf(*transfer, context_.artifact.program(), context_.place));
-      continue;
-    } else {
-      label.name = "copy";
-    }
-    if (step.library_op != nullptr)
-      absl::StrAppend(&label.name, " (", step.library_op->Description(), ")");
-    for (int64_t i = 0; i < step.count; ++i) {
-      label.bytes += static_cast<double>(
-          step.instruction->operands()->Get(static_cast<unsigned>(i))->bytes());
-    }
-    labels.push_back(std::move(label));
+    labels.push_back(LabelOfStep(step, started));
+    labels.back().layer = program::LayerPath(
+        layers_[static_cast<size_t>(step.path)], *step.instruction);
   }
   return labels;
+}
+
+StepLabel BoundProgram::LabelOfStep(const Step& step,
+                                    std::vector<std::string>& started) const {
+  const program::Instruction& instruction = *step.instruction;
+  const program::Program& program = context_.artifact.program();
+  StepLabel label;
+  if (const program::Gemm* gemm = instruction.operation_as_Gemm()) {
+    label = LabelOf(ToDesc(*gemm));
+  } else if (const program::Conv* conv = instruction.operation_as_Conv()) {
+    label = LabelOf(ToDesc(*conv));
+  } else if (const program::Launch* launch =
+                 instruction.operation_as_Launch()) {
+    label.name = program::KernelLabel(program, *launch).str();
+  } else if (const program::Collective* collective =
+                 instruction.operation_as_Collective()) {
+    label = LabelOf(*collective, program.mesh(), context_.place);
+    if (step.started == 0) return label;
+    started.push_back(label.name);
+    label.name = absl::StrCat("start ", label.name);
+    return label;
+  } else if (step.kind == Operation::Await) {
+    label.name = absl::StrCat("wait for ",
+                              started[static_cast<size_t>(step.started - 1)]);
+  } else if (const auto transfer = TransferOf(instruction, context_.place)) {
+    return LabelOf(*transfer, program, context_.place);
+  } else {
+    label.name = "copy";
+  }
+  if (step.library_op != nullptr)
+    absl::StrAppend(&label.name, " (", step.library_op->Description(), ")");
+  for (int64_t i = 0; i < step.count; ++i) {
+    label.bytes += static_cast<double>(
+        instruction.operands()->Get(static_cast<unsigned>(i))->bytes());
+  }
+  return label;
 }
 
 }  // namespace partita::executor

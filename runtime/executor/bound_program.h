@@ -124,7 +124,11 @@ class BoundProgram {
 
   explicit BoundProgram(const Context& context) : context_(context) {}
   absl::Status Flatten(int function, const std::vector<Slot>& arguments,
-                       char* frame, const std::string& path);
+                       char* frame, const std::string& path,
+                       const std::string& layer);
+  // `started` collects the names of started collectives, in order.
+  StepLabel LabelOfStep(const Step& step,
+                        std::vector<std::string>& started) const;
   Slot Resolve(const program::Buffer& buffer,
                const std::vector<Slot>& arguments, char* frame) const;
   absl::Status ResolveKernel(Step& step);
@@ -176,7 +180,8 @@ class BoundProgram {
   Context context_;
   char* data_ = nullptr;
   std::vector<Step> steps_;
-  std::vector<std::string> paths_;  // of call names, outermost first
+  std::vector<std::string> paths_;   // of call names, outermost first
+  std::vector<std::string> layers_;  // parallel to paths_: the call's layer
   std::vector<void*> buffers_;
   std::vector<int>
       buffer_globals_;  // parallel to buffers_: the global behind it or -1

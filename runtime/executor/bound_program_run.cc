@@ -6,6 +6,7 @@
 
 #include "runtime/base/status_macros.h"
 #include "runtime/executor/bound_program.h"
+#include "runtime/program/labels.h"
 
 namespace partita::executor {
 namespace {
@@ -21,6 +22,14 @@ int64_t NanosecondsSince(Clock::time_point begin) {
 
 const char* NameOf(const program::Instruction& instruction) {
   return instruction.name() == nullptr ? "" : instruction.name()->c_str();
+}
+
+// Name of an instruction in NVIDIA's profilers.
+const char* RangeName(const program::Program& program,
+                      const program::Instruction& instruction) {
+  const program::Launch* launch = instruction.operation_as_Launch();
+  return launch == nullptr ? NameOf(instruction)
+                           : program::KernelLabel(program, *launch).c_str();
 }
 
 // Token of a transfer among devices; tokens of collectives are positive.
@@ -207,7 +216,8 @@ absl::Status BoundProgram::EnqueueSteps(device::Stream& stream,
     }
     const Clock::time_point begin =
         profile == nullptr ? Clock::time_point() : Clock::now();
-    context_.device.BeginRange(NameOf(*step.instruction));
+    context_.device.BeginRange(
+        RangeName(context_.artifact.program(), *step.instruction));
     absl::Status status = RunStep(stream, step);
     context_.device.EndRange();
     // A trace inspects the outputs of each step.

@@ -141,6 +141,7 @@ StepLabel LabelOf(const device::GemmDesc& desc) {
   label.flops = 2.0 * static_cast<double>(desc.batch) *
                 static_cast<double>(desc.m) * static_cast<double>(desc.n) *
                 static_cast<double>(desc.k);
+  label.precision = base::NameOf(desc.dtype);
   return label;
 }
 
@@ -154,6 +155,7 @@ StepLabel LabelOf(const device::ConvDesc& desc) {
       desc.groups > 1 ? absl::StrCat(" groups ", desc.groups) : "", " ",
       base::NameOf(desc.dtype),
       Suffix(desc.has_bias, desc.has_residual, desc.activation));
+  label.precision = base::NameOf(desc.dtype);
   label.flops = 2;
   for (const int64_t size : desc.out_shape)
     label.flops *= static_cast<double>(size);

@@ -110,6 +110,7 @@ absl::Status Report(Session& session, const RunOptions& options,
   if (session.program().entries()->size() > 1) report.ranks = std::move(uses);
   report.peak_process_bytes = PeakProcessBytes();
   report.profiles = session.profiles();
+  report.limits = options.limits;
   out << (options.json ? ToJson(report, outputs) : ToTables(report, outputs));
   return Flush(out);
 }

@@ -1,10 +1,14 @@
 // The flags of partita-run.
 #include "runtime/tools/run_options.h"
 
+#include <cmath>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
 
 namespace partita::tools {
@@ -22,6 +26,27 @@ absl::Status SetSeed(const std::string& value, RunOptions& options) {
   return absl::OkStatus();
 }
 
+// Reads "f32=1.2e11,memory=2e10".
+absl::Status SetLimits(const std::string& value, RunOptions& options) {
+  executor::MachineLimits limits;
+  for (const std::string& part :
+       std::vector<std::string>(absl::StrSplit(value, ','))) {
+    const size_t equals = part.find('=');
+    double number = 0;
+    if (equals == std::string::npos || equals == 0 ||
+        !absl::SimpleAtod(part.substr(equals + 1), &number) ||
+        !std::isfinite(number) || number <= 0)
+      return Wrong(absl::StrCat(
+          "expected TYPE=FLOP/S or memory=BYTES/S with positive numbers, as in "
+          "f32=1.2e11,memory=2e10, found '",
+          part, "'"));
+    const std::string name = part.substr(0, equals);
+    (name == "memory" ? limits.memory : limits.flops[name]) = number;
+  }
+  options.limits = std::move(limits);
+  return absl::OkStatus();
+}
+
 std::map<std::string, FlagSetter> ValueFlags(RunOptions& options) {
   return {{"--input", SetInput(options)},
           {"--inputs", SetString(options.inputs_file)},
@@ -30,6 +55,8 @@ std::map<std::string, FlagSetter> ValueFlags(RunOptions& options) {
            [&](const std::string& value) { return SetSeed(value, options); }},
           {"--threads", SetCount(options.threads, 1)},
           {"--devices", SetCount(options.devices, 1)},
+          {"--limits",
+           [&](const std::string& value) { return SetLimits(value, options); }},
           {"--timeout", SetTimeout(options)},
           {"--warmup", SetCount(options.warmup, 0)},
           {"--repeat", SetCount(options.repeat, 1)},
@@ -120,7 +147,10 @@ Inputs
 Outputs
   --output-dir DIR         Write each output as DIR/NAME.npy
   --json                   Print one JSON object instead of tables
-  --profile                Print the time of each kernel
+  --profile                Print the time of each kernel and of each layer
+  --limits LIST            Compare the profile with these speeds of the machine, over all its devices, e.g.
+                           f32=1.2e11,memory=2e10 (FLOP/s of products, bytes/s). `partita run` gives what
+                           `partita measure` measured
 Execution
   --threads N              Use N threads over all devices of this process; default: one per processor
   --devices N              Run N devices as threads of this process; must equal the number that the model was

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/executor/profile.h"
 #include "runtime/session/options.h"
 #include "runtime/tools/flags.h"
 
@@ -26,6 +27,8 @@ struct RunOptions : session::SessionOptions {
   int repeat = 1;
   bool json = false;
   bool profile = false;
+  // Speeds of this machine, summed over its devices; null: unknown.
+  std::optional<executor::MachineLimits> limits;
 };
 
 // `arguments` exclude the program's name. InvalidArgument says which argument

@@ -47,6 +47,7 @@ TEST(RunOptionsTest, EveryFlag) {
                                               "--json",
                                               "--share-gpu",
                                               "--profile",
+                                              "--limits=f32=2e11,memory=3e10",
                                               "--weights-dir",
                                               "w",
                                               "--device",
@@ -66,6 +67,8 @@ TEST(RunOptionsTest, EveryFlag) {
   EXPECT_TRUE(options.json);
   EXPECT_TRUE(options.share_gpu);
   EXPECT_TRUE(options.profile);
+  EXPECT_EQ(options.limits->flops.at("f32"), 2e11);
+  EXPECT_EQ(options.limits->memory, 3e10);
   EXPECT_EQ(options.weights_dir, "w");
   EXPECT_EQ(options.device, "null");
 }
@@ -79,6 +82,9 @@ TEST(RunOptionsTest, Mistakes) {
             "--timeout: expected seconds, 0.001 to 1000000, found '0'");
   EXPECT_EQ(Error({"m", "--devices", "0"}),
             "--devices: expected a whole number of at least 1, found '0'");
+  EXPECT_EQ(Error({"m", "--limits", "f32=fast"}),
+            "--limits: expected TYPE=FLOP/S or memory=BYTES/S with positive "
+            "numbers, as in f32=1.2e11,memory=2e10, found 'f32=fast'");
   EXPECT_EQ(Error({"m", "--threads"}),
             "--threads: expected a value, found nothing");
   EXPECT_EQ(Error({"m", "--threads", "0"}),
@@ -107,8 +113,8 @@ TEST(RunOptionsTest, HelpNamesEveryFlag) {
   EXPECT_TRUE(ParseRunOptions({"--help"})->help);
   for (const char* flag :
        {"--input ", "--inputs", "--output-dir", "--random-inputs", "--threads",
-        "--warmup", "--repeat", "--json", "--profile", "--weights-dir",
-        "--device ", "--share-gpu", "--help"}) {
+        "--warmup", "--repeat", "--json", "--profile", "--limits",
+        "--weights-dir", "--device ", "--share-gpu", "--help"}) {
     EXPECT_THAT(RunHelp(), HasSubstr(flag));
   }
   EXPECT_THAT(RunHelp(), HasSubstr("To check a divided model"));

@@ -131,6 +131,31 @@ int PipelineRankOf(const RunReport& report, size_t profile) {
                                     : report.ranks[0].entry;
 }
 
+// The share of one of the devices, which have equal shares of the machine.
+std::optional<executor::MachineLimits> LimitsOfDevice(const RunReport& report) {
+  if (!report.limits) return std::nullopt;
+  executor::MachineLimits limits = *report.limits;
+  limits.memory /= report.devices;
+  for (auto& [type, flops] : limits.flops) flops /= report.devices;
+  return limits;
+}
+
+// Explains the columns of limits, or their absence.
+std::string LimitsText(const RunReport& report) {
+  if (!report.limits)
+    return "\n% of the machine's limits: unknown; run `partita measure` once, "
+           "then `partita run` with --profile\n";
+  return absl::StrCat(
+      "\n% peak: share of the fastest products measured on this machine; % "
+      "mem: bytes that operands have, as a share of its memory bandwidth, "
+      "above 100% in caches",
+      report.devices > 1
+          ? absl::StrCat(". Each of the ", report.devices,
+                         " devices has an equal share of the machine")
+          : "",
+      ".\n");
+}
+
 }  // namespace
 
 std::string ToTables(const RunReport& report,
@@ -152,11 +177,15 @@ std::string ToTables(const RunReport& report,
                   "; peak of the process ",
                   base::FormatBytes(report.peak_process_bytes), "\n");
   text += PipelineTable(report.ranks);
+  const std::optional<executor::MachineLimits> limits = LimitsOfDevice(report);
   for (size_t i = 0; i < report.profiles.size(); ++i) {
     if (!report.ranks.empty())
       absl::StrAppend(&text, "\npipeline rank ", PipelineRankOf(report, i));
-    absl::StrAppend(&text, "\n", report.profiles[i]->ToString());
+    absl::StrAppend(&text, "\n",
+                    report.profiles[i]->ToString(limits ? &*limits : nullptr));
   }
+  if (!report.profiles.empty() && report.device == "cpu")
+    text += LimitsText(report);
   return text;
 }
 
@@ -198,6 +227,15 @@ std::string ToJson(const RunReport& report,
       if (!report.ranks.empty())
         line["pipeline_rank"] = PipelineRankOf(report, i);
       object["profile"].push_back(std::move(line));
+    }
+    for (const executor::ProfileRow& row : report.profiles[i]->LayerRows()) {
+      json line = {{"layer", row.name},
+                   {"calls", row.calls},
+                   {"ms", row.milliseconds},
+                   {"median_ms", row.median_milliseconds}};
+      if (!report.ranks.empty())
+        line["pipeline_rank"] = PipelineRankOf(report, i);
+      object["layers"].push_back(std::move(line));
     }
   }
   return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";

@@ -2,6 +2,7 @@
 #ifndef PARTITA_RUNTIME_TOOLS_RUN_REPORT_H_
 #define PARTITA_RUNTIME_TOOLS_RUN_REPORT_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct RunReport {
   int64_t peak_process_bytes = 0;        // resident set, mapped files included
   // One per entry; empty without --profile.
   std::vector<executor::Profile*> profiles;
+  // Speeds of the machine, summed over its devices; null: unknown.
+  std::optional<executor::MachineLimits> limits;
 };
 
 double Median(std::vector<double> values);

@@ -16,6 +16,7 @@
 #include "compiler/simulator/simulate.h"
 #include "gtest/gtest.h"
 #include "runtime/program/artifact.h"
+#include "runtime/program/labels.h"
 
 namespace partita::e2e {
 namespace {
@@ -52,10 +53,7 @@ class MeasuredCosts : public simulator::Costs {
                  const program::Instruction& instruction) const override {
     std::string name;
     if (const program::Launch* launch = instruction.operation_as_Launch())
-      name = program.kernels()
-                 ->Get(static_cast<unsigned>(launch->kernel()))
-                 ->name()
-                 ->str();
+      name = program::KernelLabel(program, *launch).str();
     else if (const program::Gemm* gemm = instruction.operation_as_Gemm())
       name = absl::StrCat("gemm ", gemm->batch(), "x", gemm->m(), "x",
                           gemm->n(), "x", gemm->k());

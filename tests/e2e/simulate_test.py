@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -136,6 +137,13 @@ class SimulateTest(unittest.TestCase):
         for part in ("Where the time goes", "Timeline", "Memory over time", "Collectives and transfers", "all_reduce", "block_forward", "</html>"):
             self.assertIn(part, page)
         self.assertNotIn("runners-up", page)
+        # Collectives with one reason are one line, which opens.
+        table = page.split("Collectives and transfers")[1].split("Most expensive operations")[0]
+        lines = re.findall(r"<tr><td>(\w+(?:<small>over [^<]+</small>)?)</td><td>(.*?)<details>", table)
+        self.assertGreater(len(lines), 2)
+        self.assertEqual(len(lines), len(set(lines)))
+        self.assertRegex(table, r"each device along tensor has a partial result<details><summary>\d\d? operations</summary>"
+                         r"<small>[^<]+ in block_\w+: [0-9.]+ K?B, [0-9.]+ a step, [^<]+</small>")
         # The report opens without a network.
         for part in ("http:", "https:", "src=", "@import"):
             self.assertNotIn(part, page)

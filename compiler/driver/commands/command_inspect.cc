@@ -10,6 +10,7 @@
 #include "compiler/driver/commands/commands.h"
 #include "compiler/driver/inspect/inspect.h"
 #include "compiler/driver/inspect/inspect_dims.h"
+#include "compiler/driver/inspect/inspect_page.h"
 #include "compiler/driver/inspect/inspect_plan.h"
 #include "compiler/driver/inspect/inspect_schedule.h"
 #include "compiler/plan/plan_schedule.h"
@@ -23,6 +24,7 @@ struct InspectCommand {
   ModelArguments model;
   std::vector<std::string> names;
   bool json = false;
+  bool all = false;
   bool schedule = false;
   ScheduleView view;
 };
@@ -62,7 +64,8 @@ int inspectArtifactFile(const InspectCommand& command) {
   auto artifact = program::Artifact::Open(command.model.model);
   if (!artifact.ok()) return answer(artifact.status());
   if (command.schedule) return answer(showScheduleOf(*artifact, command));
-  show(inspectArtifact(*artifact), command.json, printInspection);
+  show(inspectArtifact(*artifact), command.json,
+       command.all ? printInspection : printPage);
   return kSuccess;
 }
 
@@ -116,6 +119,9 @@ Command addInspect(CLI::App& app) {
                    "Name a parameter's dimension that is not recognized, e.g. "
                    "\"*.mlp.c_fc.weight:1=M\"")
       ->allow_extra_args(false);
+  command->add_flag("--all", state->all,
+                    "List all facts of an artifact: every kernel and function, "
+                    "the CPU features that it needs, times of compiling");
   CLI::Option* schedule = command->add_flag(
       "--schedule", state->schedule,
       "Draw the timetable of a pipeline, from a plan or an artifact");

@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "CLI/CLI.hpp"
 #include "compiler/driver/check_model.h"
@@ -10,7 +12,11 @@
 #include "compiler/driver/commands/commands.h"
 #include "compiler/driver/explain.h"
 #include "compiler/driver/model_plan.h"
+#include "compiler/driver/planning/explain_times.h"
 #include "compiler/driver/verify/verify.h"
+#include "compiler/planner/cluster/cluster.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace partita::driver {
@@ -21,6 +27,7 @@ struct JudgeCommand {
   ModelArguments model;
   PlanArguments plan;
   VerifyOptions verify;
+  std::string cluster;  // of explain; empty: this machine, if it was measured
   bool json = false;
 };
 
@@ -48,16 +55,59 @@ int judge(JudgeCommand& command,
   return facts->getBoolean("equal").value_or(true) ? kSuccess : kUserError;
 }
 
+// The cluster that --cluster names, or this machine after `partita measure`.
+// Null if neither is there. False after a complaint.
+bool findCluster(const JudgeCommand& command,
+                 std::optional<planner::Cluster>& cluster) {
+  const std::string local = planner::LocalClusterPath();
+  if (command.cluster.empty() && !llvm::sys::fs::exists(local)) return true;
+  auto found =
+      planner::OpenCluster(command.cluster.empty() ? local : command.cluster);
+  if (found.ok())
+    cluster = *std::move(found);
+  else if (!command.cluster.empty())
+    complain(std::string(found.status().message()));
+  return found.ok() || command.cluster.empty();
+}
+
+// Adds times to what explainPlan returned. Fails after a complaint, but only if
+// the user named the cluster.
+mlir::LogicalResult addTimesOn(const planner::Cluster& cluster, bool is_asked,
+                               mlir::ModuleOp module, const plan::Plan& plan,
+                               const TrainOptions* train,
+                               llvm::json::Object& facts) {
+  const absl::Status status =
+      plan.mesh.Size() <= cluster.devices
+          ? addTimes(module, plan, train, cluster, facts)
+          : absl::InvalidArgumentError(
+                llvm::formatv("--cluster: expected at least {0} devices, which "
+                              "the plan's mesh has, found {1} with {2}; name a "
+                              "larger cluster, as in \"{0}x a100-80-sxm\"",
+                              plan.mesh.Size(), cluster.name, cluster.devices)
+                    .str());
+  if (status.ok() || !is_asked) return mlir::success();
+  complain(std::string(status.message()));
+  return mlir::failure();
+}
+
 int explain(JudgeCommand& command) {
   TrainOptions& train = command.verify.train;
+  std::optional<planner::Cluster> cluster;
   if (!take(command.plan.FindRecompute(), train.recompute)) return kUsageError;
+  if (!findCluster(command, cluster)) return kUserError;
   command.model.options.training = !train.optimizer.empty();
   return judge(
       command,
       [&](mlir::ModuleOp module, const plan::Plan& plan, Fault& fault) {
         train.microbatches = plan.microbatches;
-        return explainPlan(module, plan,
-                           train.optimizer.empty() ? nullptr : &train, &fault);
+        const TrainOptions* trained =
+            train.optimizer.empty() ? nullptr : &train;
+        auto facts = explainPlan(module, plan, trained, &fault);
+        if (mlir::succeeded(facts) && cluster &&
+            mlir::failed(addTimesOn(*cluster, !command.cluster.empty(), module,
+                                    plan, trained, *facts->getAsObject())))
+          facts = mlir::failure();
+        return facts;
       },
       printExplanation);
 }
@@ -100,6 +150,10 @@ Command addExplain(CLI::App& app) {
   auto state = addJudge(command);
   addTraining(state->verify.train, command);
   addTrainingPlan(state->plan, command);
+  command->add_option("--cluster", state->cluster,
+                      "Predict times on this cluster.yaml, or a name as \"8x "
+                      "a100-80-sxm\"; default: this machine, if partita "
+                      "measure has measured it");
   command->footer(
       "Example:\n  partita explain gpt2/ --dim batch=8,seq=128 --mesh tensor=2 "
       "--shard \"M=tensor,N=tensor,V=tensor;L=tensor\"");

@@ -17,6 +17,7 @@
 #include "mlir/Parser/Parser.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/program/artifact.h"
+#include "runtime/program/labels.h"
 #include "runtime/program/types.h"
 
 namespace partita::driver {
@@ -62,7 +63,7 @@ absl::StatusOr<Timed> launchesOf(const std::string& path,
       PARTITA_ASSIGN_OR_RETURN(
           const double seconds,
           times.Seconds(
-              artifact.program().kernels()->Get(kernel)->name()->str()));
+              program::KernelLabel(artifact.program(), *launch).str()));
       all.seconds += seconds;
     }
   if (all.seconds > 0 && all.cycles > 0) return all;

@@ -5,13 +5,16 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/driver/inspect/inspect_kernels.h"
 #include "compiler/driver/inspect/inspect_overlap.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/nn/dialect.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "runtime/base/quantity.h"
+#include "runtime/program/mesh.h"
 
 namespace partita::driver {
 namespace {
@@ -118,6 +121,14 @@ void printFact(const std::string& key, const Value& value,
   llvm::SmallVector<llvm::StringRef> words;
   const std::string text = textOf(key, value);
   if (text.empty()) return;
+  // A file, such as the plan, keeps its lines.
+  if (llvm::StringRef(text).contains('\n')) {
+    stream << indent << key << "\n";
+    for (llvm::StringRef row :
+         llvm::split(llvm::StringRef(text).rtrim('\n'), '\n'))
+      stream << indent << "  " << row << "\n";
+    return;
+  }
   llvm::StringRef(text).split(words, ',');
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string word = words[i].str() + (i + 1 < words.size() ? "," : "");
@@ -238,6 +249,7 @@ Value inspectArtifact(const program::Artifact& artifact) {
   }
   Object result{
       {"kind", "artifact"},
+      {"devices", program::SizeOf(program.mesh())},
       {"target", program.target() ? program.target()->str() : ""},
       {"cpu_features",
        program.cpu_features() ? program.cpu_features()->str() : ""},
@@ -249,6 +261,7 @@ Value inspectArtifact(const program::Artifact& artifact) {
       {"kernels",
        static_cast<int64_t>(program.kernels() ? program.kernels()->size() : 0)},
       {"functions", std::move(functions)},
+      {"launched", kernelsIn(program)},
       {"overlapped", overlappedIn(program)},
       {"arena_bytes", arena},
       {"code_bytes", static_cast<int64_t>(artifact.code().size())},

@@ -13,10 +13,10 @@ namespace partita::driver {
 llvm::json::Value inspectModel(mlir::ModuleOp module);
 
 // Ports, parameters, functions, kernels, memory, and the compiler's summary of
-// the model.
+// the model, which inspect_page.h prints on one page.
 llvm::json::Value inspectArtifact(const program::Artifact& artifact);
 
-// Prints such a value as a table for people.
+// Prints all of such a value as a table for people.
 void printInspection(const llvm::json::Value& value, llvm::raw_ostream& stream);
 
 }  // namespace partita::driver

@@ -135,12 +135,14 @@ void printOperations(const Object& facts, double step,
                     "time", "of step", "calls");
   for (const Value& value : *facts.getArray("operations")) {
     const Object& row = *value.getAsObject();
-    stream << formatv("{0,10} {1,7} {2,8:F1}  {3} {4} in {5}",
-                      secondsText(number(row, "seconds")),
-                      shareText(number(row, "seconds"), step),
-                      number(row, "calls"), row.getString("kind").value_or(""),
-                      row.getString("name").value_or(""),
-                      row.getString("function").value_or(""));
+    const auto kind = row.getString("kind").value_or("");
+    const auto name = row.getString("name").value_or("");
+    stream << formatv(
+        "{0,10} {1,7} {2,8:F1}  {3} {4} in {5}",
+        secondsText(number(row, "seconds")),
+        shareText(number(row, "seconds"), step), number(row, "calls"), kind,
+        kind == "kernel" ? row.getString("label").value_or(name) : name,
+        row.getString("function").value_or(""));
     if (auto bytes = row.getInteger("bytes"))
       stream << ", " << base::FormatBytes(*bytes);
     if (auto devices = row.getInteger("devices"))

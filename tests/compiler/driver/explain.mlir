@@ -4,6 +4,14 @@
 // RUN: printf 'mesh: {d: 2, t: 3}\nshard:\n  - {B: d}\noverrides:\n  - {tensor: up, sharding: "[{}, {t}]"}\n' > %t.yaml
 // RUN: partita explain %s --plan %t.yaml | FileCheck %s --check-prefix=OVERRIDE
 
+// RUN: partita explain %s --mesh d=2,t=3 --shard "B=d;M=t" --cluster "8x a100-80-sxm" | FileCheck %s --check-prefix=TIME
+// RUN: not partita explain %s --mesh d=2,t=3 --shard "B=d;M=t" --cluster "4x a100-80-sxm" 2>&1 | FileCheck %s --check-prefix=SMALL
+
+// TIME: mesh {d: 2, t: 3}
+// TIME-NEXT: on {{.*}}a100-80-sxm{{.*}} a step is predicted to take {{[0-9.]+ [um]s$}}
+// TIME: all_reduce over t (3 devices): 172 B x 1, {{[0-9.]+}} us exposed ({{[0-9.]+}}% of the step)
+// SMALL: --cluster: expected at least 6 devices, which the plan's mesh has, found {{.*}} with 4; name a larger cluster
+
 // 7 rows over 2 are 4 + 3, 16 columns over 3 are 6 + 6 + 4.
 // CHECK: mesh {d: 2, t: 3}: each of 6 devices sends 172 B a step and pads 368 B, at most
 // CHECK: all_reduce over t (3 devices): 172 B x 1

@@ -5,12 +5,12 @@
 // RUN: od -An -v -tf4 -j128 %t.out/sum.npy | FileCheck %s --check-prefix=SUM
 // RUN: od -An -v -tf4 -j128 -w12 %t.out/y.npy | FileCheck %s --check-prefix=Y
 
-// CHECK: mesh {{ *}}data=2
+// CHECK: devices {{ *}}2: data=2
 // CHECK: inputs:
-// CHECK-NEXT: x tensor<2x3xf32> [{data}, {}] tensor<3x3xf32>
+// CHECK-NEXT: x {{ *}}tensor<3x3xf32> [{data}, {}], tensor<2x3xf32> on each device
 // CHECK: outputs:
-// CHECK-NEXT: sum tensor<3xf32>
-// CHECK-NEXT: y tensor<2x3xf32> [{data}, {}] tensor<3x3xf32>
+// CHECK-NEXT: sum {{ *}}tensor<3xf32>
+// CHECK-NEXT: y {{ *}}tensor<3x3xf32> [{data}, {}], tensor<2x3xf32> on each device
 
 // SUM: {{^ *}}9 {{ *}}12 {{ *}}15{{$}}
 // Y: {{^ *}}0 {{ *}}1 {{ *}}2{{$}}

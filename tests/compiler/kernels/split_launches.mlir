@@ -4,7 +4,7 @@
 !t = tensor<1x2x16x32xbf16>
 // CHECK: func.func private @k(
 // CHECK-NOT: kernel.parts
-// CHECK: func.func private @k_part_0({{.*}}) -> ({{.*}}) attributes {exec.kernel}
+// CHECK: func.func private @k_part_0({{.*}}) -> ({{.*}}) attributes {exec.kernel, kernel.part_of = @k}
 func.func private @k(%q: !t, %k: !t, %v: !t, %y: !t, %g: !t) -> (!t, !t, !t)
     attributes {exec.kernel, kernel.parts = [
       {blocks = 3 : i64, code = "k_part_0", products_of_keys = 2 : i64, products_of_values = 1 : i64, scratch = 64 : i64, shared = 0 : i64, untouched = 4096 : i64},
