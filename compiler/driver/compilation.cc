@@ -10,7 +10,7 @@
 #include "compiler/driver/memory_limit.h"
 #include "compiler/driver/pipeline.h"
 #include "compiler/driver/stage_memory.h"
-#include "compiler/kernels/generate_code.h"
+#include "compiler/driver/targets.h"
 #include "compiler/pipeline/merge.h"
 #include "compiler/plan/plan_schedule.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -25,7 +25,6 @@ using mlir::FailureOr;
 using mlir::LogicalResult;
 using mlir::success;
 
-constexpr llvm::StringRef kCuda = "cuda:";
 // Shorter compilations print no progress.
 constexpr double kSlowSeconds = 2;
 
@@ -169,32 +168,25 @@ LogicalResult Compilation::merge() {
 }
 
 LogicalResult Compilation::generateCode() {
+  const mlir::Location loc = mlir::UnknownLoc::get(module().getContext());
+  const std::optional<CompileTarget> target = findTarget(options_.target);
+  if (!target) return mlir::emitError(loc, checkTarget(options_.target));
+  const TargetKind& kind = *target->kind;
+  const CodeOptions code_options = {target->architecture, options_.cpu};
+  // Stores code that a function of the target returns.
+  const auto keep = [&](FailureOr<std::string> code) -> LogicalResult {
+    if (mlir::failed(code)) return failure();
+    code_ = std::move(*code);
+    return success();
+  };
   const bool has_code = machine_code_;
   if (mlir::failed(phase(has_code ? "code" : "launches", [&] {
-        return has_code  ? generate()
-               : onGpu() ? kernels::describePtx(module(), {.chip = chip()})
-                         : kernels::describeObject(module());
+        return has_code ? keep(kind.generate(module(), code_options))
+                        : kind.describe(module(), code_options);
       })))
     return reportBug(module(), "code", fault_);
-  if (!has_code || onGpu() || code_.empty()) return success();
-  return phase("link", [&]() -> LogicalResult {
-    FailureOr<std::string> linked = kernels::linkSharedObject(
-        mlir::UnknownLoc::get(module().getContext()), code_);
-    if (mlir::failed(linked)) return failure();
-    code_ = std::move(*linked);
-    return success();
-  });
-}
-
-LogicalResult Compilation::generate() {
-  kernels::ObjectOptions object;
-  object.cpu = options_.cpu;
-  FailureOr<std::string> generated =
-      onGpu() ? kernels::generatePtx(module(), {.chip = chip()})
-              : kernels::generateObject(module(), object);
-  if (mlir::failed(generated)) return failure();
-  code_ = std::move(*generated);
-  return success();
+  if (!has_code || kind.link == nullptr || code_.empty()) return success();
+  return phase("link", [&] { return keep(kind.link(loc, code_)); });
 }
 
 LogicalResult Compilation::planMemory() {
@@ -247,11 +239,6 @@ void Compilation::continueAfter(const Compilation& before) {
 plan::Precision Compilation::precision() const {
   return plan_ ? plan_->precision.value_or(options_.precision)
                : options_.precision;
-}
-
-std::string Compilation::chip() const {
-  const llvm::StringRef target = options_.target;
-  return target.starts_with(kCuda) ? target.substr(kCuda.size()).str() : "";
 }
 
 bool Compilation::isPipeline() const {

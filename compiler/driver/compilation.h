@@ -17,6 +17,7 @@
 #include "compiler/partition/padding_report.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "runtime/program/target.h"
 
 namespace partita::driver {
 
@@ -87,9 +88,7 @@ class Compilation {
     return train_.optimizer.empty() ? nullptr : &train_;
   }
   plan::Precision precision() const;
-  bool onGpu() const { return !chip().empty(); }
-  // "sm_90"; empty: a CPU.
-  std::string chip() const;
+  bool onGpu() const { return program::IsGpuTarget(options_.target); }
   const std::string& machineCode() const { return code_; }
   // True if the plan divides depth.
   bool isPipeline() const;
@@ -115,7 +114,6 @@ class Compilation {
   mlir::LogicalResult merge();
   mlir::LogicalResult generateCode();
   mlir::LogicalResult planMemory();
-  mlir::LogicalResult generate();
   mlir::LogicalResult dump(mlir::ModuleOp program, const std::string& path);
 
   std::vector<mlir::OwningOpRef<mlir::ModuleOp>> owned_;

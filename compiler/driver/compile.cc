@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 
 #include "compiler/core/schedule_csv.h"
 #include "compiler/driver/budgets.h"
@@ -12,8 +13,8 @@
 #include "compiler/driver/choose_recomputation.h"
 #include "compiler/driver/memory_limit.h"
 #include "compiler/driver/stage_times.h"
+#include "compiler/driver/targets.h"
 #include "compiler/emit/emit.h"
-#include "compiler/kernels/cpu_names.h"
 #include "compiler/kernels/generate_code.h"
 #include "compiler/plan/plan_schedule.h"
 #include "compiler/sharding/convert.h"
@@ -228,14 +229,16 @@ FailureOr<std::unique_ptr<Compilation>> compileProgram(Compilation& simplified,
 
 FailureOr<program::ArtifactParts> artifactOf(Compilation& compilation) {
   const CompileOptions& options = compilation.options();
+  const std::optional<CompileTarget> target = findTarget(options.target);
+  if (!target)
+    return compilation.module().emitError(checkTarget(options.target));
   compilation.report().measureEntries(compilation.module());
   emit::EmitOptions emit_options;
   if (mlir::failed(describePipeline(compilation, emit_options)))
     return failure();
   emit_options.target = options.target;
-  emit_options.cpu_features = compilation.onGpu()
-                                  ? kernels::kPtxFeatures
-                                  : kernels::requiredFeatures(options.cpu);
+  emit_options.cpu_features =
+      target->kind->features({target->architecture, options.cpu});
   emit_options.summary_json = summaryOf(compilation);
   emit_options.kernel_cycles = kernels::cyclesOfCode(compilation.module());
   for (const memory::MemoryTable& table : compilation.report().memory_tables)

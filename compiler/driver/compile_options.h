@@ -15,7 +15,7 @@ struct CompileOptions {
   std::string output;  // path of the artifact
   std::string source_folder =
       ".";  // relative weight paths in the module are relative to it
-  std::string target = "cpu";      // or "cuda:sm_90", "cuda:sm_80" ...
+  std::string target = "cpu";      // in the list of targets.h: "cuda:sm_90" ...
   std::string cpu = "host";        // an LLVM CPU name, or host
   bool embed_weights = false;      // copy weights into the artifact
   bool overlap = true;             // collectives run beside other work

@@ -3,27 +3,14 @@
 #include <filesystem>
 
 #include "compiler/driver/compile.h"
-#include "compiler/kernels/chips.h"
+#include "compiler/driver/targets.h"
 #include "compiler/kernels/cpu_names.h"
 #include "compiler/plan/plan_schedule.h"
-#include "llvm/ADT/StringExtras.h"
 
 namespace partita::driver {
 namespace {
 
-constexpr llvm::StringRef kCuda = "cuda:";
-
 // Each of these functions returns an error, or an empty text.
-
-std::string checkTarget(llvm::StringRef target) {
-  if (target == "cpu" || (target.starts_with(kCuda) &&
-                          kernels::findChip(target.substr(kCuda.size()))))
-    return "";
-  const auto names = llvm::map_range(
-      kernels::chips(), [](const kernels::Chip& chip) { return chip.name; });
-  return "--target: expected cpu, or cuda: with one of " +
-         llvm::join(names, ", ") + ", as in cuda:sm_90, found " + target.str();
-}
 
 std::string checkMicrobatches(const plan::Plan& plan) {
   if (plan.microbatches <= 1) return "";

@@ -2,8 +2,10 @@
 #include "compiler/driver/stage_times.h"
 
 #include <map>
+#include <optional>
 
 #include "compiler/driver/compile.h"
+#include "compiler/driver/targets.h"
 #include "compiler/plan/plan_schedule.h"
 #include "compiler/plan/without_depth.h"
 #include "compiler/planner/cluster/cluster.h"
@@ -20,12 +22,13 @@ namespace {
 // compiler/autodiff/segments.cc.
 constexpr llvm::StringRef kSegment = "segment";
 
-// Devices of the target, with links that take no time.
+// Devices of the target, with links that take no time. No devices if the target
+// is unknown.
 planner::Cluster clusterOf(llvm::StringRef target, int64_t devices) {
-  const char* name = target == "cpu"                   ? "cpu"
-                     : target.starts_with("cuda:sm_9") ? "h100-sxm"
-                                                       : "a100-80-sxm";
-  absl::StatusOr<planner::Cluster> cluster = planner::BuiltInCluster(name);
+  const std::optional<CompileTarget> found = findTarget(target);
+  if (!found) return {};
+  absl::StatusOr<planner::Cluster> cluster =
+      planner::BuiltInCluster(found->kind->cluster(found->architecture).str());
   if (!cluster.ok()) return {};
   constexpr double kFree = 1e18;
   cluster->devices = static_cast<int>(devices);

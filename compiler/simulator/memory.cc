@@ -113,8 +113,7 @@ DeviceMemory MemoryOf(const program::Program& program, int entry) {
     memory.ports += program::BytesOf(*program.outputs()->Get(i)->type());
   });
   memory.arena = MainOf(program, entry).frame_bytes();
-  if (described.memory() != nullptr && program.target() != nullptr &&
-      program.target()->str().rfind("cuda:", 0) == 0)
+  if (described.memory() != nullptr && program::IsForGpus(program))
     memory.reserved = std::max<int64_t>(
         0, program::TotalOf(*described.memory()) - memory.total());
   return memory;

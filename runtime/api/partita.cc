@@ -11,6 +11,7 @@
 #include "runtime/api/tensors.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/base/version.h"
+#include "runtime/session/devices.h"
 
 struct partita_session {
   std::unique_ptr<partita::api::LoadedModel> model;
@@ -50,10 +51,11 @@ absl::Status CheckOptions(const partita_options& options) {
         "expected threads and timeout_seconds of 0 or more, found ",
         options.threads, " and ", options.timeout_seconds));
   if (options.device != nullptr) {
-    const std::string device = options.device;
-    if (device != "cpu" && device != "cuda" && device != "null")
+    const partita::session::DeviceList& devices = partita::session::Devices();
+    if (partita::session::FindDevice(devices, options.device) == nullptr)
       return absl::InvalidArgumentError(absl::StrCat(
-          "expected the device cpu, cuda or null, found '", device, "'"));
+          "expected the device ", partita::session::DeviceNames(devices),
+          ", found '", options.device, "'"));
   }
   return absl::OkStatus();
 }

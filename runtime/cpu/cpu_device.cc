@@ -18,6 +18,7 @@
 #include "runtime/cpu/memory.h"
 #include "runtime/cpu/module.h"
 #include "runtime/cpu/threads.h"
+#include "runtime/program/target.h"
 #include "runtime/program/validate.h"
 
 namespace partita::cpu {
@@ -110,7 +111,7 @@ class CpuDevice : public device::Device {
 
   absl::Status CheckTarget(const std::string& target,
                            const std::string& features) const override {
-    if (target != "cpu") {
+    if (target != program::kCpuTarget) {
       return absl::FailedPreconditionError(
           absl::StrCat("the model was compiled for target '", target,
                        "', this device is 'cpu'"));

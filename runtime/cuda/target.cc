@@ -7,11 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "runtime/program/target.h"
 
 namespace partita::cuda {
 namespace {
 
-constexpr char kPrefix[] = "cuda:sm_";
+constexpr char kPrefix[] = "sm_";
 
 struct Architecture {
   int number = 0;   // 90
@@ -20,9 +21,10 @@ struct Architecture {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-std::optional<Architecture> Parse(const std::string& target) {
-  if (target.rfind(kPrefix, 0) != 0) return std::nullopt;
-  std::string rest = target.substr(sizeof(kPrefix) - 1);
+// Parses "sm_90a".
+std::optional<Architecture> Parse(const std::string& name) {
+  if (name.rfind(kPrefix, 0) != 0) return std::nullopt;
+  std::string rest = name.substr(sizeof(kPrefix) - 1);
   Architecture architecture;
   if (!rest.empty() && (rest.back() == 'a' || rest.back() == 'f')) {
     architecture.suffix = rest.back();
@@ -34,6 +36,12 @@ std::optional<Architecture> Parse(const std::string& target) {
     architecture.number = architecture.number * 10 + (c - '0');
   }
   return architecture;
+}
+
+// The text of the target that suits a GPU.
+std::string TargetFor(int number) {
+  return program::TargetText(
+      {program::kCudaTarget, absl::StrCat(kPrefix, number)});
 }
 
 // The first CUDA version whose driver accepts this PTX version, in the driver's
@@ -72,12 +80,16 @@ absl::Status CheckFeature(const Machine& machine, const std::string& feature) {
 
 absl::Status CheckTarget(const Machine& machine, const std::string& target,
                          const std::string& features) {
-  const std::optional<Architecture> wanted = Parse(target);
+  const std::optional<program::Target> parsed = program::ParseTarget(target);
+  const std::optional<Architecture> wanted =
+      parsed && parsed->kind == program::kCudaTarget
+          ? Parse(parsed->architecture)
+          : std::nullopt;
   const int number = machine.major * 10 + machine.minor;
   if (!wanted) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the model was compiled for target '", target, "', this device is '",
-        kPrefix, number, "' (", machine.gpu, ")"));
+        TargetFor(number), "' (", machine.gpu, ")"));
   }
   const bool same_family =
       wanted->number / 10 == machine.major && wanted->number <= number;
@@ -85,10 +97,10 @@ absl::Status CheckTarget(const Machine& machine, const std::string& target,
                     : wanted->suffix == 'f' ? same_family
                                             : wanted->number <= number;
   if (!runs) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the model was compiled for ", target.substr(sizeof("cuda:") - 1),
-        ", this GPU (", machine.gpu, ") is sm_", number,
-        "; compile the model with --target ", kPrefix, number));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the model was compiled for ", parsed->architecture,
+                     ", this GPU (", machine.gpu, ") is ", kPrefix, number,
+                     "; compile the model with --target ", TargetFor(number)));
   }
   const std::vector<std::string> list = absl::StrSplit(features, ',');
   for (const std::string& feature : list) {

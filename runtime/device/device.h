@@ -110,7 +110,7 @@ class Device {
  public:
   virtual ~Device() = default;
 
-  // "cpu", "null" or "cuda".
+  // The name in the list of devices (runtime/session/devices.cc), e.g. "cpu".
   virtual std::string Name() const = 0;
   // FailedPrecondition, naming what is missing, if code for `target` and
   // `features` cannot run here. Features are in LLVM's spelling, "+avx2,+fma".

@@ -153,4 +153,19 @@ absl::Status NullDevice::Execute(Stream& stream, LibraryOp& op,
   return CheckBuffers("library operation", buffers, count);
 }
 
+// A device that executes would also list the kinds of its targets; a network
+// among devices would be made by `communicators`. Fields left out keep their
+// defaults: no GPU, no network, no environment.
+DeviceKind NullKind() {
+  DeviceKind kind;
+  kind.name = "null";
+  kind.executes = false;
+  kind.note = "executes nothing: it only plans memory and counts steps";
+  kind.make = [](const JobOptions& job, int index,
+                 int threads) -> absl::StatusOr<std::unique_ptr<Device>> {
+    return std::make_unique<NullDevice>();
+  };
+  return kind;
+}
+
 }  // namespace partita::device

@@ -1,5 +1,7 @@
 // A device that accepts everything and executes nothing: it plans, counts and
-// reports.
+// reports. It is also the example of a device: this class implements every
+// function that has no default, and NullKind() is all that the list of devices
+// (runtime/session/devices.cc) needs.
 #ifndef PARTITA_RUNTIME_DEVICE_NULL_DEVICE_H_
 #define PARTITA_RUNTIME_DEVICE_NULL_DEVICE_H_
 
@@ -7,6 +9,7 @@
 #include <memory>
 
 #include "runtime/device/device.h"
+#include "runtime/device/device_kind.h"
 
 namespace partita::device {
 
@@ -71,6 +74,10 @@ class NullDevice : public Device {
   MemoryReport memory_;
   uintptr_t next_address_ = uintptr_t{1} << 40;
 };
+
+// The null device in the list of devices. It runs a model of any target, but
+// only if --device selects it.
+DeviceKind NullKind();
 
 }  // namespace partita::device
 

@@ -3,10 +3,12 @@
 #define PARTITA_RUNTIME_PROGRAM_TYPES_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "runtime/base/dtype.h"
 #include "runtime/program/program_generated.h"
+#include "runtime/program/target.h"
 
 namespace partita::program {
 
@@ -49,6 +51,16 @@ inline int64_t TotalOf(const MemoryTable& table) {
   return table.parameters() + table.states() + table.gradients() +
          table.activations() + table.communication() + table.derived() +
          table.ports() + table.scratch() + table.gaps();
+}
+
+// The text of the program's target; "cpu" if the program has none.
+inline std::string TargetOf(const Program& program) {
+  return program.target() == nullptr ? kCpuTarget : program.target()->str();
+}
+
+// True if the program's kernels are for GPUs.
+inline bool IsForGpus(const Program& program) {
+  return IsGpuTarget(TargetOf(program));
 }
 
 // True if the elements are aligned as the processor expects, which the

@@ -283,8 +283,7 @@ absl::Status ValidateLaunch(const Program& program, const Launch& launch,
   if (launch.kernel() < 0 || launch.kernel() >= SizeOrZero(program.kernels()))
     return Bad(absl::StrCat("kernel ", launch.kernel(), " of ",
                             SizeOrZero(program.kernels())));
-  const bool for_gpus = program.target() != nullptr &&
-                        program.target()->str().rfind("cuda:", 0) == 0;
+  const bool for_gpus = IsForGpus(program);
   if (for_gpus) PARTITA_RETURN_IF_ERROR(CheckGrid(launch));
   if (!for_gpus && (launch.grid() != nullptr || launch.block() != nullptr ||
                     launch.maps() != nullptr))

@@ -3,22 +3,21 @@
 #define PARTITA_RUNTIME_SESSION_MAKE_DEVICE_H_
 
 #include <memory>
-#include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/comm/communicator.h"
-#include "runtime/comm/device_communicator.h"
-#include "runtime/cuda/shared_gpu.h"
 #include "runtime/device/device.h"
+#include "runtime/device/device_kind.h"
 #include "runtime/program/artifact.h"
 #include "runtime/session/options.h"
 
 namespace partita::session {
 
-// "cpu", "cuda" or "null": the device in the options, else the target that the
-// model was compiled for.
-std::string DeviceOf(const SessionOptions& options,
-                     const program::Program& program);
+// The device that the options name, else the device that runs the target that
+// the model was compiled for. It is a member of Devices(). InvalidArgument,
+// with the names of all devices, if none has the name in the options.
+absl::StatusOr<const device::DeviceKind*> DeviceOf(
+    const SessionOptions& options, const program::Program& program);
 
 // Threads of each device: of `devices` in this process and `sharers` on this
 // machine, those of other processes included. By default a process divides the
@@ -30,10 +29,10 @@ int ThreadsOf(const SessionOptions& options, int devices, int sharers);
 absl::Status CheckShareGpu(const SessionOptions& options,
                            const program::Program& program);
 
-// Sets environment variables that the GPU driver reads when it starts, for GPUs
-// that exchange with each other. Keeps variables that the user has set. Call
-// before the first device is made and before other threads read the
-// environment.
+// Sets environment variables that the device needs when several ranks use it
+// (DeviceKind::prepare_environment). Keeps variables that the user has set.
+// Call before the first device is made and before other threads read the
+// environment. Does nothing if DeviceOf fails.
 void PrepareEnvironment(const SessionOptions& options,
                         const program::Program& program);
 
@@ -45,21 +44,12 @@ absl::StatusOr<std::unique_ptr<device::Device>> MakeDevice(
     const SessionOptions& options, const program::Program& program, int index,
     int threads);
 
-// Shared state of devices that are threads of this process, if all of them use
-// one GPU; else null.
-std::shared_ptr<cuda::SharedGpu> MakeSharedGpu(const SessionOptions& options,
-                                               const program::Program& program);
-
-// Makes the communicator between the devices that MakeDevice makes for all
-// ranks. With `shared`, devices copy within the memory of their common GPU;
-// with one GPU per rank, they use NCCL if it is installed for all ranks. Else
-// null: tensors go through host memory. Collective over all ranks; an error of
-// one rank is returned by all.
-absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>>
-MakeDeviceCommunicator(const SessionOptions& options,
-                       const program::Program& program, int index,
-                       comm::Communicator& base,
-                       std::shared_ptr<cuda::SharedGpu> shared = nullptr);
+// Makes the function that makes a communicator for each device of this process,
+// to exchange tensors without host memory where the device can. Call once per
+// process. `in_threads`: the devices of all ranks are threads of this process.
+absl::StatusOr<device::MakeCommunicator> MakeCommunicators(
+    const SessionOptions& options, const program::Program& program,
+    bool in_threads);
 
 }  // namespace partita::session
 

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -96,41 +97,59 @@ TEST_F(EnvironmentTest, OneGpuNeedsNothing) {
   EXPECT_THAT(Log(), HasSubstr("cuInit\n"));
 }
 
+// Runs a function on a thread for each of two ranks.
+template <typename Function>
+void OnTwoRanks(const Function& run) {
+  const auto ranks = comm::MakeLocalCommunicators(2);
+  std::vector<std::thread> threads;
+  for (const auto& rank : ranks) threads.emplace_back([&] { run(*rank); });
+  for (std::thread& thread : threads) thread.join();
+}
+
 // Only threads of one process on one GPU exchange in its memory.
 TEST_F(EnvironmentTest, ThreadsOnOneGpuExchangeInItsMemory) {
-  unsetenv("CUDA_VISIBLE_DEVICES");
   const program::DividedProgram divided(4, 2, 1);
   const std::string bytes = program::SerializeProgram(divided.program);
   const program::Program& program = *program::GetProgram(bytes.data());
-  EXPECT_EQ(MakeSharedGpu(options_, program), nullptr);
+  // "shared" if each of two ranks gets a communicator that uses the memory of
+  // one GPU, "none" if no rank gets a communicator.
+  const auto found = [&](bool in_threads) -> std::string {
+    const auto make = MakeCommunicators(options_, program, in_threads);
+    EXPECT_TRUE(make.ok()) << make.status();
+    std::atomic<int> shared = 0, none = 0;
+    OnTwoRanks([&](comm::Communicator& rank) {
+      const auto made = (*make)(rank.rank(), rank);
+      if (!made.ok()) return;
+      if (*made == nullptr)
+        ++none;
+      else if ((*made)->MeetsOnHosts())
+        ++shared;
+    });
+    return shared == 2 ? "shared" : none == 2 ? "none" : "something else";
+  };
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  EXPECT_NE(found(/*in_threads=*/true), "shared");
   setenv("CUDA_VISIBLE_DEVICES", "1", 1);
-  EXPECT_NE(MakeSharedGpu(options_, program), nullptr);
+  EXPECT_EQ(found(/*in_threads=*/true), "shared");
+  EXPECT_EQ(found(/*in_threads=*/false), "none");
   unsetenv("CUDA_VISIBLE_DEVICES");
   options_.share_gpu = true;
-  const auto shared = MakeSharedGpu(options_, program);
-  ASSERT_NE(shared, nullptr);
-  const auto ranks = comm::MakeLocalCommunicators(2);
-  std::vector<std::thread> threads;
-  for (const auto& rank : ranks)
-    threads.emplace_back([&] {
-      const auto made = MakeDeviceCommunicator(options_, program, rank->rank(),
-                                               *rank, shared);
-      ASSERT_TRUE(made.ok()) << made.status();
-      ASSERT_NE(*made, nullptr);
-      EXPECT_TRUE((*made)->MeetsOnHosts());
-      // Same as in a separate process.
-      const auto alone =
-          MakeDeviceCommunicator(options_, program, rank->rank(), *rank);
-      EXPECT_TRUE(alone.ok() && *alone == nullptr) << alone.status();
-    });
-  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(found(/*in_threads=*/true), "shared");
+  EXPECT_EQ(found(/*in_threads=*/false), "none");
   options_.device = "cpu";
-  EXPECT_EQ(MakeSharedGpu(options_, program), nullptr);
+  EXPECT_EQ(found(/*in_threads=*/true), "none");
+}
+
+TEST_F(EnvironmentTest, OneRankExchangesNothing) {
   const program::DividedProgram one(4, 1, 1);
-  const std::string whole = program::SerializeProgram(one.program);
-  options_.device = "cuda";
-  EXPECT_EQ(MakeSharedGpu(options_, *program::GetProgram(whole.data())),
-            nullptr);
+  const std::string bytes = program::SerializeProgram(one.program);
+  options_.share_gpu = true;
+  const auto make = MakeCommunicators(
+      options_, *program::GetProgram(bytes.data()), /*in_threads=*/true);
+  ASSERT_TRUE(make.ok()) << make.status();
+  const auto ranks = comm::MakeLocalCommunicators(1);
+  const auto made = (*make)(0, *ranks[0]);
+  EXPECT_TRUE(made.ok() && *made == nullptr) << made.status();
 }
 
 }  // namespace

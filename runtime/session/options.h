@@ -11,9 +11,11 @@ struct SessionOptions {
   std::string model;  // path of the artifact
   // Base folder of relative weight paths; empty: the artifact's folder.
   std::string weights_dir;
-  std::string device;  // "cpu", "cuda", "null"; empty: the model's target
-  int threads = 0;     // over all CPU devices of this process; 0: ThreadsOf
-  int devices = 0;     // expected number; 0: as the model was compiled for
+  // A name in the list of devices (devices.h); empty: the device that runs the
+  // model's target.
+  std::string device;
+  int threads = 0;  // over all CPU devices of this process; 0: ThreadsOf
+  int devices = 0;  // expected number; 0: as the model was compiled for
   std::optional<double> timeout;  // seconds that ranks wait for each other
   bool share_gpu = false;         // all devices use GPU 0
 };

@@ -37,10 +37,11 @@ class ProcessSession : public Session {
     executor::LoadOptions load;
     load.weights_dir = options.weights_dir;
     load.communicator = &communicator_;
-    PARTITA_ASSIGN_OR_RETURN(
-        device_communicator_,
-        MakeDeviceCommunicator(options, artifact->program(), index,
-                               communicator_));
+    PARTITA_ASSIGN_OR_RETURN(const device::MakeCommunicator make_communicator,
+                             MakeCommunicators(options, artifact->program(),
+                                               /*in_threads=*/false));
+    PARTITA_ASSIGN_OR_RETURN(device_communicator_,
+                             make_communicator(index, communicator_));
     load.device_communicator = device_communicator_.get();
     PARTITA_ASSIGN_OR_RETURN(
         executor_,

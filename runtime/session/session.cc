@@ -195,14 +195,16 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(
                            program::Artifact::Open(options.model));
   const auto artifact =
       std::make_shared<const program::Artifact>(std::move(opened));
+  PARTITA_ASSIGN_OR_RETURN(const device::DeviceKind* const kind,
+                           DeviceOf(options, artifact->program()));
   PARTITA_RETURN_IF_ERROR(CheckShareGpu(options, artifact->program()));
   const int64_t size = program::SizeOf(artifact->program().mesh());
   const bool matches = options.devices == 0 || options.devices == size;
-  // On the null device, one device represents all devices that run the same
+  // A device that executes nothing represents all devices that run the same
   // entry.
-  if (matches && (artifact->program().mesh() == nullptr ||
-                  (DeviceOf(options, artifact->program()) == "null" &&
-                   artifact->program().entries()->size() == 1)))
+  if (matches &&
+      (artifact->program().mesh() == nullptr ||
+       (!kind->executes && artifact->program().entries()->size() == 1)))
     return SingleSession::Open(artifact, options);
   PrepareEnvironment(options, artifact->program());
   executor::MultiDeviceOptions multi;
@@ -214,12 +216,12 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(
   multi.make_device = [options, artifact, threads](int rank) {
     return MakeDevice(options, artifact->program(), rank, threads);
   };
-  multi.make_communicator =
-      [options, artifact, shared = MakeSharedGpu(options, artifact->program())](
-          comm::Communicator& base) {
-        return MakeDeviceCommunicator(options, artifact->program(), base.rank(),
-                                      base, shared);
-      };
+  PARTITA_ASSIGN_OR_RETURN(const device::MakeCommunicator make_communicator,
+                           MakeCommunicators(options, artifact->program(),
+                                             /*in_threads=*/true));
+  multi.make_communicator = [make_communicator](comm::Communicator& base) {
+    return make_communicator(base.rank(), base);
+  };
   PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<executor::MultiDeviceRunner> runner,
                            executor::MultiDeviceRunner::Load(artifact, multi));
   return std::unique_ptr<Session>(

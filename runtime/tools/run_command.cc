@@ -128,7 +128,9 @@ absl::Status RunSession(Session& session, const RunOptions& options,
                         Clock::time_point begin, std::ostream& out) {
   RunReport report;
   report.model = options.model;
-  report.device = session::DeviceOf(options, session.program());
+  PARTITA_ASSIGN_OR_RETURN(const device::DeviceKind* const kind,
+                           session::DeviceOf(options, session.program()));
+  report.device = kind->name;
   report.load_ms = MillisecondsSince(begin);
   const InputSources sources = {options.inputs, options.inputs_file,
                                 options.random_seed.has_value(),

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,12 +11,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/session/devices.h"
 
 namespace partita::tools {
 namespace {
 
 absl::Status Wrong(const std::string& message) {
   return absl::InvalidArgumentError(message);
+}
+
+session::DeviceSet DevicesFor(bool trains) {
+  return trains ? session::DeviceSet::kExecuting : session::DeviceSet::kAll;
 }
 
 absl::Status SetSeed(const std::string& value, RunOptions& options) {
@@ -87,16 +93,21 @@ FlagSetter SetInput(RunOptions& options) {
 
 FlagSetter SetDevice(RunOptions& options, bool trains) {
   return [&options, trains](const std::string& value) {
-    if (value == "null" && trains)
-      return Wrong(
-          "expected cpu or cuda, found 'null', which executes nothing and so "
-          "cannot train; partita-run MODEL --device null plans and counts");
-    if (value != "cpu" && value != "cuda" && value != "null")
-      return Wrong(absl::StrCat("expected cpu",
-                                trains ? " or cuda" : ", cuda or null",
-                                ", found '", value, "'"));
-    options.device = value;
-    return absl::OkStatus();
+    const session::DeviceList& devices = session::Devices();
+    const device::DeviceKind* const found = session::FindDevice(devices, value);
+    if (found != nullptr && (found->executes || !trains)) {
+      options.device = value;
+      return absl::OkStatus();
+    }
+    const std::string expected = absl::StrCat(
+        "expected ", session::DeviceNames(devices, DevicesFor(trains)),
+        ", found '", value, "'");
+    return Wrong(found == nullptr
+                     ? expected
+                     : absl::StrCat(expected,
+                                    ", which executes nothing and so cannot "
+                                    "train; partita-run MODEL --device ",
+                                    value, " plans and counts"));
   };
 }
 
@@ -127,14 +138,36 @@ absl::StatusOr<RunOptions> ParseRunOptions(
 }
 
 absl::Status CheckDeviceOptions(const RunOptions& options) {
-  if (!options.share_gpu || options.device != "cpu") return absl::OkStatus();
-  return Wrong(
-      "--share-gpu: expected devices that are GPUs, found --device cpu; leave "
-      "out one of the two");
+  const device::DeviceKind* const found =
+      session::FindDevice(session::Devices(), options.device);
+  if (!options.share_gpu || found == nullptr ||
+      !session::RefusesShareGpu(*found))
+    return absl::OkStatus();
+  return Wrong(absl::StrCat(
+      "--share-gpu: expected devices that are GPUs, found --device ",
+      options.device, "; leave out one of the two"));
 }
 
-const char* RunHelp() {
-  return R"(usage: partita-run MODEL.partita [options]
+std::string DeviceHelp(bool trains) {
+  constexpr size_t kColumn = 27;  // where descriptions begin
+  const session::DeviceSet which = DevicesFor(trains);
+  const std::string indent(kColumn, ' ');
+  std::string text = absl::StrCat(
+      "  --device ", session::DeviceNames(session::Devices(), which, "|"));
+  text +=
+      text.size() + 2 > kColumn ? "\n" + indent : indent.substr(text.size());
+  text +=
+      "Run on this kind of device; default: the target that the model was "
+      "compiled for";
+  for (const device::DeviceKind& device : session::Devices())
+    if (!device.note.empty() && (device.executes || !trains))
+      absl::StrAppend(&text, ".\n", indent, device.name, " ", device.note);
+  return text + "\n";
+}
+
+std::string RunHelp() {
+  return absl::StrCat(
+      R"(usage: partita-run MODEL.partita [options]
        partita-run train MODEL.partita [options]   (see partita-run train --help)
 
 Runs a compiled model and prints its outputs, times and memory.
@@ -159,16 +192,16 @@ Execution
   --warmup N               Run N times before the measured runs; default 0, or 1 with --repeat
   --repeat N               Measure N runs; default 1
   --weights-dir DIR        Resolve relative weight paths in DIR; default: the model's folder
-  --device cpu|cuda|null   Run on this kind of device; default: the target that the model was compiled for.
-                           null executes nothing: it only plans memory and counts steps
-  --share-gpu              Run all devices of this machine on GPU 0, in turns, each with its own streams and memory.
+)",
+      DeviceHelp(/*trains=*/false),
+      R"(  --share-gpu              Run all devices of this machine on GPU 0, in turns, each with its own streams and memory.
                            Threads of one process exchange in its memory, several processes through host memory.
                            To check a divided model with one GPU, whose memory must hold all devices
   --version                Print the version
   --help                   Print this text
 
 Exit code: 0 success, 1 invalid files or inputs, 2 wrong command line, 70 a bug in Partita.
-)";
+)");
 }
 
 }  // namespace partita::tools

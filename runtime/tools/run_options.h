@@ -39,14 +39,19 @@ absl::StatusOr<RunOptions> ParseRunOptions(
 // Setters of flags shared by commands; the options must outlive them.
 FlagSetter SetInput(RunOptions& options);    // --input
 FlagSetter SetTimeout(RunOptions& options);  // --timeout
-// --device; `trains`: the command trains, so the null device is refused.
+// --device; `trains`: the command trains, so a device that executes nothing is
+// refused.
 FlagSetter SetDevice(RunOptions& options, bool trains);
 
 // Refuses device options that contradict each other.
 absl::Status CheckDeviceOptions(const RunOptions& options);
 
+// The lines of --help about --device, which name all devices, or all devices
+// that can train.
+std::string DeviceHelp(bool trains);
+
 // The text of --help.
-const char* RunHelp();
+std::string RunHelp();
 
 }  // namespace partita::tools
 

@@ -118,6 +118,12 @@ TEST(RunOptionsTest, HelpNamesEveryFlag) {
     EXPECT_THAT(RunHelp(), HasSubstr(flag));
   }
   EXPECT_THAT(RunHelp(), HasSubstr("To check a divided model"));
+  EXPECT_THAT(
+      RunHelp(),
+      HasSubstr("\n  --device cpu|cuda|null   Run on this kind of device; "
+                "default: the target that the model was compiled for.\n"
+                "                           null executes nothing: it only "
+                "plans memory and counts steps\n  --share-gpu"));
 }
 
 }  // namespace

@@ -192,8 +192,9 @@ Execution
                            compiled for, which is the default. Under mpirun, srun and torchrun each process is one
   --timeout SECONDS        Fail if a device makes no progress for this long; default 60
   --weights-dir DIR        Resolve relative weight paths in DIR; default: the model's folder
-  --device cpu|cuda        Run on this kind of device; default: the target that the model was compiled for
-  --share-gpu              Run all devices of this machine on GPU 0, in turns, each with its own streams and memory.
+)",
+      DeviceHelp(/*trains=*/true),
+      R"(  --share-gpu              Run all devices of this machine on GPU 0, in turns, each with its own streams and memory.
                            Threads of one process exchange in its memory, several processes through host memory.
                            To check a divided model with one GPU, whose memory must hold all devices
   --help                   Print this text

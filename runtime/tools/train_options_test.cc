@@ -199,6 +199,10 @@ TEST(TrainOptionsTest, Help) {
                            "--share-gpu"})
     EXPECT_THAT(help, HasSubstr(flag));
   EXPECT_THAT(help, HasSubstr("To check a divided model"));
+  EXPECT_THAT(help,
+              HasSubstr("\n  --device cpu|cuda        Run on this kind of "
+                        "device; default: the target that the model was "
+                        "compiled for\n  --share-gpu"));
 }
 
 TEST(TrainOptionsTest, RulesForBatches) {

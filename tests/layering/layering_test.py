@@ -53,7 +53,8 @@ ALLOWED = {
     "compiler/tools": (("compiler/driver",), "mains hold no logic"),
     "runtime/base": ((), "files and numbers, nothing of programs"),
     "runtime/program": (("runtime/base",), "the format stands alone"),
-    "runtime/device": (("runtime/base", "runtime/program"), "the interface names no device"),
+    "runtime/device": (("runtime/base", "runtime/program", "runtime/comm"),
+                       "the interface names no device; a line of the list of devices also makes the devices' communicators"),
     "runtime/cpu": (("runtime/base", "runtime/program", "runtime/device"), "a device knows the interface only"),
     "runtime/cuda": (("runtime/base", "runtime/program", "runtime/device", "runtime/comm"),
                      "a device and its network know the interfaces only"),
@@ -120,6 +121,9 @@ def manual_tests():
 
 OF_TESTS = ("_test.cc", "_testing.h")
 
+# A comparison of a text with the name of a target or a device.
+COMPARES_NAME = r'(?:[=!]= |starts_with\(|rfind\(|compare\()"(?:cpu|cuda|null)\b'
+
 
 class LayeringTest(unittest.TestCase):
     def folders(self):
@@ -164,6 +168,16 @@ class LayeringTest(unittest.TestCase):
 
         for folder in sorted(edges):
             visit(folder)
+
+    def test_names_of_targets_and_devices_are_compared_in_their_lists(self):
+        for bad in ('target == "cpu"', 'target.rfind("cuda:", 0)', 'name.starts_with("cuda:sm_9")', 'device != "null"'):
+            self.assertRegex(bad, COMPARES_NAME)
+        for path in (p for folder in ("runtime", "compiler/driver", "compiler/simulator") for p in sources(folder, (".cc", ".h"))):
+            if path.endswith(OF_TESTS):
+                continue
+            with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+                self.assertNotRegex(file.read(), COMPARES_NAME, path + " compares a name: ask runtime/program/target.h, "
+                                    "runtime/session/devices.h or compiler/driver/targets.h, so that a new one is one line")
 
     def test_terms_are_plain_data(self):
         for path in sources("dialects/terms", (".cc", ".h")):

@@ -23,6 +23,7 @@
 #include "runtime/base/quantity.h"
 #include "runtime/program/artifact.h"
 #include "runtime/program/mesh.h"
+#include "runtime/program/types.h"
 
 namespace partita::driver {
 namespace {
@@ -250,13 +251,12 @@ void addDiff(PlanCommand& command, CLI::App* app) {
 
 bool matchesDevices(const program::Artifact& artifact,
                     const planner::Cluster& cluster) {
-  const flatbuffers::String* target = artifact.program().target();
-  const std::string compiled_for = target == nullptr ? "cpu" : target->str();
   const bool gpus = cluster.device.is_gpu;
-  if ((compiled_for.rfind("cuda:", 0) == 0) == gpus) return true;
+  if (program::IsForGpus(artifact.program()) == gpus) return true;
   complain("expected a program for the " + std::string(gpus ? "GPUs" : "CPUs") +
            " of " + cluster.name + ", found " + artifact.path() +
-           ", which is for " + compiled_for + ": compile it with --target " +
+           ", which is for " + program::TargetOf(artifact.program()) +
+           ": compile it with --target " +
            (gpus ? "cuda:sm_80, or what architecture they have" : "cpu"));
   return false;
 }

@@ -5,6 +5,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "mlir/IR/Diagnostics.h"
 #include "runtime/program/program_generated.h"
+#include "runtime/program/target.h"
 #include "runtime/program/types.h"
 
 namespace partita::driver {
@@ -28,15 +29,18 @@ int64_t countInstructions(const program::Program& program) {
 }  // namespace
 
 std::string targetOf(const planner::Device& device) {
-  if (!device.is_gpu) return "cpu";
+  if (!device.is_gpu) return program::kCpuTarget;
+  const auto cuda = [](const char* architecture) {
+    return program::TargetText({program::kCudaTarget, architecture});
+  };
   const llvm::StringRef name = device.name;
   // Hopper chips run sm_90a. Later chips run PTX of sm_90. Earlier chips have
   // no entry of their own in kernels/chips.cc.
   for (const char* hopper : {"h100", "h200", "h800", "gh200"})
-    if (name.starts_with_insensitive(hopper)) return "cuda:sm_90a";
+    if (name.starts_with_insensitive(hopper)) return cuda("sm_90a");
   for (const char* blackwell : {"b200", "b300", "gb200", "gb300"})
-    if (name.starts_with_insensitive(blackwell)) return "cuda:sm_90";
-  return "cuda:sm_80";
+    if (name.starts_with_insensitive(blackwell)) return cuda("sm_90");
+  return cuda("sm_80");
 }
 
 PlanPricer::PlanPricer(mlir::ModuleOp imported, CompileOptions options,

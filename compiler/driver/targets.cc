@@ -1,0 +1,99 @@
+// The only file of the compiler that names all code generators.
+#include "compiler/driver/targets.h"
+
+#include "compiler/kernels/chips.h"
+#include "compiler/kernels/cpu_names.h"
+#include "compiler/kernels/generate_code.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "runtime/program/target.h"
+
+namespace partita::driver {
+namespace {
+
+using mlir::FailureOr;
+using mlir::LogicalResult;
+
+FailureOr<std::string> generateForCpu(mlir::ModuleOp module,
+                                      const CodeOptions& options) {
+  kernels::ObjectOptions object;
+  object.cpu = options.cpu;
+  return kernels::generateObject(module, object);
+}
+
+LogicalResult describeForCpu(mlir::ModuleOp module, const CodeOptions&) {
+  return kernels::describeObject(module);
+}
+
+std::string featuresOfCpu(const CodeOptions& options) {
+  return kernels::requiredFeatures(options.cpu);
+}
+
+llvm::StringRef clusterOfCpus(llvm::StringRef) { return "cpu"; }
+
+std::vector<llvm::StringRef> chipNames() {
+  std::vector<llvm::StringRef> names;
+  for (const kernels::Chip& chip : kernels::chips()) names.push_back(chip.name);
+  return names;
+}
+
+FailureOr<std::string> generateForCuda(mlir::ModuleOp module,
+                                       const CodeOptions& options) {
+  return kernels::generatePtx(module, {.chip = options.architecture});
+}
+
+LogicalResult describeForCuda(mlir::ModuleOp module,
+                              const CodeOptions& options) {
+  return kernels::describePtx(module, {.chip = options.architecture});
+}
+
+std::string featuresOfCuda(const CodeOptions&) { return kernels::kPtxFeatures; }
+
+llvm::StringRef clusterOfCuda(llvm::StringRef architecture) {
+  return architecture.starts_with("sm_9") ? "h100-sxm" : "a100-80-sxm";
+}
+
+// One entry per code generator.
+constexpr TargetKind kTargetKinds[] = {
+    {program::kCpuTarget, /*architectures=*/nullptr, /*example=*/"",
+     generateForCpu, describeForCpu, kernels::linkSharedObject, featuresOfCpu,
+     clusterOfCpus},
+    {program::kCudaTarget, chipNames, "sm_90", generateForCuda, describeForCuda,
+     /*link=*/nullptr, featuresOfCuda, clusterOfCuda},
+};
+
+}  // namespace
+
+llvm::ArrayRef<TargetKind> targetKinds() { return kTargetKinds; }
+
+std::optional<CompileTarget> findTarget(llvm::StringRef text) {
+  std::optional<program::Target> parsed = program::ParseTarget(text);
+  if (!parsed) return std::nullopt;
+  const auto* kind = llvm::find_if(kTargetKinds, [&](const TargetKind& each) {
+    return each.name == parsed->kind;
+  });
+  if (kind == std::end(kTargetKinds)) return std::nullopt;
+  const bool fits =
+      kind->architectures != nullptr
+          ? llvm::is_contained(kind->architectures(), parsed->architecture)
+          : parsed->architecture.empty();
+  if (!fits) return std::nullopt;
+  return CompileTarget{kind, std::move(parsed->architecture)};
+}
+
+std::string checkTarget(llvm::StringRef text) {
+  if (findTarget(text)) return "";
+  std::vector<std::string> expected;
+  for (const TargetKind& kind : kTargetKinds)
+    expected.push_back(
+        kind.architectures == nullptr
+            ? kind.name.str()
+            : (kind.name + ": with one of " +
+               llvm::join(kind.architectures(), ", ") + ", as in " +
+               program::TargetText({kind.name.str(), kind.example.str()}))
+                  .str());
+  return "--target: expected " + llvm::join(expected, ", or ") + ", found " +
+         text.str();
+}
+
+}  // namespace partita::driver
