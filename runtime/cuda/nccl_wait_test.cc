@@ -269,7 +269,8 @@ TEST_F(NcclReplayTest, EachReplayIsOfItsOwn) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("; it stands at all_reduce 'h.0.mlp' of f32[4] among "
-                        "ranks 0, 1, the 1. of 1 operations"));
+                        "ranks 0, 1, operation 1 of 1 among GPUs in the "
+                        "replayed step"));
 }
 
 // All sums end, but a kernel after them does not.

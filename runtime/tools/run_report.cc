@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 #include "runtime/base/quantity.h"
+#include "runtime/program/target.h"
 #include "runtime/tools/memory_json.h"
 
 namespace partita::tools {
@@ -184,7 +185,7 @@ std::string ToTables(const RunReport& report,
     absl::StrAppend(&text, "\n",
                     report.profiles[i]->ToString(limits ? &*limits : nullptr));
   }
-  if (!report.profiles.empty() && report.device == "cpu")
+  if (!report.profiles.empty() && report.device == program::kCpuTarget)
     text += LimitsText(report);
   return text;
 }

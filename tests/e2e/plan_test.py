@@ -131,6 +131,15 @@ class PlanTest(unittest.TestCase):
         self.assertIn("framework: expected one of partita, ",
                       self.plan("--row", "layers=2,hidden=64,heads=2,seq_len=8,framework=jax", "--batch", "4", code=2))
 
+    # Before the search, and before the model is read, which would fail here.
+    def test_output_is_checked_first(self):
+        with open(os.path.join(self.folder, "bad.onnx"), "w", encoding="utf-8") as file:
+            file.write("no model")
+        text = self.plan("bad.onnx", "-o", "nowhere/plan.yaml", code=1)
+        self.assertIn("-o: nowhere/plan.yaml: cannot create a file in nowhere: ", text)
+        self.assertNotIn("bad.onnx", text)
+        self.assertEqual(os.listdir(self.folder), ["bad.onnx"])
+
     def test_diff(self):
         for name, fixed in (("a", "tp=2,dp=2,zero=0"), ("b", "tp=2,dp=2,zero=1"), ("c", "tp=2,dp=2,zero=1")):
             self.plan(GPT2, "--dim", "batch=8,seq=8", "-o", name + ".yaml", "--fix", fixed + ",mbs=2,recompute=none")

@@ -20,6 +20,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
+#include "runtime/base/atomic_file.h"
 #include "runtime/base/quantity.h"
 #include "runtime/program/artifact.h"
 #include "runtime/program/mesh.h"
@@ -122,6 +123,16 @@ bool readMachine(PlanCommand& command) {
   return true;
 }
 
+// Returns true if the plan file can be written, or none is asked for. A search
+// whose result cannot be written is not begun.
+bool canWrite(const std::string& path) {
+  if (path.empty()) return true;
+  const auto file = base::AtomicFile::Create(path);
+  if (file.ok()) return true;
+  complain("-o: " + std::string(file.status().message()));
+  return false;
+}
+
 // Reads the options that need neither the model nor the cluster.
 bool readOptions(PlanCommand& command) {
   PlanRequest& asked = command.request;
@@ -197,7 +208,8 @@ int run(PlanCommand& command) {
                          command.cluster},
                         {{"-o", command.request.output}}}))
     return kUsageError;
-  if (!readMachine(command)) return kUserError;
+  if (!readMachine(command) || !canWrite(command.request.output))
+    return kUserError;
   command.request.has_fixed = !command.fixed.empty();
   if (std::string wrong = command.request.options.target.empty()
                               ? ""

@@ -139,8 +139,8 @@ TEST(ReadCluster, KnowsGpusFromProcessors) {
   EXPECT_EQ(Refusal("device: {kind: tpu, " + sizes + "}\n"),
             "c.yaml:1:16: kind: expected gpu or cpu, found 'tpu'");
   EXPECT_THAT(Refusal("device: {like: h100-sxm, kind: cpu}\n"),
-              HasSubstr("c.yaml:1:32: kind: expected gpu, as there is "
-                        "host_memory"));
+              HasSubstr("c.yaml:1:32: kind: expected gpu, because only a "
+                        "GPU's host has host_memory, found cpu"));
 }
 
 TEST(ReadCluster, RefusesWithThePlace) {
@@ -170,7 +170,8 @@ TEST(ReadCluster, RefusesWithThePlace) {
   EXPECT_THAT(Refusal("device: {like: h100, units: 0}\n"),
               HasSubstr("units: expected a whole number"));
   EXPECT_THAT(Refusal("device: {like: nothing}\n"),
-              HasSubstr("c.yaml:1:16: device: expected a cluster.yaml, or"));
+              HasSubstr("c.yaml:1:16: device: expected a cluster.yaml, a "
+                        "built-in name"));
   EXPECT_THAT(Refusal("device: {like: h100, memory: nan GB}\n"),
               HasSubstr("memory: expected a number"));
   EXPECT_THAT(Refusal("[]"), HasSubstr("a cluster: expected a map"));
