@@ -25,11 +25,11 @@ namespace {
 
 // Rounds of waiting before a thread sleeps. A round is one pause instruction,
 // which takes 10 to 40 ns. Measured on ViT-Ti on two threads of two processors,
-// with 100 / 1,500 / 3,000 rounds: on an idle machine a run takes 15 / 3 / 0 %
-// longer than with libgomp's 300,000; beside two busy processes it takes 1.9 /
-// 2.3 / 2.8 times as long as on an idle machine, and 5 to 45 times with
+// with 2,000 / 3,000 / 5,000 rounds: on an idle machine a run takes 1.1 / 0.4 /
+// 0.9 % longer than with libgomp's 300,000; beside two busy processes it takes
+// 2.4 / 2.8 / 3.4 times as long as on an idle machine, and 48 times with
 // 300,000.
-constexpr char kSpinRounds[] = "2000";
+constexpr char kSpinRounds[] = "3000";
 
 struct OpenMp {
   void (*parallel)(void (*function)(void*), void* data, unsigned threads,

@@ -7,7 +7,7 @@
 
 namespace partita::cpu {
 
-// Opens libgomp, OpenMP's runtime, once. Waiting threads spin for some 30 us
+// Opens libgomp, OpenMP's runtime, once. Waiting threads spin for 30 to 120 us
 // and then sleep: libgomp's own 3 ms would take processors from whoever else
 // has work, the threads that are waited for among them. OMP_WAIT_POLICY and
 // GOMP_SPINCOUNT in the environment take precedence, and so does the
