@@ -69,7 +69,7 @@ int Run(const char* folder) {
     std::ostringstream text;
     text << std::ifstream(path).rdbuf();
     const auto groups = RegretsOf(text.str(), path.string());
-    // Tables of other things lie beside those of configurations.
+    // The folder also has tables that are not of configurations.
     if (!groups.ok() || groups->empty()) continue;
     ++sources;
     over += PrintSource(path.stem().string(), *groups) > kAllowed;
