@@ -76,9 +76,24 @@ class Delay {
     return true;
   }
 
+  // False where nothing partial can come of an operation: it reads no partial
+  // sum, and no tensor of it divides a factor that a result lacks.
+  bool MayMakePartial(const Op& op) const {
+    for (int value : op.operands)
+      if (!shardings_[value].unreduced.empty()) return true;
+    for (const OpTensor& tensor : TensorsOf(op))
+      for (size_t d = 0; d < tensor.factors->size(); ++d) {
+        if (shardings_[tensor.value].dims[d].axes.empty()) continue;
+        for (int factor : (*tensor.factors)[d])
+          if (IsPartialInSome(op.rule, factor)) return true;
+      }
+    return false;
+  }
+
   // What operations themselves make partial.
   void Collect() {
     for (size_t op = 0; op < graph_.ops.size(); ++op) {
+      if (!MayMakePartial(graph_.ops[op])) continue;
       const std::vector<Factor>& factors = graph_.ops[op].rule.factors;
       if (std::any_of(factors.begin(), factors.end(), [](const Factor& factor) {
             return IsReduced(factor.kind) &&

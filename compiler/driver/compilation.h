@@ -5,6 +5,7 @@
 #ifndef PARTITA_COMPILER_DRIVER_COMPILATION_H_
 #define PARTITA_COMPILER_DRIVER_COMPILATION_H_
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "compiler/driver/cut_model.h"
 #include "compiler/driver/run_phase.h"
 #include "compiler/partition/padding_report.h"
+#include "compiler/sharding/problem.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
@@ -99,6 +101,11 @@ class Compilation {
   const std::vector<partition::Padding>& paddings() const { return paddings_; }
   // Dividing keeps them; off unless asked for.
   void listPaddings() { lists_paddings_ = true; }
+  // Takes passes from `managers`, which must outlive this and be of the same
+  // context.
+  void usePassesOf(PhaseManagers& managers) { managers_ = &managers; }
+  // Between kDivided and kPartitioned the module has no shardings on it.
+  void keepShardingsAside() { shardings_aside_ = true; }
   // Stages are of equal work whatever the plan's limit of memory says.
   void cutByTime() { cuts_by_time_ = true; }
   // Simplifying leaves each layer in @main.
@@ -129,8 +136,13 @@ class Compilation {
   Milestone at_;
   const bool machine_code_;
   bool cuts_by_time_ = false, lists_paddings_ = false, outlines_layers_ = true;
+  bool shardings_aside_ = false;
+  PhaseManagers* managers_ = nullptr;
   pipeline::StageTimes times_;
   std::vector<partition::Padding> paddings_;
+  // Shardings between kDivided and kPartitioned, where nobody reads them off
+  // the module.
+  std::shared_ptr<sharding::Decided> decided_;
   PortNames ports_;
   std::string code_;
   double start_;

@@ -4,12 +4,15 @@
 #define PARTITA_COMPILER_DRIVER_MODEL_PHASES_H_
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "compiler/driver/train_options.h"
 #include "compiler/pipeline/passes.h"
 #include "compiler/plan/plan.h"
+#include "compiler/sharding/problem.h"
 #include "mlir/Pass/PassManager.h"
 
 namespace partita::driver {
@@ -19,6 +22,10 @@ namespace partita::driver {
 struct Phase {
   std::string name;
   std::function<void(mlir::OpPassManager&)> build;
+  // What the passes depend on besides the name. Phases of equal names and
+  // options may share their passes, which keep nothing from one run to the
+  // next. None: no pass of the phase is shared.
+  std::optional<std::string> options = std::nullopt;
 };
 
 // A step's output becomes a loss; nothing where `train` is null.
@@ -53,12 +60,16 @@ std::vector<Phase> completeStep(const plan::Plan* plan,
                                 const TrainOptions* train);
 
 // How each tensor lies on the devices, as the plan says. cut_model.h comes
-// next.
-Phase shardModel(const plan::Plan& plan);
+// next. With `decided` the shardings go there, and none is written on the
+// module.
+Phase shardModel(const plan::Plan& plan,
+                 std::shared_ptr<sharding::Decided> decided = nullptr);
 
 // To what one device computes, on tensors of its own shapes; the plan says
-// whether what is gathered is kept.
-Phase partitionModel(const plan::Plan& plan);
+// whether what is gathered is kept. `decided` as shardModel left it.
+std::vector<Phase> partitionModel(
+    const plan::Plan& plan,
+    std::shared_ptr<sharding::Decided> decided = nullptr);
 
 }  // namespace partita::driver
 

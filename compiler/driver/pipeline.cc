@@ -20,7 +20,8 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
          pm.addPass(partition::createMergeCollectivesPass());
          pm.addPass(mlir::createCanonicalizerPass());
          pm.addPass(kernels::createLowerCollectivesPass());
-       }},
+       },
+       ""},
       // Functions that had to be apart while dimensions were named and divided
       // (each parameter's update, layers that an entry of the plan acted on)
       // and are equal now.
@@ -35,7 +36,8 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
          simplify::LoadTimeOptions load_time;
          load_time.training = options.training;
          simplify::buildLoadTimePipeline(pm, load_time);
-       }},
+       },
+       options.training ? "training" : ""},
       // Layouts while convolutions and transposes are still nn operations that
       // can be moved about.
       {"layouts",
@@ -44,7 +46,8 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
          pm.addPass(kernels::createChooseLayoutsPass());
          pm.addPass(mlir::createCanonicalizerPass());
          pm.addPass(mlir::createCSEPass());
-       }},
+       },
+       ""},
       // Library calls before fusion: fusion fills the space between them.
       {"library-calls",
        [](mlir::OpPassManager& pm) {

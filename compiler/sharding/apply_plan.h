@@ -2,7 +2,10 @@
 #ifndef PARTITA_COMPILER_SHARDING_APPLY_PLAN_H_
 #define PARTITA_COMPILER_SHARDING_APPLY_PLAN_H_
 
+#include <memory>
+
 #include "compiler/plan/plan.h"
+#include "compiler/sharding/problem.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
@@ -18,8 +21,17 @@ namespace partita::sharding {
 // contradicts the plan or is for another mesh.
 mlir::LogicalResult applyPlan(mlir::ModuleOp module, const plan::Plan& plan);
 
-// The same as a pass.
-std::unique_ptr<mlir::Pass> createApplyPlanPass(plan::Plan plan);
+// The same, but that no sharding is written on the module, which has the mesh.
+// The problem is of the module as it is left. `before` is one of the module as
+// it stands, or empty: it saves time.
+mlir::FailureOr<Decided> decideShardings(mlir::ModuleOp module,
+                                         const plan::Plan& plan,
+                                         Problem before = Problem());
+
+// As a pass: of applyPlan, or of decideShardings where `decided` is given,
+// which it fills in.
+std::unique_ptr<mlir::Pass> createApplyPlanPass(
+    plan::Plan plan, std::shared_ptr<Decided> decided = nullptr);
 
 }  // namespace partita::sharding
 

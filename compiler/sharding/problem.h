@@ -2,10 +2,12 @@
 #ifndef PARTITA_COMPILER_SHARDING_PROBLEM_H_
 #define PARTITA_COMPILER_SHARDING_PROBLEM_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "compiler/core/propagate.h"
+#include "compiler/sharding/dims.h"
 #include "llvm/ADT/DenseMap.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -28,16 +30,33 @@ inline constexpr char kEntriesAttr[] = "dist.entries";
 // function's arguments, and the function's results to its own, by operations
 // that carry every dimension. So all layers of a kind are divided alike.
 struct Problem {
-  core::Graph graph;
+  core::Graph graph;                // without names: nameTensors fills them in
   std::vector<mlir::Value> values;  // parallel to graph.values
   llvm::DenseMap<mlir::Value, int> ids;
   // Operations with a rule and their index in graph.ops; ties have none.
   llvm::DenseMap<mlir::Operation*, int> operations;
+  // Parallel to graph.values: names of dimensions; null where there are none.
+  std::vector<std::shared_ptr<const llvm::SmallVector<Dim>>> dims;
 };
 
-// Fails, with a diagnostic, where a value is no static tensor.
+// A problem and its solution, one sharding per value, as they stand while the
+// module stays as it is.
+struct Decided {
+  Problem problem;
+  std::vector<core::Sharding> shardings;
+};
+
+// Fails, with a diagnostic, where a value is no static tensor. `before` is a
+// problem of the same module and mesh, or empty: what it knows of operations
+// that are still there is taken from it. Erased operations and their results
+// must not be in its `operations` and `ids`.
 mlir::FailureOr<Problem> buildProblem(mlir::ModuleOp module,
-                                      const core::Mesh& mesh);
+                                      const core::Mesh& mesh,
+                                      Problem before = Problem());
+
+// Fills in the names of an operation, its tensors and their dimensions, which
+// explanations (core/conflict.h) read.
+void nameTensors(mlir::Operation* op, Problem& problem);
 
 // What is written on arguments (`dist.sharding`) and operations
 // (`dist.shardings`); values without are replicated and open.

@@ -20,6 +20,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
+#include "runtime/base/atomic_file.h"
 #include "runtime/base/quantity.h"
 #include "runtime/program/artifact.h"
 #include "runtime/program/mesh.h"
@@ -121,6 +122,16 @@ bool readMachine(PlanCommand& command) {
   return true;
 }
 
+// True where the plan file can be written, or none is asked for: a search that
+// nobody gets the result of is not begun.
+bool canWrite(const std::string& path) {
+  if (path.empty()) return true;
+  auto file = base::AtomicFile::Create(path);
+  if (file.ok()) return true;
+  complain("-o: " + std::string(file.status().message()));
+  return false;
+}
+
 // What options say by themselves.
 bool readOptions(PlanCommand& command) {
   PlanRequest& asked = command.request;
@@ -197,8 +208,8 @@ int run(PlanCommand& command) {
                           command.cluster},
                          {{"-o", command.request.output}}}))
     return kUsageError;
-  if (!readMachine(command)) return kUserError;
-  command.request.has_fixed = !command.fixed.empty();
+  if (!readMachine(command) || !canWrite(command.request.output))
+    return kUserError;
   if (std::string wrong = command.request.options.target.empty()
                               ? ""
                               : checkMachine(command.request.options);

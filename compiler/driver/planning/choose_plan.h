@@ -20,13 +20,12 @@ struct PlanRequest {
   mlir::ModuleOp model;  // imported for training; stays as it is
   // The same model in other sizes, where it can be made.
   ModelFactory make;
-  CompileOptions options;    // the training; the target, unless it is empty
-  planner::Cluster cluster;  // all its devices are used
-  planner::FixedChoices fixed;
-  bool has_fixed = false;  // `fixed` says anything
-  double memory = 0;       // bytes per device; 0: what the device has
-  bool by_layer = false;   // propose plans with a mapping for each layer
-  int64_t batch = 0;       // samples of a step that the model must have; 0: any
+  CompileOptions options;       // the training; the target, unless it is empty
+  planner::Cluster cluster;     // all its devices are used
+  planner::FixedChoices fixed;  // of --fix, for models of every kind
+  double memory = 0;            // bytes per device; 0: what the device has
+  bool by_layer = false;        // propose plans with a mapping for each layer
+  int64_t batch = 0;  // samples of a step that the model must have; 0: any
   // Precisions of parameters and activations to search in. The fastest plan of
   // all is chosen; a precision that cannot be planned is left out if another
   // can.
@@ -43,10 +42,11 @@ struct PlanRequest {
 // and seconds, "alternatives" that differ from each other, "precisions": the
 // same plan in others, "gains": what a little more of the machine would save,
 // and how many plans were estimated ("considered"), "priced_by_kinds",
-// "compiled" and "not_compiled". A price that is "composed" is one of layer
-// kinds, put together by the schedule: of runners-up, and of a choice that is
-// too long to compile here; "undivided" says that no axis of the choice divides
-// anything. The file is written. Refuses what fits no device.
+// "compiled", "too_slow" (by a lower bound) and "not_compiled". A price that is
+// "composed" is one of layer kinds, put together by the schedule: of
+// runners-up, and of a choice that is too long to compile here; "undivided"
+// says that no axis of the choice divides anything. The file is written.
+// Refuses what fits no device.
 absl::StatusOr<llvm::json::Value> choosePlan(const PlanRequest& request);
 void printChoice(const llvm::json::Value& value, llvm::raw_ostream& stream);
 

@@ -15,6 +15,7 @@
 
 #include "compiler/driver/compile_options.h"
 #include "compiler/driver/planning/step_cache.h"
+#include "compiler/driver/run_phase.h"
 #include "compiler/plan/plan.h"
 #include "compiler/planner/cluster/cluster.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -44,6 +45,9 @@ struct ComposedPrice {
   int64_t memory_bytes = 0;  // of the fullest rank; ends count on each
   // What pricing it took, as if all of its programs were compiled for it alone.
   int64_t instructions = 0;
+  // `seconds` is a lower bound, over the bar that was given; memory and parts
+  // are unknown.
+  bool is_bound = false;
 };
 
 class PriceComposer {
@@ -58,8 +62,9 @@ class PriceComposer {
   static bool composes(const plan::Plan& plan);
 
   // Nothing where the plan does not compile, `problem` says why. Plans that
-  // differ in depth alone share what is compiled.
-  std::optional<ComposedPrice> compose(const plan::Plan& plan,
+  // differ in depth alone share what is compiled. Of a step that is longer than
+  // `bar`, in seconds, a lower bound may come back, for fewer compilations.
+  std::optional<ComposedPrice> compose(const plan::Plan& plan, double bar,
                                        std::string& problem);
 
  private:
@@ -72,8 +77,29 @@ class PriceComposer {
     int64_t memory = 0, instructions = 0;
     int64_t saved = 0;  // of a layer and microbatch, for its backward pass
   };
-  std::optional<Part> compile(const plan::Plan& plan, int64_t layers,
-                              int64_t microbatches, std::string& problem);
+  // A part, or why there is none.
+  struct Known {
+    std::optional<Part> part;
+    std::string problem;
+  };
+  // What a step is put together of: seconds of one microbatch in a layer and in
+  // what lies before and behind the layers ([0]: forward, [1]: backward), once
+  // per step `rest`, with kFew layers, and more for each other layer.
+  struct Rates {
+    double layer[2] = {0, 0}, first[2] = {0, 0}, last[2] = {0, 0};
+    double rest = 0, rest_of_layer = 0;
+    // Bytes: of kFew layers, of one more, kept by a layer and microbatch.
+    int64_t memory = 0, memory_of_layer = 0, saved = 0;
+  };
+  const std::optional<Part>& compile(const plan::Plan& plan, int64_t layers,
+                                     int64_t microbatches,
+                                     std::string& problem);
+  std::optional<Part> compileNew(const plan::Plan& plan, int64_t layers,
+                                 int64_t batch, std::string& problem);
+  // By the timetable of the plan's schedule.
+  std::optional<ComposedPrice> putTogether(const plan::Plan& plan,
+                                           const Rates& rates,
+                                           std::string& problem) const;
   static int64_t savedBytes(const program::Program& program);
   // [stages]; empty where there are fewer layers.
   std::vector<int> layersOfStages(int stages, double layer, double first,
@@ -86,10 +112,9 @@ class PriceComposer {
   const CompileOptions options_;
   const planner::Cluster cluster_;
   // By the plan's text, layers and batch.
-  std::map<std::pair<std::string, std::pair<int64_t, int64_t>>,
-           std::optional<Part>>
-      known_;
+  std::map<std::pair<std::string, std::pair<int64_t, int64_t>>, Known> known_;
   std::map<std::pair<int64_t, int64_t>, StepCache> steps_;
+  PhaseManagers managers_;
 };
 
 }  // namespace partita::driver

@@ -5,6 +5,7 @@
 #define PARTITA_COMPILER_DRIVER_PLANNING_PRICE_PLAN_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "compiler/driver/compile_options.h"
 #include "compiler/driver/planning/compose_price.h"
 #include "compiler/driver/planning/step_cache.h"
+#include "compiler/driver/run_phase.h"
 #include "compiler/plan/plan.h"
 #include "compiler/planner/cluster/cluster.h"
 #include "compiler/simulator/price.h"
@@ -32,6 +34,8 @@ struct PricedPlan {
   bool fits = false;  // in the limit of memory
   // The price is composed of prices of layer kinds; `program` is empty.
   bool composed = false;
+  // Of a composed price: its seconds are a lower bound, and all else unknown.
+  bool is_bound = false;
   double seconds() const { return price.simulation.step; }
 };
 
@@ -54,8 +58,10 @@ class PlanPricer {
   // for this model. Remembers each plan.
   const PricedPlan* price(const plan::Plan& plan);
   // The same, composed where that takes less time: to tell plans apart in a
-  // search.
-  const PricedPlan* rank(const plan::Plan& plan);
+  // search. Null, too, where a lower bound says that a step takes longer than
+  // `bar`, in seconds.
+  const PricedPlan* rank(const plan::Plan& plan,
+                         double bar = std::numeric_limits<double>::infinity());
   // Composed whatever its length; null where it cannot be.
   const PricedPlan* compose(const plan::Plan& plan);
 
@@ -68,10 +74,13 @@ class PlanPricer {
   bool isLong(const plan::Plan& plan) const;
   bool canCompile(const plan::Plan& plan) const;
   int64_t memoryLimit() const { return memory_bytes_; }
+  const CompileOptions& options() const { return options_; }
   // Plans by how their price was found.
   int compiled() const { return compiled_; }
   int composed() const { return composed_; }
   int failed() const { return failed_; }
+  // Calls of rank() that a bound has answered.
+  int tooSlow() const { return too_slow_; }
   // Instructions of all programs so far: what pricing took, whatever the
   // machine.
   int64_t instructions() const { return instructions_; }
@@ -81,21 +90,29 @@ class PlanPricer {
  private:
   std::unique_ptr<Compilation> describe(const CompileOptions& options);
   std::optional<PricedPlan> compile(const plan::Plan& plan);
-  std::optional<PricedPlan> composed(const plan::Plan& plan);
+  std::optional<PricedPlan> composed(const plan::Plan& plan, double bar);
   // Calls of layers in all ranks' programs.
   int64_t callsOf(const plan::Plan& plan) const;
-  const PricedPlan* find(const plan::Plan& plan, bool compose);
+  const PricedPlan* find(const plan::Plan& plan, bool compose, double bar);
 
   mlir::ModuleOp imported_;
   const CompileOptions options_;
   const planner::Cluster cluster_;
   const int64_t memory_bytes_;
+  PhaseManagers managers_;
   StepCache steps_;
-  // By text and whether it is composed; null: does not compile.
-  std::map<std::pair<std::string, bool>, std::unique_ptr<PricedPlan>> known_;
+  // A plan's price; null where it does not compile, with why, or where its step
+  // takes longer than `bound` seconds.
+  struct Known {
+    std::unique_ptr<PricedPlan> price;
+    std::string problem;
+    double bound = 0;
+  };
+  // By text and whether it is composed.
+  std::map<std::pair<std::string, bool>, Known> known_;
   std::optional<PriceComposer> composer_;
   int64_t layers_ = 0;  // of the model that repeats; 0: none is known
-  int compiled_ = 0, composed_ = 0, failed_ = 0;
+  int compiled_ = 0, composed_ = 0, failed_ = 0, too_slow_ = 0;
   int64_t instructions_ = 0;
   std::string problem_;
 };

@@ -23,12 +23,13 @@ struct Proposals {
 absl::StatusOr<Proposals> proposePlans(const planner::Request& request,
                                        const planner::PlanNames& names);
 
-// Of any step, by its layers: one mapping for all of them, or one for each.
-// `memory` is in bytes per device.
+// Of any step, by its layers: one mapping for all of them, or one for each; in
+// a pipeline where one is `fixed`. `memory` is in bytes per device. Refuses
+// fixed choices that no such plan has.
 absl::StatusOr<Proposals> proposePlans(const planner::StepGraph& step,
                                        const planner::Cluster& cluster,
-                                       plan::Precision precision,
-                                       double memory);
+                                       plan::Precision precision, double memory,
+                                       const planner::FixedChoices& fixed);
 
 }  // namespace partita::driver
 

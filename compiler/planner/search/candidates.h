@@ -26,9 +26,6 @@ int64_t DevicesOfFixed(const Request& request);
 // Refuses a fixed choice that no division of the request has, whatever the
 // others are, with what it could be.
 absl::Status CheckFixed(const Request& request);
-// "tp=8, zero=1, schedule=1f1b"; empty where nothing is fixed.
-std::string Describe(const FixedChoices& fixed);
-
 // Of the timetables that evaluating a division makes: what that takes.
 int64_t CellsOf(const Division& division);
 

@@ -64,6 +64,9 @@ struct SearchResult {
 // limit that nothing fits in, with by how much and what would.
 absl::StatusOr<SearchResult> Search(const Request& request);
 
+// "tp=8, zero=1, schedule=1f1b"; empty where nothing is fixed.
+std::string Describe(const FixedChoices& fixed);
+
 // "tp 8 x pp 4 x dp 6, 1f1b, microbatch 2, ...": for people.
 std::string Describe(const Division& division);
 
