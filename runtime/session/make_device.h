@@ -19,10 +19,10 @@ namespace partita::session {
 absl::StatusOr<const device::DeviceKind*> DeviceOf(
     const SessionOptions& options, const program::Program& program);
 
-// Threads of each device: of `devices` in this process and `sharers` on this
-// machine, those of other processes included. By default a process divides the
-// processors that it is bound to among its devices, and takes no more than its
-// part of the machine.
+// Returns the number of threads per device. This process has `devices` devices;
+// `sharers` devices of all processes share the machine. By default a process
+// divides the processors that it is bound to among its devices, and each device
+// takes at most its part of the machine.
 int ThreadsOf(const SessionOptions& options, int devices, int sharers);
 
 // FailedPrecondition if --share-gpu is given for a model that runs on CPUs.
