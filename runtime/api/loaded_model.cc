@@ -30,7 +30,7 @@ absl::Status CheckCount(size_t expected, size_t found, const char* what) {
 
 // Token ids beyond the end of a table would read other memory.
 absl::StatusOr<std::vector<ConstTensor>> InputsOf(
-    const session::Session& session, const std::vector<TensorSpec>& specs,
+    const executor::RankGroup& ranks, const std::vector<TensorSpec>& specs,
     const partita_tensor* tensors, size_t count, const char* what) {
   PARTITA_RETURN_IF_ERROR(CheckCount(specs.size(), count, what));
   std::vector<ConstTensor> inputs;
@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<ConstTensor>> InputsOf(
     PARTITA_ASSIGN_OR_RETURN(void* const data,
                              DataOf(tensors[i], specs[i], "input"));
     PARTITA_RETURN_IF_ERROR(
-        data::CheckIndices(specs[i], data, session.LimitOf(specs[i].name)));
+        data::CheckIndices(specs[i], data, ranks.LimitOf(specs[i].name)));
     inputs.push_back({specs[i].dtype, specs[i].shape, data});
   }
   return inputs;
@@ -50,7 +50,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Open(
     const session::SessionOptions& options, bool joins, int64_t seed) {
   std::unique_ptr<LoadedModel> model(new LoadedModel(options, seed));
   if (!joins) {
-    PARTITA_ASSIGN_OR_RETURN(model->session_, session::OpenSession(options));
+    PARTITA_ASSIGN_OR_RETURN(model->ranks_, session::OpenAllRanks(options));
     return model;
   }
   const std::optional<comm::Launch> launch = comm::DetectLaunch();
@@ -63,14 +63,14 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Open(
   PARTITA_ASSIGN_OR_RETURN(model->world_, comm::StartWorld(*launch, comm));
   model->communicator_ = model->world_->MakeCommunicator(comm);
   PARTITA_ASSIGN_OR_RETURN(
-      model->session_,
-      session::OpenProcessSession(options, *launch, *model->communicator_));
+      model->ranks_,
+      session::OpenOneRank(options, *launch, *model->communicator_));
   return model;
 }
 
 LoadedModel::~LoadedModel() {
   stepper_.reset();
-  session_.reset();
+  ranks_.reset();
   communicator_.reset();
   if (world_ != nullptr)
     world_->Finish(session::CommOptionsOf(options_).timeout).IgnoreError();
@@ -81,38 +81,38 @@ absl::Status LoadedModel::Run(const partita_tensor* inputs, size_t input_count,
                               size_t output_count) {
   PARTITA_ASSIGN_OR_RETURN(
       const std::vector<ConstTensor> given,
-      InputsOf(*session_, session_->inputs(), inputs, input_count, "input"));
-  const std::vector<TensorSpec>& specs = session_->outputs();
+      InputsOf(*ranks_, ranks_->inputs(), inputs, input_count, "input"));
+  const std::vector<TensorSpec>& specs = ranks_->outputs();
   PARTITA_RETURN_IF_ERROR(CheckCount(specs.size(), output_count, "output"));
   std::vector<MutableTensor> wanted;
   for (size_t i = 0; i < output_count; ++i) {
     void* data = nullptr;
-    if (session_->IsMain()) {
+    if (ranks_->IsMain()) {
       PARTITA_ASSIGN_OR_RETURN(data, DataOf(outputs[i], specs[i], "output"));
     }
     wanted.push_back({specs[i].dtype, specs[i].shape, data});
   }
-  PARTITA_RETURN_IF_ERROR(session_->Run(given, wanted));
+  PARTITA_RETURN_IF_ERROR(ranks_->Run(given, wanted));
   std::vector<double> times;
-  return session_->Complete(wanted, times);
+  return ranks_->Complete(wanted, times);
 }
 
 absl::Status LoadedModel::PrepareTraining() {
   if (stepper_ != nullptr) return absl::OkStatus();
-  PARTITA_RETURN_IF_ERROR(session::CheckTrains(*session_));
-  PARTITA_RETURN_IF_ERROR(session::CheckWarmedUp(*session_, step_));
-  PARTITA_ASSIGN_OR_RETURN(loss_, train::FindLoss(session_->outputs()));
-  const bool is_main = session_->IsMain();
+  PARTITA_RETURN_IF_ERROR(session::CheckTrains(*ranks_));
+  PARTITA_RETURN_IF_ERROR(session::CheckWarmedUp(*ranks_, step_));
+  PARTITA_ASSIGN_OR_RETURN(loss_, train::FindLoss(ranks_->outputs()));
+  const bool is_main = ranks_->IsMain();
   PARTITA_ASSIGN_OR_RETURN(
-      results_, data::Batch::Allocate(is_main ? session_->outputs()
+      results_, data::Batch::Allocate(is_main ? ranks_->outputs()
                                               : std::vector<TensorSpec>()));
-  for (size_t i = 0; i < session_->outputs().size(); ++i) {
-    const TensorSpec& spec = session_->outputs()[i];
+  for (size_t i = 0; i < ranks_->outputs().size(); ++i) {
+    const TensorSpec& spec = ranks_->outputs()[i];
     outputs_.push_back(
         {spec.dtype, spec.shape, is_main ? results_.data(i) : nullptr});
   }
-  stepper_ = std::make_unique<session::SessionStepper>(
-      *session_, /*traced=*/false, [](const std::string&) {});
+  stepper_ = std::make_unique<session::RankStepper>(*ranks_, /*traced=*/false,
+                                                    [](const std::string&) {});
   return absl::OkStatus();
 }
 
@@ -121,15 +121,15 @@ absl::StatusOr<double> LoadedModel::TrainStep(const partita_tensor* data,
                                               double learning_rate) {
   PARTITA_RETURN_IF_ERROR(PrepareTraining());
   PARTITA_ASSIGN_OR_RETURN(const std::vector<ConstTensor> inputs,
-                           InputsOf(*session_, train::DataInputs(*stepper_),
-                                    data, count, "data input"));
+                           InputsOf(*ranks_, train::DataInputs(*stepper_), data,
+                                    count, "data input"));
   const train::StepValues values =
       train::ValuesOfStep(learning_rate, step_ + 1, seed_);
   PARTITA_RETURN_IF_ERROR(
       stepper_->Run(train::StepInputs(*stepper_, inputs, &values), outputs_));
   ++step_;
   double loss = std::numeric_limits<double>::quiet_NaN();
-  if (session_->IsMain() && step_ > session::LateLosses(session_->program()))
+  if (ranks_->IsMain() && step_ > session::LateLosses(ranks_->program()))
     loss =
         base::ElementAsDouble(outputs_[loss_].dtype, outputs_[loss_].data, 0);
   return ShareLoss(loss);
@@ -137,37 +137,36 @@ absl::StatusOr<double> LoadedModel::TrainStep(const partita_tensor* data,
 
 // Max does not order NaN, so a flag says whether the loss is NaN.
 absl::StatusOr<double> LoadedModel::ShareLoss(double loss) {
-  if (session_->processes() == 1) return loss;
+  if (ranks_->processes() == 1) return loss;
   const double lowest = -std::numeric_limits<double>::infinity();
   std::vector<double> values = {lowest, 0};
-  if (session_->IsMain() && std::isnan(loss)) values[1] = 1;
-  if (session_->IsMain() && !std::isnan(loss)) values[0] = loss;
-  PARTITA_RETURN_IF_ERROR(session_->Max(values));
+  if (ranks_->IsMain() && std::isnan(loss)) values[1] = 1;
+  if (ranks_->IsMain() && !std::isnan(loss)) values[0] = loss;
+  PARTITA_RETURN_IF_ERROR(ranks_->Max(values));
   return values[1] > 0 ? std::numeric_limits<double>::quiet_NaN() : values[0];
 }
 
 absl::StatusOr<const TensorSpec*> LoadedModel::FindParameter(
     const std::string& name) const {
-  PARTITA_ASSIGN_OR_RETURN(
-      const executor::ParameterSpec* found,
-      executor::FindParameter(session_->parameters(), name));
+  PARTITA_ASSIGN_OR_RETURN(const executor::ParameterSpec* found,
+                           executor::FindParameter(ranks_->parameters(), name));
   return &found->whole;
 }
 
 absl::Status LoadedModel::ReadParameter(const std::string& name,
                                         const partita_tensor& tensor) {
   PARTITA_ASSIGN_OR_RETURN(const TensorSpec* spec, FindParameter(name));
-  if (session_->processes() > 1)
+  if (ranks_->processes() > 1)
     return absl::FailedPreconditionError(absl::StrCat(
         "parameter '", name, "': expected all devices in this process, found ",
-        session_->processes(),
+        ranks_->processes(),
         " processes, each with a part; save a checkpoint, which holds whole "
         "parameters"));
   PARTITA_ASSIGN_OR_RETURN(void* const data,
                            DataOf(tensor, *spec, "parameter"));
-  session::Session::Part part;
+  executor::RankGroup::Part part;
   part.spec = *spec;
-  return session_->ReadPart(part, data);
+  return ranks_->ReadPart(part, data);
 }
 
 absl::Status LoadedModel::WriteParameter(const std::string& name,
@@ -175,7 +174,7 @@ absl::Status LoadedModel::WriteParameter(const std::string& name,
   PARTITA_ASSIGN_OR_RETURN(const TensorSpec* spec, FindParameter(name));
   PARTITA_ASSIGN_OR_RETURN(const void* const data,
                            DataOf(tensor, *spec, "parameter"));
-  return session_->WriteParameter(name, {spec->dtype, spec->shape, data});
+  return ranks_->WriteParameter(name, {spec->dtype, spec->shape, data});
 }
 
 absl::Status LoadedModel::SaveCheckpoint(const std::string& folder) {
@@ -190,14 +189,14 @@ absl::Status LoadedModel::SaveCheckpoint(const std::string& folder) {
   options.loaded = options_;
   PARTITA_ASSIGN_OR_RETURN(
       const std::unique_ptr<session::TrainCheckpoints> checkpoints,
-      session::TrainCheckpoints::Open(*session_, options, step_,
+      session::TrainCheckpoints::Open(*ranks_, options, step_,
                                       [](const std::string&) {}));
   PARTITA_RETURN_IF_ERROR(checkpoints->Save(step_, /*data_state=*/""));
   return checkpoints->Finish();
 }
 
 absl::Status LoadedModel::LoadCheckpoint(const std::string& folder) {
-  PARTITA_RETURN_IF_ERROR(session::CheckTrains(*session_));
+  PARTITA_RETURN_IF_ERROR(session::CheckTrains(*ranks_));
   session::CheckpointOptions options;
   options.folder = folder;
   options.seed = seed_;
@@ -205,7 +204,7 @@ absl::Status LoadedModel::LoadCheckpoint(const std::string& folder) {
   options.loaded = options_;
   PARTITA_ASSIGN_OR_RETURN(
       const session::Resumed resumed,
-      session::Resume(*session_, options, [](const std::string&) {}));
+      session::Resume(*ranks_, options, [](const std::string&) {}));
   if (resumed.step == 0)
     return absl::NotFoundError(
         absl::StrCat(folder,

@@ -1,4 +1,4 @@
-// The content of a partita_session: a session, its connections to other ranks,
+// The content of a partita_session: a ranks, its connections to other ranks,
 // and the state of a training run.
 #ifndef PARTITA_RUNTIME_API_LOADED_MODEL_H_
 #define PARTITA_RUNTIME_API_LOADED_MODEL_H_
@@ -15,9 +15,9 @@
 #include "runtime/comm/communicator.h"
 #include "runtime/comm/world.h"
 #include "runtime/data/batch_source.h"
+#include "runtime/session/open_ranks.h"
 #include "runtime/session/options.h"
-#include "runtime/session/session.h"
-#include "runtime/session/session_stepper.h"
+#include "runtime/session/rank_stepper.h"
 
 namespace partita::api {
 
@@ -29,8 +29,8 @@ class LoadedModel {
   // Waits for the other ranks of a job, within their timeout.
   ~LoadedModel();
 
-  const session::Session& session() const { return *session_; }
-  session::Session& session() { return *session_; }
+  const executor::RankGroup& ranks() const { return *ranks_; }
+  executor::RankGroup& ranks() { return *ranks_; }
   int64_t step() const { return step_; }
 
   // Implement the functions of partita.h.
@@ -59,10 +59,10 @@ class LoadedModel {
   int64_t step_ = 0;                    // last step taken
   std::unique_ptr<comm::World> world_;  // of a job; null: none
   std::unique_ptr<comm::Communicator> communicator_;
-  std::unique_ptr<session::Session> session_;
+  std::unique_ptr<executor::RankGroup> ranks_;
 
   // Created by the first training step.
-  std::unique_ptr<session::SessionStepper> stepper_;
+  std::unique_ptr<session::RankStepper> stepper_;
   data::Batch results_;
   std::vector<base::MutableTensor> outputs_;
   size_t loss_ = 0;  // index of the output

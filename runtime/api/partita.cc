@@ -22,7 +22,7 @@ namespace {
 using partita::api::Guard;
 using partita::api::LoadedModel;
 using partita::base::TensorSpec;
-using partita::session::Session;
+using partita::executor::RankGroup;
 
 absl::Status CheckGiven(const void* pointer, const char* what) {
   if (pointer != nullptr) return absl::OkStatus();
@@ -80,7 +80,7 @@ absl::Status Open(const char* path, const partita_options& options,
   return absl::OkStatus();
 }
 
-absl::Status Describe(const Session& session,
+absl::Status Describe(const RankGroup& session,
                       const std::vector<TensorSpec>& specs, size_t index,
                       bool is_input, partita_tensor_info* info) {
   PARTITA_RETURN_IF_ERROR(CheckGiven(info, "where to store the description"));
@@ -102,7 +102,7 @@ absl::Status Describe(const Session& session,
   return absl::OkStatus();
 }
 
-absl::Status DescribeParameter(const Session& session, size_t index,
+absl::Status DescribeParameter(const RankGroup& session, size_t index,
                                partita_parameter_info* info) {
   PARTITA_RETURN_IF_ERROR(CheckGiven(info, "where to store the description"));
   if (index >= session.parameters().size())
@@ -149,30 +149,30 @@ void partita_close(partita_session* session) {
 }
 
 int32_t partita_device_count(const partita_session* session) {
-  return session ? session->model->session().devices() : 0;
+  return session ? session->model->ranks().devices() : 0;
 }
 
 int32_t partita_rank(const partita_session* session) {
-  return session ? session->model->session().rank() : 0;
+  return session ? session->model->ranks().rank() : 0;
 }
 
 int32_t partita_process_count(const partita_session* session) {
-  return session ? session->model->session().processes() : 0;
+  return session ? session->model->ranks().processes() : 0;
 }
 
 size_t partita_input_count(const partita_session* session) {
-  return session ? session->model->session().inputs().size() : 0;
+  return session ? session->model->ranks().inputs().size() : 0;
 }
 
 size_t partita_output_count(const partita_session* session) {
-  return session ? session->model->session().outputs().size() : 0;
+  return session ? session->model->ranks().outputs().size() : 0;
 }
 
 partita_status partita_input(const partita_session* session, size_t index,
                              partita_tensor_info* info) {
   return Guard([&]() -> absl::Status {
     PARTITA_RETURN_IF_ERROR(CheckSession(session));
-    const Session& loaded = session->model->session();
+    const RankGroup& loaded = session->model->ranks();
     return Describe(loaded, loaded.inputs(), index, /*is_input=*/true, info);
   });
 }
@@ -181,7 +181,7 @@ partita_status partita_output(const partita_session* session, size_t index,
                               partita_tensor_info* info) {
   return Guard([&]() -> absl::Status {
     PARTITA_RETURN_IF_ERROR(CheckSession(session));
-    const Session& loaded = session->model->session();
+    const RankGroup& loaded = session->model->ranks();
     return Describe(loaded, loaded.outputs(), index, /*is_input=*/false, info);
   });
 }
@@ -191,7 +191,7 @@ partita_status partita_new_output(const partita_session* session, size_t index,
   return Guard([&]() -> absl::Status {
     PARTITA_RETURN_IF_ERROR(CheckSession(session));
     PARTITA_RETURN_IF_ERROR(CheckGiven(tensor, "where to store the tensor"));
-    const std::vector<TensorSpec>& specs = session->model->session().outputs();
+    const std::vector<TensorSpec>& specs = session->model->ranks().outputs();
     if (index >= specs.size())
       return absl::InvalidArgumentError(absl::StrCat(
           "expected an index below ", specs.size(), ", found ", index));
@@ -229,14 +229,14 @@ int64_t partita_step(const partita_session* session) {
 }
 
 size_t partita_parameter_count(const partita_session* session) {
-  return session ? session->model->session().parameters().size() : 0;
+  return session ? session->model->ranks().parameters().size() : 0;
 }
 
 partita_status partita_parameter(const partita_session* session, size_t index,
                                  partita_parameter_info* info) {
   return Guard([&]() -> absl::Status {
     PARTITA_RETURN_IF_ERROR(CheckSession(session));
-    return DescribeParameter(session->model->session(), index, info);
+    return DescribeParameter(session->model->ranks(), index, info);
   });
 }
 

@@ -14,7 +14,7 @@
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/cuda_executor_testing.h"
 #include "runtime/executor/executor.h"
-#include "runtime/executor/multi_device.h"
+#include "runtime/executor/rank_group.h"
 #include "runtime/program/test_pipeline_program.h"
 #include "runtime/program/test_program.h"
 #include "runtime/program/test_training_program.h"
@@ -222,7 +222,7 @@ TEST_F(CudaExecutorTest, TrainsDivided) {
     training.program.parameters[1]->host = host;
     const auto runner = Load(training);
     ASSERT_NE(runner, nullptr);
-    EXPECT_EQ(runner->Memory().host, host ? 4 : 0);
+    EXPECT_EQ(executor::FullestOf(runner->Uses().value()).host, host ? 4 : 0);
     Floats w = program::TrainingProgram::Start();
     TrainThreeSteps(*runner, w);
   }

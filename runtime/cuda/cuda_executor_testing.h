@@ -17,7 +17,7 @@
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/recording/recording.h"
 #include "runtime/cuda/shared_gpu.h"
-#include "runtime/executor/multi_device.h"
+#include "runtime/executor/rank_group.h"
 #include "runtime/program/artifact.h"
 #include "runtime/program/test_pipeline_program.h"
 #include "runtime/program/test_training_program.h"
@@ -25,7 +25,7 @@
 namespace partita::cuda {
 
 using base::DType;
-using executor::MultiDeviceRunner;
+using executor::RankGroup;
 using Floats = std::vector<float>;
 
 constexpr char kLibrary[] = "runtime/cuda/recording/librecording.so";
@@ -66,23 +66,23 @@ class CudaExecutorTest : public ::testing::Test {
   // Loads a program. All devices share one GPU and exchange through host
   // memory, or through `shared` if it is not null.
   template <typename Program>
-  std::unique_ptr<MultiDeviceRunner> Load(
-      Program program, std::shared_ptr<SharedGpu> shared = nullptr) {
+  std::unique_ptr<RankGroup> Load(Program program,
+                                  std::shared_ptr<SharedGpu> shared = nullptr) {
     Write(std::move(program));
-    executor::MultiDeviceOptions options;
+    executor::GroupOptions options;
     options.make_device = [](int) {
       return MakeCudaDevice({0, kLibrary, kLibrary, kLibrary});
     };
     if (shared != nullptr)
-      options.make_communicator = [shared](comm::Communicator& base) {
+      options.make_communicator = [shared](int, comm::Communicator& base) {
         return MakeSharedCommunicator(shared, base);
       };
-    auto runner = MultiDeviceRunner::Load(path_, options);
+    auto runner = RankGroup::LoadAll(path_, options);
     EXPECT_TRUE(runner.ok()) << runner.status();
     return runner.ok() ? *std::move(runner) : nullptr;
   }
-  static Floats Read(MultiDeviceRunner& runner, const std::string& name,
-                     int64_t rows, int64_t columns) {
+  static Floats Read(RankGroup& runner, const std::string& name, int64_t rows,
+                     int64_t columns) {
     Floats values(static_cast<size_t>(rows * columns), -99);
     const absl::Status status = runner.ReadParameter(
         name, {DType::kF32, {rows, columns}, values.data()});
@@ -92,7 +92,7 @@ class CudaExecutorTest : public ::testing::Test {
 
   // Runs three steps of a TrainingProgram of five rows with weights `w`, and
   // checks them.
-  static void TrainThreeSteps(MultiDeviceRunner& runner, Floats& w) {
+  static void TrainThreeSteps(RankGroup& runner, Floats& w) {
     using program::TrainingProgram;
     constexpr int64_t kRows = 5, kWidth = TrainingProgram::kWidth,
                       kOut = TrainingProgram::kOut;
@@ -119,7 +119,7 @@ class CudaExecutorTest : public ::testing::Test {
   // anything.
   static constexpr int64_t kPipelineRows = 8;
   static void PipeThreeSteps(
-      MultiDeviceRunner& runner, Floats& w, Floats& u,
+      RankGroup& runner, Floats& w, Floats& u,
       const std::function<void()>& after = [] {}) {
     using program::PipelineProgram;
     constexpr int64_t kRows = kPipelineRows, kWidth = PipelineProgram::kWidth,

@@ -18,7 +18,7 @@
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/cuda_executor_testing.h"
 #include "runtime/cuda/nccl.h"
-#include "runtime/executor/rank_executor.h"
+#include "runtime/executor/rank.h"
 #include "runtime/program/test_pipeline_program.h"
 #include "runtime/program/test_program.h"
 
@@ -55,20 +55,20 @@ class NcclExecutorTest : public CudaExecutorTest {
   // Loads the program in a runner with a thread per rank. `wrap` may wrap the
   // ranks' communicators.
   template <typename Program, typename Wrap>
-  std::unique_ptr<MultiDeviceRunner> LoadOnGpus(const Program& program,
-                                                const Wrap& wrap) {
+  std::unique_ptr<RankGroup> LoadOnGpus(const Program& program,
+                                        const Wrap& wrap) {
     Write(program);
-    executor::MultiDeviceOptions options;
+    executor::GroupOptions options;
     options.make_device = [](int) {
       return MakeCudaDevice({0, kLibrary, kLibrary, kLibrary});
     };
-    options.make_communicator = [&](comm::Communicator& base)
+    options.make_communicator = [&](int, comm::Communicator& base)
         -> absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>> {
       PARTITA_ASSIGN_OR_RETURN(
           auto gpus, MakeNcclCommunicator(base, {0, kLibrary, kLibrary, {}}));
       return wrap(std::move(gpus));
     };
-    auto runner = MultiDeviceRunner::Load(path_, options);
+    auto runner = RankGroup::LoadAll(path_, options);
     EXPECT_TRUE(runner.ok()) << runner.status();
     return runner.ok() ? *std::move(runner) : nullptr;
   }
@@ -122,22 +122,21 @@ class NcclExecutorTest : public CudaExecutorTest {
                        const std::vector<executor::ConstTensor>& inputs,
                        const std::vector<executor::MutableTensor>& outputs,
                        const std::function<void(size_t run)>& ready) {
-    PARTITA_ASSIGN_OR_RETURN(const auto device,
-                             MakeCudaDevice({0, kLibrary, kLibrary, kLibrary}));
+    executor::RankOptions options;
+    options.make_device = [](int) {
+      return MakeCudaDevice({0, kLibrary, kLibrary, kLibrary});
+    };
+    options.make_communicator = [](int, comm::Communicator& communicator) {
+      return MakeNcclCommunicator(communicator, {0, kLibrary, kLibrary, {}});
+    };
     PARTITA_ASSIGN_OR_RETURN(
-        const auto gpus,
-        MakeNcclCommunicator(base, {0, kLibrary, kLibrary, {}}));
-    executor::LoadOptions options;
-    options.communicator = &base;
-    options.device_communicator = gpus.get();
-    PARTITA_ASSIGN_OR_RETURN(
-        const auto executor,
-        executor::RankExecutor::Load(std::move(artifact), *device, options));
+        const auto rank,
+        executor::Rank::Load(std::move(artifact), options, 0, &base));
     for (size_t run = 0; run < runs; ++run) {
       PARTITA_RETURN_IF_ERROR(base.Agree(absl::OkStatus()));
       if (base.rank() == 0) ready(run);
       PARTITA_RETURN_IF_ERROR(base.Agree(absl::OkStatus()));
-      PARTITA_RETURN_IF_ERROR(executor->Run(inputs, outputs));
+      PARTITA_RETURN_IF_ERROR(rank->Run(inputs, outputs));
     }
     return base.Agree(absl::OkStatus());
   }
@@ -323,7 +322,7 @@ TEST_F(NcclExecutorTest, SlotsAreAsLargeAsWhatTheyAreFor) {
   Floats w = PipelineProgram::StartOfW(), u = PipelineProgram::StartOfU();
   ExpectNear(program::PipelineStep(x, t, rate, w, u).y, y);
   // x, lr, step and at; slots for 640 and 320 bytes.
-  EXPECT_EQ(runner->Uses()[0].memory.staging,
+  EXPECT_EQ(runner->Uses().value()[0].memory.staging,
             kRows * kWidth * 4 + 4 + 8 + 8 + 768 + 512);
 }
 

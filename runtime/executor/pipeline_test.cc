@@ -19,8 +19,8 @@
 #include "runtime/comm/local.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/executor/bad_device.h"
-#include "runtime/executor/multi_device.h"
-#include "runtime/executor/rank_executor.h"
+#include "runtime/executor/rank.h"
+#include "runtime/executor/rank_group.h"
 #include "runtime/program/test_pipeline_program.h"
 #include "runtime/program/test_program.h"
 
@@ -87,16 +87,16 @@ class PipelineTest : public ::testing::Test {
   }
   ~PipelineTest() override { std::filesystem::remove_all(folder_); }
 
-  std::unique_ptr<MultiDeviceRunner> Load(const PipelineProgram& pipeline) {
+  std::unique_ptr<RankGroup> Load(const PipelineProgram& pipeline) {
     const absl::Status status = program::WriteArtifact(path_, pipeline.Parts());
     EXPECT_TRUE(status.ok()) << status;
-    auto runner = MultiDeviceRunner::Load(path_, options_);
+    auto runner = RankGroup::LoadAll(path_, options_);
     EXPECT_TRUE(runner.ok()) << runner.status();
     return runner.ok() ? *std::move(runner) : nullptr;
   }
 
-  static Floats Read(MultiDeviceRunner& runner, const std::string& name,
-                     int64_t rows, int64_t columns) {
+  static Floats Read(RankGroup& runner, const std::string& name, int64_t rows,
+                     int64_t columns) {
     Floats values(static_cast<size_t>(rows * columns), -99);
     const absl::Status status = runner.ReadParameter(
         name, {DType::kF32, {rows, columns}, values.data()});
@@ -105,7 +105,7 @@ class PipelineTest : public ::testing::Test {
   }
 
   std::string folder_, path_;
-  MultiDeviceOptions options_;
+  GroupOptions options_;
   std::shared_ptr<Step> step_ = std::make_shared<Step>();
 };
 
@@ -159,7 +159,7 @@ TEST_F(PipelineTest, ParametersAreReplacedOnTheStageThatHoldsThem) {
 TEST_F(PipelineTest, DevicesHoldWhatTheirStageNames) {
   const auto runner = Load(PipelineProgram(kBatch, 2));
   ASSERT_NE(runner, nullptr);
-  const std::vector<RankUse> uses = runner->Uses();
+  const std::vector<RankUse> uses = runner->Uses().value();
   ASSERT_EQ(uses.size(), 4u);
   for (size_t rank = 0; rank < 4; ++rank) {
     EXPECT_EQ(uses[rank].entry, static_cast<int>(rank % 2));
@@ -193,22 +193,12 @@ TEST_F(PipelineTest, ProfilesOfAllStages) {
 
 TEST_F(PipelineTest, NumbersThatAreNotFiniteAreTracedToTheirStage) {
   PipelineProgram pipeline(kBatch, 1);
-  for (auto& function : pipeline.program.functions) {
-    for (auto& instruction : function->body) {
-      if (instruction->outputs == 0 ||
-          instruction->operation.type == program::Operation::Call)
-        continue;
-      const bool is_integer = instruction->operands.back().bytes() == 8;
-      instruction->output_types.push_back(program::MakeType(
-          is_integer ? program::DType::i64 : program::DType::f32,
-          {instruction->operands.back().bytes() / (is_integer ? 8 : 4)}));
-    }
-  }
+  program::DescribeOutputs(pipeline.program);
   const auto runner = Load(pipeline);
   ASSERT_NE(runner, nullptr);
   ASSERT_TRUE(runner->EnableNanTrace().ok());
   ASSERT_TRUE(runner->Run(step_->Inputs(), step_->Outputs()).ok());
-  EXPECT_EQ(runner->DescribeNonFinite(), "");
+  EXPECT_TRUE(runner->CheckFinite().ok());
   const auto after_u_of = [&](float value) {
     const Floats u(kWidth * kHidden, value);
     const ConstTensor tensor = {DType::kF32, {kWidth, kHidden}, u.data()};
@@ -218,7 +208,7 @@ TEST_F(PipelineTest, NumbersThatAreNotFiniteAreTracedToTheirStage) {
         runner->WriteParameter("w", {DType::kF32, {kHidden, kOut}, w.data()})
             .ok());
     EXPECT_TRUE(runner->Run(step_->Inputs(), step_->Outputs()).ok());
-    return runner->DescribeNonFinite();
+    return std::string(runner->CheckFinite().message());
   };
   // The outcomes of both stages are NaN; the first stage's parameter is the
   // cause.
@@ -241,34 +231,30 @@ TEST_F(PipelineTest, RankZeroGathersWhatOthersHold) {
   auto communicators = comm::MakeLocalCommunicators(4, options_.comm);
   std::vector<absl::Status> statuses(4);
   const auto work = [&](comm::Communicator& communicator) -> absl::Status {
-    auto device = cpu::MakeCpuDevice({1});
     auto artifact = program::Artifact::Open(path_);
-    if (!device.ok() || !artifact.ok()) return absl::InternalError("no device");
-    LoadOptions load;
-    load.communicator = &communicator;
-    auto executor = RankExecutor::Load(
+    if (!artifact.ok()) return artifact.status();
+    auto rank = Rank::Load(
         std::make_shared<const program::Artifact>(*std::move(artifact)),
-        **device, load);
-    if (!executor.ok()) return executor.status();
+        options_, communicator.rank(), &communicator);
+    if (!rank.ok()) return rank.status();
     const bool root = communicator.rank() == 0;
     std::vector<MutableTensor> outputs = step_->Outputs();
     if (!root)
       for (MutableTensor& output : outputs) output.data = nullptr;
-    absl::Status status = (*executor)->Run(step_->Inputs(), outputs);
+    absl::Status status = (*rank)->Run(step_->Inputs(), outputs);
     if (status.ok())
-      status = (*executor)->Gather(communicator, outputs,
-                                   RankExecutor::Which::kNumbers);
+      status = (*rank)->Gather(communicator, outputs, Rank::Which::kNumbers);
     if (root) {
       EXPECT_NEAR(step_->loss, expected.loss, 1e-4 * expected.loss);
       EXPECT_EQ(step_->y[0], -1);
     }
-    if (status.ok()) status = (*executor)->Gather(communicator, outputs);
+    if (status.ok()) status = (*rank)->Gather(communicator, outputs);
     if (status.ok())
-      status = (*executor)->GatherParameter(
+      status = (*rank)->GatherParameter(
           communicator, "w",
           {DType::kF32, {kHidden, kOut}, root ? found_w.data() : nullptr});
     if (status.ok())
-      status = (*executor)->GatherParameter(
+      status = (*rank)->GatherParameter(
           communicator, "u",
           {DType::kF32, {kWidth, kHidden}, root ? found_u.data() : nullptr});
     return status;

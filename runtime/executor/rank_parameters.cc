@@ -2,12 +2,11 @@
 #include <memory>
 
 #include "runtime/base/status_macros.h"
-#include "runtime/executor/rank_executor.h"
+#include "runtime/executor/rank.h"
 
 namespace partita::executor {
 
-RankExecutor::Block RankExecutor::BlockOf(
-    const ParameterSpec& parameter) const {
+Rank::Block Rank::BlockOf(const ParameterSpec& parameter) const {
   const program::Parameter& description =
       *program().parameters()->Get(static_cast<unsigned>(parameter.index));
   return {parameter.whole.name, description.shard(), description.type(),
@@ -17,8 +16,8 @@ RankExecutor::Block RankExecutor::BlockOf(
                                        static_cast<int64_t>(parameter.index)))};
 }
 
-absl::Status RankExecutor::ReadParameter(const std::string& name,
-                                         const MutableTensor& whole) {
+absl::Status Rank::ReadParameter(const std::string& name,
+                                 const MutableTensor& whole) {
   PARTITA_ASSIGN_OR_RETURN(const ParameterSpec* spec,
                            FindParameter(parameters_, name));
   const Block held = BlockOf(*spec);
@@ -40,8 +39,8 @@ absl::Status RankExecutor::ReadParameter(const std::string& name,
   return absl::OkStatus();
 }
 
-absl::Status RankExecutor::WriteParameter(const std::string& name,
-                                          const ConstTensor& whole) {
+absl::Status Rank::WriteParameter(const std::string& name,
+                                  const ConstTensor& whole) {
   PARTITA_ASSIGN_OR_RETURN(const ParameterSpec* spec,
                            FindParameter(parameters_, name));
   PARTITA_RETURN_IF_ERROR(CheckParameterTensor(spec->whole, whole));
@@ -63,9 +62,9 @@ absl::Status RankExecutor::WriteParameter(const std::string& name,
       name, {whole.dtype, spec->local.shape, memory.get()});
 }
 
-absl::Status RankExecutor::GatherParameter(comm::Communicator& communicator,
-                                           const std::string& name,
-                                           const MutableTensor& whole) {
+absl::Status Rank::GatherParameter(comm::Communicator& communicator,
+                                   const std::string& name,
+                                   const MutableTensor& whole) {
   PARTITA_ASSIGN_OR_RETURN(const ParameterSpec* spec,
                            FindParameter(parameters_, name));
   const Block block = BlockOf(*spec);

@@ -14,7 +14,7 @@
 #include "runtime/base/random_fill.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/executor/executor.h"
-#include "runtime/executor/multi_device.h"
+#include "runtime/executor/rank_group.h"
 #include "runtime/program/test_program.h"
 #include "runtime/program/test_training_program.h"
 
@@ -62,10 +62,10 @@ class TrainingTest : public ::testing::Test {
     EXPECT_TRUE(executor.ok()) << executor.status();
     return executor.ok() ? std::move(*executor) : nullptr;
   }
-  std::unique_ptr<MultiDeviceRunner> LoadDivided() {
-    MultiDeviceOptions options;
+  std::unique_ptr<RankGroup> LoadDivided() {
+    GroupOptions options;
     options.make_device = [](int) { return cpu::MakeCpuDevice({1}); };
-    auto runner = MultiDeviceRunner::Load(path_, options);
+    auto runner = RankGroup::LoadAll(path_, options);
     EXPECT_TRUE(runner.ok()) << runner.status();
     return runner.ok() ? std::move(*runner) : nullptr;
   }
@@ -143,7 +143,7 @@ TEST_F(TrainingTest, EveryMesh) {
         std::pair(1, 3), std::pair(1, 8)}) {
     SCOPED_TRACE(testing::Message() << data << "x" << tensor);
     Write(program::TrainingProgram(kBatch, data, tensor));
-    const std::unique_ptr<MultiDeviceRunner> runner = LoadDivided();
+    const std::unique_ptr<RankGroup> runner = LoadDivided();
     ASSERT_NE(runner, nullptr);
     ExpectTrains(*runner);
   }
@@ -153,7 +153,7 @@ TEST_F(TrainingTest, SameStepsSameBits) {
   Write(program::TrainingProgram(kBatch, 2, 2));
   Floats first;
   for (int run = 0; run < 2; ++run) {
-    const std::unique_ptr<MultiDeviceRunner> runner = LoadDivided();
+    const std::unique_ptr<RankGroup> runner = LoadDivided();
     ASSERT_NE(runner, nullptr);
     for (int step = 0; step < 3; ++step) Step(*runner);
     const Floats w = Read(*runner, "w", {kWidth, kOut});
@@ -212,7 +212,7 @@ TEST_F(TrainingTest, FrozenParametersAreReadWhereverTheyAre) {
 
 TEST_F(TrainingTest, ParametersAreListed) {
   Write(program::TrainingProgram(kBatch, 1, 2));
-  const std::unique_ptr<MultiDeviceRunner> runner = LoadDivided();
+  const std::unique_ptr<RankGroup> runner = LoadDivided();
   ASSERT_NE(runner, nullptr);
   ASSERT_EQ(runner->parameters().size(), 3u);
   const ParameterSpec& w = runner->parameters()[0];
@@ -251,7 +251,7 @@ TEST_F(TrainingTest, Refusals) {
   ASSERT_NE(executor, nullptr);
   ExpectRefusals(*executor);
   Write(program::TrainingProgram(kBatch, 2, 1));
-  const std::unique_ptr<MultiDeviceRunner> runner = LoadDivided();
+  const std::unique_ptr<RankGroup> runner = LoadDivided();
   ASSERT_NE(runner, nullptr);
   ExpectRefusals(*runner);
   // The ranks still work after the errors above.

@@ -94,6 +94,20 @@ std::unique_ptr<InstructionT> MakeInstruction(OperationUnion operation,
   return instruction;
 }
 
+void DescribeOutputs(ProgramT& program) {
+  for (auto& function : program.functions) {
+    for (auto& instruction : function->body) {
+      if (instruction->outputs == 0 ||
+          instruction->operation.type == Operation::Call)
+        continue;
+      const int64_t bytes = instruction->operands.back().bytes();
+      instruction->output_types.push_back(
+          bytes == 8 ? MakeType(DType::i64, {1})
+                     : MakeType(DType::f32, {bytes / 4}));
+    }
+  }
+}
+
 std::unique_ptr<InstructionT> MakeCopy(Buffer from, Buffer to) {
   OperationUnion operation;
   operation.Set(CopyT());

@@ -44,6 +44,9 @@ std::unique_ptr<InstructionT> MakeInstruction(OperationUnion operation,
                                               int outputs,
                                               const std::string& name);
 std::unique_ptr<InstructionT> MakeCopy(Buffer from, Buffer to);
+// Adds the types of the outputs of steps with one output, which a trace of
+// non-finite numbers needs: 8 bytes are i64, others f32.
+void DescribeOutputs(ProgramT& program);
 std::unique_ptr<InstructionT> MakeCall(int function, int64_t frame_offset,
                                        std::vector<Buffer> operands,
                                        int outputs);

@@ -1,4 +1,4 @@
-// Copies between a session's parameters and the tensors of a checkpoint.
+// Copies between a model's parameters and the tensors of a checkpoint.
 #include "runtime/session/checkpoints.h"
 
 #include <unistd.h>
@@ -42,28 +42,29 @@ bool MayBeNew(const std::string& name) {
          absl::EndsWith(name, "/ratio_factor");
 }
 
-checkpoint::Entry EntryOf(Session& session, const ParameterSpec& parameter) {
-  const Session::Part part = session.PartOf(parameter);
+checkpoint::Entry EntryOf(executor::RankGroup& ranks,
+                          const ParameterSpec& parameter) {
+  const executor::RankGroup::Part part = ranks.PartOf(parameter);
   checkpoint::Entry entry;
   entry.spec = parameter.whole;
   entry.group = parameter.kind == ParameterKind::state
                     ? checkpoint::Group::kOptimizer
                     : checkpoint::Group::kModel;
-  for (const Session::Part::Run& run : part.runs)
+  for (const executor::RankGroup::Part::Run& run : part.runs)
     entry.runs.push_back({run.whole, run.part, run.count});
   entry.block_bytes = part.spec.bytes;
-  entry.read = [&session, part](char* block) {
-    return session.ReadPart(part, block);
+  entry.read = [&ranks, part](char* block) {
+    return ranks.ReadPart(part, block);
   };
   return entry;
 }
 
 // Files that Hugging Face's loader expects beside the weights, found beside the
 // weights that the model was compiled with.
-std::vector<std::string> Companions(Session& session,
+std::vector<std::string> Companions(executor::RankGroup& ranks,
                                     const CheckpointOptions& options) {
   namespace fs = std::filesystem;
-  const auto* parameters = session.program().parameters();
+  const auto* parameters = ranks.program().parameters();
   for (int64_t i = 0; i < program::SizeOrZero(parameters); ++i) {
     const program::FileSource* source =
         parameters->Get(static_cast<unsigned>(i))->source_as_FileSource();
@@ -89,10 +90,10 @@ std::vector<std::string> Companions(Session& session,
 // The main process finds the newest checkpoint and verifies its checksums; the
 // others open the same one. Empty if there is none.
 absl::StatusOr<std::optional<checkpoint::Checkpoint>> OpenSame(
-    Session& session, const std::string& folder, const Say& say) {
+    executor::RankGroup& ranks, const std::string& folder, const Say& say) {
   std::optional<checkpoint::Checkpoint> saved;
   absl::Status status;
-  if (session.IsMain()) {
+  if (ranks.IsMain()) {
     std::vector<std::string> skipped;
     auto latest = checkpoint::OpenLatest(folder, checkpoint::Verify::kChecksums,
                                          &skipped);
@@ -103,34 +104,34 @@ absl::StatusOr<std::optional<checkpoint::Checkpoint>> OpenSame(
       status = latest.status();
     }
   }
-  PARTITA_RETURN_IF_ERROR(session.Agree(status));
+  PARTITA_RETURN_IF_ERROR(ranks.Agree(status));
   std::vector<double> step = {saved ? static_cast<double>(saved->state().step)
                                     : -1};
-  PARTITA_RETURN_IF_ERROR(session.Max(step));
-  if (!session.IsMain() && step[0] >= 0) {
+  PARTITA_RETURN_IF_ERROR(ranks.Max(step));
+  if (!ranks.IsMain() && step[0] >= 0) {
     auto same = checkpoint::Checkpoint::Open(
         checkpoint::StepPath(folder, static_cast<int64_t>(step[0])),
         checkpoint::Verify::kSizes);
     status = same.status();
     if (same.ok()) saved = *std::move(same);
   }
-  PARTITA_RETURN_IF_ERROR(session.Agree(status));
+  PARTITA_RETURN_IF_ERROR(ranks.Agree(status));
   return saved;
 }
 
 // A step with a finite loss may still make non-finite parameters. Saving them
 // would replace the last usable checkpoint.
-absl::Status CheckFinite(Session& session, int64_t step) {
-  for (const ParameterSpec& parameter : session.parameters()) {
+absl::Status CheckFinite(executor::RankGroup& ranks, int64_t step) {
+  for (const ParameterSpec& parameter : ranks.parameters()) {
     if (!parameter.updated || parameter.kind != ParameterKind::parameter ||
         !base::IsFloat(parameter.whole.dtype))
       continue;
-    const Session::Part part = session.PartOf(parameter);
+    const executor::RankGroup::Part part = ranks.PartOf(parameter);
     if (part.runs.empty()) continue;
     std::vector<char> block(static_cast<size_t>(part.spec.bytes));
-    PARTITA_RETURN_IF_ERROR(session.ReadPart(part, block.data()));
+    PARTITA_RETURN_IF_ERROR(ranks.ReadPart(part, block.data()));
     const int64_t size = base::SizeOf(part.spec.dtype);
-    for (const Session::Part::Run& run : part.runs)
+    for (const executor::RankGroup::Part::Run& run : part.runs)
       if (executor::NanTrace::At(part.spec.dtype, &block[run.part * size],
                                  run.count)
               .kind != executor::NumberKind::kFinite)
@@ -141,10 +142,11 @@ absl::Status CheckFinite(Session& session, int64_t step) {
   return absl::OkStatus();
 }
 
-absl::Status CheckSame(const checkpoint::Checkpoint& saved, Session& session,
+absl::Status CheckSame(const checkpoint::Checkpoint& saved,
+                       executor::RankGroup& ranks,
                        const CheckpointOptions& options) {
   std::vector<base::TensorSpec> wanted;
-  for (const ParameterSpec& parameter : session.parameters())
+  for (const ParameterSpec& parameter : ranks.parameters())
     if (IsSaved(parameter)) wanted.push_back(parameter.whole);
   PARTITA_RETURN_IF_ERROR(saved.Match(wanted, MayBeNew));
   if (saved.state().seed == static_cast<uint64_t>(options.seed))
@@ -155,9 +157,9 @@ absl::Status CheckSame(const checkpoint::Checkpoint& saved, Session& session,
 }
 
 // `anew`: number of tensors that keep their initial values.
-absl::Status Restore(const checkpoint::Checkpoint& saved, Session& session,
-                     int64_t& anew) {
-  for (const ParameterSpec& parameter : session.parameters()) {
+absl::Status Restore(const checkpoint::Checkpoint& saved,
+                     executor::RankGroup& ranks, int64_t& anew) {
+  for (const ParameterSpec& parameter : ranks.parameters()) {
     // A state that is not updated now may have been updated before the save.
     if (!IsSaved(parameter) ||
         (!parameter.updated && parameter.kind != ParameterKind::state))
@@ -168,29 +170,28 @@ absl::Status Restore(const checkpoint::Checkpoint& saved, Session& session,
     }
     PARTITA_ASSIGN_OR_RETURN(const base::ConstTensor tensor,
                              saved.Find(parameter.whole.name));
-    PARTITA_RETURN_IF_ERROR(
-        session.WriteParameter(parameter.whole.name, tensor));
+    PARTITA_RETURN_IF_ERROR(ranks.WriteParameter(parameter.whole.name, tensor));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<Resumed> Resume(Session& session,
+absl::StatusOr<Resumed> Resume(executor::RankGroup& ranks,
                                const CheckpointOptions& options,
                                const Say& say) {
   PARTITA_ASSIGN_OR_RETURN(const std::optional<checkpoint::Checkpoint> saved,
-                           OpenSame(session, options.folder, say));
+                           OpenSame(ranks, options.folder, say));
   if (!saved) {
-    if (session.IsMain())
+    if (ranks.IsMain())
       say(absl::StrCat(options.folder,
                        ": no checkpoint yet; beginning at step 1"));
     return Resumed();
   }
-  PARTITA_RETURN_IF_ERROR(session.Agree(CheckSame(*saved, session, options)));
+  PARTITA_RETURN_IF_ERROR(ranks.Agree(CheckSame(*saved, ranks, options)));
   int64_t anew = 0;
-  PARTITA_RETURN_IF_ERROR(session.Agree(Restore(*saved, session, anew)));
-  if (session.IsMain())
+  PARTITA_RETURN_IF_ERROR(ranks.Agree(Restore(*saved, ranks, anew)));
+  if (ranks.IsMain())
     say(absl::StrCat("going on from ", saved->path(),
                      anew > 0
                          ? absl::StrCat("; ", anew,
@@ -200,9 +201,10 @@ absl::StatusOr<Resumed> Resume(Session& session,
   return Resumed{saved->state().step, saved->state().data};
 }
 
-absl::Status CheckWarmedUp(const Session& session, int64_t last_step) {
+absl::Status CheckWarmedUp(const executor::RankGroup& ranks,
+                           int64_t last_step) {
   if (last_step > 0) return absl::OkStatus();
-  for (const ParameterSpec& parameter : session.parameters())
+  for (const ParameterSpec& parameter : ranks.parameters())
     if (MayBeNew(parameter.whole.name))
       return absl::FailedPreconditionError(
           "expected a checkpoint of the 1-bit optimizer's warm-up to resume "
@@ -213,49 +215,49 @@ absl::Status CheckWarmedUp(const Session& session, int64_t last_step) {
 }
 
 absl::StatusOr<std::unique_ptr<TrainCheckpoints>> TrainCheckpoints::Open(
-    Session& session, const CheckpointOptions& options, int64_t start_step,
-    const Say& say) {
+    executor::RankGroup& ranks, const CheckpointOptions& options,
+    int64_t start_step, const Say& say) {
   std::unique_ptr<TrainCheckpoints> checkpoints(
-      new TrainCheckpoints(session, options, say));
+      new TrainCheckpoints(ranks, options, say));
   // The same on all processes, and different for every run.
   std::vector<double> run = {0, 0};
-  if (session.IsMain()) {
+  if (ranks.IsMain()) {
     run = {static_cast<double>(
                std::chrono::duration_cast<std::chrono::milliseconds>(
                    std::chrono::system_clock::now().time_since_epoch())
                    .count()),
            static_cast<double>(getpid())};
   }
-  PARTITA_RETURN_IF_ERROR(session.Max(run));
+  PARTITA_RETURN_IF_ERROR(ranks.Max(run));
   checkpoint::WriterOptions writer;
   writer.folder = options.folder;
   writer.keep = options.keep;
   writer.until_confirmed = true;
   writer.start_step = start_step;
-  writer.companions = Companions(session, options);
-  writer.rank = session.rank();
-  writer.ranks = session.processes();
+  writer.companions = Companions(ranks, options);
+  writer.rank = ranks.rank();
+  writer.ranks = ranks.processes();
   writer.run = absl::StrCat(static_cast<int64_t>(run[0]), "-",
                             static_cast<int64_t>(run[1]));
   auto opened = checkpoint::Writer::Open(std::move(writer));
-  PARTITA_RETURN_IF_ERROR(session.Agree(opened.status()));
+  PARTITA_RETURN_IF_ERROR(ranks.Agree(opened.status()));
   checkpoints->writer_ = *std::move(opened);
   return checkpoints;
 }
 
 absl::Status TrainCheckpoints::Save(int64_t step,
                                     const std::string& data_state) {
-  PARTITA_RETURN_IF_ERROR(session_.Agree(CheckFinite(session_, step)));
+  PARTITA_RETURN_IF_ERROR(ranks_.Agree(CheckFinite(ranks_, step)));
   checkpoint::State state;
   state.step = step;
   state.seed = static_cast<uint64_t>(options_.seed);
   state.data = data_state;
   std::vector<checkpoint::Entry> entries;
-  for (const ParameterSpec& parameter : session_.parameters())
-    if (IsSaved(parameter)) entries.push_back(EntryOf(session_, parameter));
+  for (const ParameterSpec& parameter : ranks_.parameters())
+    if (IsSaved(parameter)) entries.push_back(EntryOf(ranks_, parameter));
   const absl::Status saved = writer_->Save(state, entries);
   Collect(/*finished=*/false);
-  return session_.Agree(saved);
+  return ranks_.Agree(saved);
 }
 
 absl::Status TrainCheckpoints::OnStep(const train::StepRecord& record) {
@@ -268,7 +270,7 @@ absl::Status TrainCheckpoints::Finish() {
   writer_->Confirm();
   writer_->Finish();
   Collect(/*finished=*/true);
-  return session_.Agree(last_);
+  return ranks_.Agree(last_);
 }
 
 // After a failed step, a save may be in flight.
@@ -286,7 +288,7 @@ void TrainCheckpoints::Collect(bool finished) {
                                absl::StrCat("checkpoint of step ", result.step,
                                             ": ", result.status.message(),
                                             "; those before are intact"));
-    if (!session_.IsMain()) continue;
+    if (!ranks_.IsMain()) continue;
     if (!last_.ok() && !finished) {
       say_(absl::StrCat(last_.message(), ", training goes on"));
     } else if (last_.ok() && !options_.quiet) {

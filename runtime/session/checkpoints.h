@@ -1,4 +1,4 @@
-// Saves and restores checkpoints of a session.
+// Saves and restores checkpoints of a ranks.
 #ifndef PARTITA_RUNTIME_SESSION_CHECKPOINTS_H_
 #define PARTITA_RUNTIME_SESSION_CHECKPOINTS_H_
 
@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/checkpoint/writer.h"
+#include "runtime/session/open_ranks.h"
 #include "runtime/session/options.h"
-#include "runtime/session/session.h"
 #include "runtime/train/trainer.h"
 
 namespace partita::session {
@@ -23,7 +23,7 @@ struct CheckpointOptions {
   int keep = 3;           // number of newest checkpoints to keep
   int64_t seed = 0;       // of the run
   bool quiet = false;     // do not report saved checkpoints
-  SessionOptions loaded;  // how the session was opened
+  SessionOptions loaded;  // how the model was opened
 };
 
 // Position at which an earlier session of the run stopped.
@@ -32,16 +32,16 @@ struct Resumed {
   std::string data;  // BatchSource::State
 };
 
-// Loads the newest complete checkpoint of the folder into the session:
+// Loads the newest complete checkpoint of the folder into the ranks:
 // parameters and states that steps update. Reports skipped checkpoints through
 // `say`. InvalidArgument if the checkpoint is from another model or seed.
-absl::StatusOr<Resumed> Resume(Session& session,
+absl::StatusOr<Resumed> Resume(executor::RankGroup& ranks,
                                const CheckpointOptions& options,
                                const Say& say);
 
 // FailedPrecondition if a 1-bit optimizer would begin at the first step: it
 // divides by variances that only a warm-up gathers.
-absl::Status CheckWarmedUp(const Session& session, int64_t last_step);
+absl::Status CheckWarmedUp(const executor::RankGroup& ranks, int64_t last_step);
 
 // Saves the model's parameters and buffers, and the optimizer's states. The
 // result of a background save is reported after the next step; Finish returns
@@ -50,10 +50,10 @@ absl::Status CheckWarmedUp(const Session& session, int64_t last_step);
 // parameters are not saved.
 class TrainCheckpoints : public train::Checkpoints, public train::Observer {
  public:
-  // `start_step` is the step of Resume. The session must outlive the result.
+  // `start_step` is the step of Resume. The ranks must outlive the result.
   static absl::StatusOr<std::unique_ptr<TrainCheckpoints>> Open(
-      Session& session, const CheckpointOptions& options, int64_t start_step,
-      const Say& say);
+      executor::RankGroup& ranks, const CheckpointOptions& options,
+      int64_t start_step, const Say& say);
   ~TrainCheckpoints() override;
 
   absl::Status OnStep(const train::StepRecord& record) override;
@@ -61,12 +61,13 @@ class TrainCheckpoints : public train::Checkpoints, public train::Observer {
   absl::Status Finish() override;
 
  private:
-  TrainCheckpoints(Session& session, const CheckpointOptions& options, Say say)
-      : session_(session), options_(options), say_(std::move(say)) {}
+  TrainCheckpoints(executor::RankGroup& ranks, const CheckpointOptions& options,
+                   Say say)
+      : ranks_(ranks), options_(options), say_(std::move(say)) {}
   // Reports saves that ended since the last call.
   void Collect(bool finished);
 
-  Session& session_;
+  executor::RankGroup& ranks_;
   const CheckpointOptions options_;
   const Say say_;
   std::unique_ptr<checkpoint::Writer> writer_;

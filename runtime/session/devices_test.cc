@@ -10,8 +10,8 @@
 #include "runtime/device/null_device.h"
 #include "runtime/program/test_program.h"
 #include "runtime/session/make_device.h"
+#include "runtime/session/open_ranks.h"
 #include "runtime/session/options.h"
-#include "runtime/session/session.h"
 
 namespace partita::session {
 namespace {

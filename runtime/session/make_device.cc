@@ -9,7 +9,7 @@
 #include "runtime/program/mesh.h"
 #include "runtime/program/types.h"
 #include "runtime/session/devices.h"
-#include "runtime/session/session.h"
+#include "runtime/session/open_ranks.h"
 
 namespace partita::session {
 namespace {

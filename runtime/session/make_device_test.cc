@@ -16,7 +16,7 @@
 #include "runtime/comm/local.h"
 #include "runtime/cuda/recording/recording.h"
 #include "runtime/program/test_program.h"
-#include "runtime/session/session.h"
+#include "runtime/session/open_ranks.h"
 
 namespace partita::session {
 namespace {
@@ -48,7 +48,7 @@ class EnvironmentTest : public ::testing::Test {
   // Driver calls while the model was loaded in this process.
   std::string Log() {
     recording_.TakeLog();
-    OpenSession(options_).status().IgnoreError();
+    OpenAllRanks(options_).status().IgnoreError();
     return recording_.TakeLog();
   }
 
@@ -72,8 +72,7 @@ TEST_F(EnvironmentTest, ProcessesDoSoToo) {
       comm::Launch launch;
       launch.rank = launch.local_rank = rank->rank();
       launch.size = launch.local_size = 2;
-      const absl::Status status =
-          OpenProcessSession(options_, launch, *rank).status();
+      const absl::Status status = OpenOneRank(options_, launch, *rank).status();
       if (!status.ok()) rank->Fail(status);
     });
   for (std::thread& process : processes) process.join();

@@ -16,18 +16,18 @@
 #include "runtime/data/check_indices.h"
 #include "runtime/executor/executor.h"
 #include "runtime/session/make_device.h"
-#include "runtime/session/session.h"
+#include "runtime/session/open_ranks.h"
 #include "runtime/tools/host_tensor.h"
 #include "runtime/tools/run_options.h"
+#include "runtime/tools/run_ranks.h"
 #include "runtime/tools/run_report.h"
-#include "runtime/tools/run_session.h"
 #include "runtime/tools/train_command.h"
 
 namespace partita::tools {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using session::Session;
+using executor::RankGroup;
 
 double MillisecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin)
@@ -69,7 +69,7 @@ absl::Status WriteOutputs(const std::string& folder,
   return absl::OkStatus();
 }
 
-absl::Status RunModel(Session& session, const RunOptions& options,
+absl::Status RunModel(executor::RankGroup& ranks, const RunOptions& options,
                       const std::vector<HostTensor>& inputs,
                       const std::vector<HostTensor>& outputs,
                       RunReport& report) {
@@ -78,74 +78,72 @@ absl::Status RunModel(Session& session, const RunOptions& options,
   std::vector<executor::MutableTensor> output_views;
   for (const HostTensor& output : outputs)
     output_views.push_back(output.MutableView());
-  if (!session.IsMain()) {
-    for (const executor::TensorSpec& spec : session.outputs())
+  if (!ranks.IsMain()) {
+    for (const executor::TensorSpec& spec : ranks.outputs())
       output_views.push_back({spec.dtype, spec.shape, nullptr});
   }
   const int warmup = options.warmup.value_or(options.repeat > 1 ? 1 : 0);
   for (int i = 0; i < warmup; ++i)
-    PARTITA_RETURN_IF_ERROR(session.Run(input_views, output_views));
-  if (options.profile) session.EnableProfile();
+    PARTITA_RETURN_IF_ERROR(ranks.Run(input_views, output_views));
+  if (options.profile) ranks.EnableProfile();
   const std::clock_t cpu = std::clock();
   for (int i = 0; i < options.repeat; ++i) {
-    PARTITA_RETURN_IF_ERROR(session.Align());
+    PARTITA_RETURN_IF_ERROR(ranks.Align());
     const Clock::time_point begin = Clock::now();
-    PARTITA_RETURN_IF_ERROR(session.Run(input_views, output_views));
+    PARTITA_RETURN_IF_ERROR(ranks.Run(input_views, output_views));
     report.times_ms.push_back(MillisecondsSince(begin));
   }
   report.cpu_ms = 1e3 * static_cast<double>(std::clock() - cpu) /
                   CLOCKS_PER_SEC / options.repeat;
-  return session.Complete(output_views, report.times_ms);
+  return ranks.Complete(output_views, report.times_ms);
 }
 
-absl::Status Report(Session& session, const RunOptions& options,
+absl::Status Report(executor::RankGroup& ranks, const RunOptions& options,
                     const std::vector<HostTensor>& outputs, RunReport& report,
                     std::ostream& out) {
-  PARTITA_ASSIGN_OR_RETURN(std::vector<executor::RankUse> uses, session.Uses());
-  if (!session.IsMain()) return absl::OkStatus();
+  PARTITA_ASSIGN_OR_RETURN(std::vector<executor::RankUse> uses, ranks.Uses());
+  if (!ranks.IsMain()) return absl::OkStatus();
   PARTITA_RETURN_IF_ERROR(WriteOutputs(options.output_dir, outputs));
-  report.steps = session.step_count();
-  report.devices = session.devices();
-  report.memory = session::FullestOf(uses);
-  if (session.program().entries()->size() > 1) report.ranks = std::move(uses);
+  report.steps = ranks.step_count();
+  report.devices = ranks.devices();
+  report.memory = executor::FullestOf(uses);
+  if (ranks.program().entries()->size() > 1) report.ranks = std::move(uses);
   report.peak_process_bytes = PeakProcessBytes();
-  report.profiles = session.profiles();
+  report.profiles = ranks.profiles();
   report.limits = options.limits;
   out << (options.json ? ToJson(report, outputs) : ToTables(report, outputs));
   return Flush(out);
 }
 
-absl::Status CheckIndices(const Session& session,
+absl::Status CheckIndices(const executor::RankGroup& ranks,
                           const std::vector<HostTensor>& inputs) {
   for (const HostTensor& input : inputs)
     PARTITA_RETURN_IF_ERROR(data::CheckIndices(
-        input.spec(), input.data(), session.LimitOf(input.spec().name)));
+        input.spec(), input.data(), ranks.LimitOf(input.spec().name)));
   return absl::OkStatus();
 }
 
 // `begin`: start of loading.
-absl::Status RunSession(Session& session, const RunOptions& options,
-                        Clock::time_point begin, std::ostream& out) {
+absl::Status RunLoaded(executor::RankGroup& ranks, const RunOptions& options,
+                       Clock::time_point begin, std::ostream& out) {
   RunReport report;
   report.model = options.model;
   PARTITA_ASSIGN_OR_RETURN(const device::DeviceKind* const kind,
-                           session::DeviceOf(options, session.program()));
+                           session::DeviceOf(options, ranks.program()));
   report.device = kind->name;
   report.load_ms = MillisecondsSince(begin);
   const InputSources sources = {options.inputs, options.inputs_file,
                                 options.random_seed.has_value(),
                                 options.random_seed.value_or(0)};
   absl::StatusOr<std::vector<HostTensor>> inputs =
-      MakeInputs(session.inputs(), sources);
-  absl::StatusOr<std::vector<HostTensor>> outputs =
-      MakeOutputs(session.IsMain() ? session.outputs()
-                                   : std::vector<executor::TensorSpec>());
+      MakeInputs(ranks.inputs(), sources);
+  absl::StatusOr<std::vector<HostTensor>> outputs = MakeOutputs(
+      ranks.IsMain() ? ranks.outputs() : std::vector<executor::TensorSpec>());
   PARTITA_RETURN_IF_ERROR(
-      session.Agree(inputs.ok() ? outputs.status() : inputs.status()));
-  PARTITA_RETURN_IF_ERROR(session.Agree(CheckIndices(session, *inputs)));
-  PARTITA_RETURN_IF_ERROR(
-      RunModel(session, options, *inputs, *outputs, report));
-  return session.Agree(Report(session, options, *outputs, report, out));
+      ranks.Agree(inputs.ok() ? outputs.status() : inputs.status()));
+  PARTITA_RETURN_IF_ERROR(ranks.Agree(CheckIndices(ranks, *inputs)));
+  PARTITA_RETURN_IF_ERROR(RunModel(ranks, options, *inputs, *outputs, report));
+  return ranks.Agree(Report(ranks, options, *outputs, report, out));
 }
 
 }  // namespace
@@ -171,10 +169,10 @@ int RunCommand(const std::vector<std::string>& arguments, std::ostream& out,
     return Tell(Flush(out), error);
   }
   const Clock::time_point begin = Clock::now();
-  return RunInSession(
+  return RunWithRanks(
       *options,
-      [&](Session& session) {
-        return RunSession(session, *options, begin, out);
+      [&](executor::RankGroup& ranks) {
+        return RunLoaded(ranks, *options, begin, out);
       },
       error);
 }

@@ -1,4 +1,4 @@
-// Connects a session, a source of data, logs and checkpoints.
+// Connects a ranks, a source of data, logs and checkpoints.
 #include "runtime/tools/train_command.h"
 
 #include <unistd.h>
@@ -16,11 +16,11 @@
 #include "runtime/data/check_indices.h"
 #include "runtime/data/prefetch.h"
 #include "runtime/session/checkpoints.h"
-#include "runtime/session/session.h"
-#include "runtime/session/session_stepper.h"
+#include "runtime/session/open_ranks.h"
+#include "runtime/session/rank_stepper.h"
 #include "runtime/tools/fixed_inputs.h"
 #include "runtime/tools/host_tensor.h"
-#include "runtime/tools/run_session.h"
+#include "runtime/tools/run_ranks.h"
 #include "runtime/tools/train_options.h"
 #include "runtime/tools/train_report.h"
 #include "runtime/train/event_file.h"
@@ -33,14 +33,14 @@ namespace partita::tools {
 namespace {
 
 using data::BatchSource;
-using session::Session;
+using executor::RankGroup;
 
 // Reads ahead if there are data inputs to read.
 absl::StatusOr<std::unique_ptr<BatchSource>> MakeBatches(
-    Session& session, const TrainOptions& options,
+    executor::RankGroup& ranks, const TrainOptions& options,
     const std::vector<base::TensorSpec>& specs) {
   data::SourceOptions source = options.source;
-  const program::Rows rows = session.InputRows();
+  const program::Rows rows = ranks.InputRows();
   if (rows.end > 0) source.rows = {rows.begin, rows.end - rows.begin};
   PARTITA_ASSIGN_OR_RETURN(
       std::unique_ptr<BatchSource> batches,
@@ -53,47 +53,47 @@ absl::StatusOr<std::unique_ptr<BatchSource>> MakeBatches(
                 }));
   std::vector<int64_t> limits;
   for (const base::TensorSpec& spec : specs)
-    limits.push_back(session.LimitOf(spec.name));
+    limits.push_back(ranks.LimitOf(spec.name));
   batches = data::CheckedSource(std::move(batches), limits, source.rows);
   if (options.data.empty()) return batches;
   return data::Prefetch(std::move(batches), 2);
 }
 
-// One run, from a loaded session to its report.
+// One run, from a loaded model to its report.
 class TrainingRun {
  public:
-  TrainingRun(Session& session, const TrainOptions& options,
+  TrainingRun(executor::RankGroup& ranks, const TrainOptions& options,
               const train::StopSignal& signal, std::ostream& out,
               std::ostream& error)
-      : session_(session),
+      : ranks_(ranks),
         options_(options),
         signal_(signal),
         out_(out),
         error_(error),
-        stepper_(session, options.debug_nan,
+        stepper_(ranks, options.debug_nan,
                  [this](const std::string& text) { TellHere(text); }) {}
 
   absl::Status Run() {
-    PARTITA_RETURN_IF_ERROR(session_.Agree(session::CheckTrains(session_)));
+    PARTITA_RETURN_IF_ERROR(ranks_.Agree(session::CheckTrains(ranks_)));
     if (options_.debug_nan)
-      PARTITA_RETURN_IF_ERROR(session_.Agree(session_.EnableNanTrace()));
+      PARTITA_RETURN_IF_ERROR(ranks_.Agree(ranks_.EnableNanTrace()));
     absl::StatusOr<std::unique_ptr<BatchSource>> source =
-        MakeBatches(session_, options_, train::DataInputs(stepper_));
-    PARTITA_RETURN_IF_ERROR(session_.Agree(source.status()));
+        MakeBatches(ranks_, options_, train::DataInputs(stepper_));
+    PARTITA_RETURN_IF_ERROR(ranks_.Agree(source.status()));
     MakeProgress();
     PARTITA_RETURN_IF_ERROR(OpenCheckpoints(**source));
     PARTITA_RETURN_IF_ERROR(
-        session_.Agree(session::CheckWarmedUp(session_, trainer_.last_step)));
-    if (session_.IsMain()) {
-      PARTITA_RETURN_IF_ERROR(session_.Agree(OpenLogs()));
+        ranks_.Agree(session::CheckWarmedUp(ranks_, trainer_.last_step)));
+    if (ranks_.IsMain()) {
+      PARTITA_RETURN_IF_ERROR(ranks_.Agree(OpenLogs()));
     } else {
-      PARTITA_RETURN_IF_ERROR(session_.Agree(absl::OkStatus()));
+      PARTITA_RETURN_IF_ERROR(ranks_.Agree(absl::OkStatus()));
     }
     trainer_.steps = options_.schedule.steps;
     trainer_.schedule = options_.schedule;
-    PARTITA_RETURN_IF_ERROR(session_.Agree(ScaleRate()));
+    PARTITA_RETURN_IF_ERROR(ranks_.Agree(ScaleRate()));
     trainer_.seed = options_.seed;
-    trainer_.late_losses = session::LateLosses(session_.program());
+    trainer_.late_losses = session::LateLosses(ranks_.program());
     if (const int64_t late = trainer_.late_losses;
         late > 0 && trainer_.last_step == 0 && !options_.quiet)
       Tell(absl::StrCat("a pipeline without a flush: losses are reported ",
@@ -106,7 +106,7 @@ class TrainingRun {
         train::Train(stepper_, **source, trainer_);
     progress_.reset();
     PARTITA_RETURN_IF_ERROR(result.status());
-    return session_.Agree(Report(*std::move(result)));
+    return ranks_.Agree(Report(*std::move(result)));
   }
 
  private:
@@ -131,19 +131,19 @@ class TrainingRun {
   }
 
   void MakeProgress() {
-    if (!session_.IsMain() || options_.quiet) return;
+    if (!ranks_.IsMain() || options_.quiet) return;
     train::ProgressOptions progress;
     progress.steps = options_.schedule.steps;
     progress.terminal = &error_ == &std::cerr && isatty(STDERR_FILENO) != 0;
-    progress.flops_per_step = session_.FlopsPerRun();
-    progress.peak_flops = options_.peak_flops * session_.devices();
+    progress.flops_per_step = ranks_.FlopsPerRun();
+    progress.peak_flops = options_.peak_flops * ranks_.devices();
     progress_ = std::make_unique<train::Progress>(error_, progress);
     trainer_.observers.push_back(progress_.get());
   }
 
   // Prints important messages even with --quiet, on the main process.
   void Tell(const std::string& text) {
-    if (session_.IsMain()) TellHere(text);
+    if (ranks_.IsMain()) TellHere(text);
   }
   // Prints in any process.
   void TellHere(const std::string& text) {
@@ -162,14 +162,14 @@ class TrainingRun {
                                              options_.quiet, options_.run};
     if (options_.resume) {
       PARTITA_ASSIGN_OR_RETURN(const session::Resumed resumed,
-                               session::Resume(session_, kept, say));
+                               session::Resume(ranks_, kept, say));
       trainer_.last_step = resumed.step;
       if (resumed.step > 0)
-        PARTITA_RETURN_IF_ERROR(session_.Agree(source.Restore(resumed.data)));
+        PARTITA_RETURN_IF_ERROR(ranks_.Agree(source.Restore(resumed.data)));
     }
     PARTITA_ASSIGN_OR_RETURN(
-        checkpoints_, session::TrainCheckpoints::Open(session_, kept,
-                                                      trainer_.last_step, say));
+        checkpoints_,
+        session::TrainCheckpoints::Open(ranks_, kept, trainer_.last_step, say));
     trainer_.checkpoints = checkpoints_.get();
     trainer_.observers.push_back(checkpoints_.get());
     return absl::OkStatus();
@@ -192,11 +192,11 @@ class TrainingRun {
 
   absl::Status Report(train::TrainResult result) {
     PARTITA_ASSIGN_OR_RETURN(std::vector<executor::RankUse> uses,
-                             session_.Uses());
-    if (!session_.IsMain()) return absl::OkStatus();
+                             ranks_.Uses());
+    if (!ranks_.IsMain()) return absl::OkStatus();
     TrainReport report;
     report.model = options_.run.model;
-    report.devices = session_.devices();
+    report.devices = ranks_.devices();
     report.first_step = trainer_.last_step + 1;
     report.steps = trainer_.steps;
     report.result = std::move(result);
@@ -205,22 +205,21 @@ class TrainingRun {
         train::CountBatch(train::DataInputs(stepper_));
     report.examples = counts.examples;
     report.tokens = counts.tokens;
-    report.flops_per_step = session_.FlopsPerRun();
+    report.flops_per_step = ranks_.FlopsPerRun();
     report.checkpoint_dir = options_.checkpoint_dir;
-    report.memory = session::FullestOf(uses);
-    if (session_.program().entries()->size() > 1)
-      report.ranks = std::move(uses);
+    report.memory = executor::FullestOf(uses);
+    if (ranks_.program().entries()->size() > 1) report.ranks = std::move(uses);
     report.peak_process_bytes = PeakProcessBytes();
     out_ << (options_.run.json ? ToJson(report) : ToTables(report));
     return Flush(out_);
   }
 
-  Session& session_;
+  executor::RankGroup& ranks_;
   const TrainOptions& options_;
   const train::StopSignal& signal_;
   std::ostream& out_;
   std::ostream& error_;
-  session::SessionStepper stepper_;
+  session::RankStepper stepper_;
   train::TrainerOptions trainer_;
   std::unique_ptr<train::Progress> progress_;
   std::unique_ptr<train::JsonLog> log_;
@@ -247,10 +246,10 @@ int TrainCommand(const std::vector<std::string>& arguments, std::ostream& out,
   // Reaching a file size limit must fail the write, not end the run.
   std::signal(SIGXFSZ, SIG_IGN);
   const train::StopSignal signal;
-  return RunInSession(
+  return RunWithRanks(
       options->run,
-      [&](Session& session) {
-        return TrainingRun(session, *options, signal, out, error).Run();
+      [&](executor::RankGroup& ranks) {
+        return TrainingRun(ranks, *options, signal, out, error).Run();
       },
       error);
 }

@@ -85,9 +85,9 @@ absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::MakeTraining(
 }
 
 absl::Status CompiledModel::LoadOnDevices(const std::string& path) {
-  executor::MultiDeviceOptions run;
+  executor::GroupOptions run;
   run.make_device = [](int) { return cpu::MakeCpuDevice({/*threads=*/1}); };
-  auto runner = executor::MultiDeviceRunner::Load(path, run);
+  auto runner = executor::RankGroup::LoadAll(path, run);
   if (!runner.ok()) return runner.status();
   runner_ = std::move(*runner);
   return absl::OkStatus();

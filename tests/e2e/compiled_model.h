@@ -11,7 +11,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "runtime/device/device.h"
 #include "runtime/executor/executor.h"
-#include "runtime/executor/multi_device.h"
+#include "runtime/executor/rank_group.h"
 #include "tests/e2e/golden.h"
 
 namespace partita::e2e {
@@ -78,7 +78,7 @@ class CompiledModel {
   driver::CompileReport report_;
   std::unique_ptr<device::Device> device_;
   std::unique_ptr<executor::Executor> executor_;  // one of these two: undivided
-  std::unique_ptr<executor::MultiDeviceRunner> runner_;  // divided
+  std::unique_ptr<executor::RankGroup> runner_;   // divided
 };
 
 }  // namespace partita::e2e

@@ -1,5 +1,5 @@
 // Chooses the process that reports an error, and ends the processes.
-#include "runtime/tools/run_session.h"
+#include "runtime/tools/run_ranks.h"
 
 #include <sys/resource.h>
 
@@ -26,7 +26,7 @@ int CodeOf(const absl::Status& status) {
 // Runs this process as one rank. An error that all ranks know is printed once,
 // and all end in order. Any other error ends all processes at once.
 int RunAsProcess(const SessionOptions& options, const comm::Launch& launch,
-                 const SessionWork& work, std::ostream& error) {
+                 const RanksWork& work, std::ostream& error) {
   const comm::CommOptions comm = session::CommOptionsOf(options);
   const auto world = comm::StartWorld(launch, comm);
   if (!world.ok()) {
@@ -44,8 +44,7 @@ int RunAsProcess(const SessionOptions& options, const comm::Launch& launch,
   const std::string who = communicator->Describe(communicator->rank());
   absl::Status status;
   {
-    const auto opened =
-        session::OpenProcessSession(options, launch, *communicator);
+    const auto opened = session::OpenOneRank(options, launch, *communicator);
     status = opened.ok() ? work(**opened) : opened.status();
   }
   const bool known = communicator->agreed();
@@ -74,9 +73,9 @@ absl::Status CheckAlone(const SessionOptions& options,
   return session::CheckProcesses(artifact, options, launch);
 }
 
-absl::Status RunHere(const SessionOptions& options, const SessionWork& work) {
-  PARTITA_ASSIGN_OR_RETURN(const std::unique_ptr<session::Session> opened,
-                           session::OpenSession(options));
+absl::Status RunHere(const SessionOptions& options, const RanksWork& work) {
+  PARTITA_ASSIGN_OR_RETURN(const std::unique_ptr<executor::RankGroup> opened,
+                           session::OpenAllRanks(options));
   return work(*opened);
 }
 
@@ -105,7 +104,7 @@ bool Speaks() {
   return !launch || launch->rank == 0;
 }
 
-int RunInSession(const SessionOptions& options, const SessionWork& work,
+int RunWithRanks(const SessionOptions& options, const RanksWork& work,
                  std::ostream& error) {
   const std::optional<comm::Launch> launch = comm::DetectLaunch();
   if (launch && launch->size > 1)

@@ -1,5 +1,5 @@
 // Runs a step, and reports to the user.
-#include "runtime/session/session_stepper.h"
+#include "runtime/session/rank_stepper.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,22 +9,21 @@
 
 namespace partita::session {
 
-program::PortRole SessionStepper::RoleOf(size_t input) const {
-  return session_.program().inputs()->Get(static_cast<unsigned>(input))->role();
+program::PortRole RankStepper::RoleOf(size_t input) const {
+  return ranks_.program().inputs()->Get(static_cast<unsigned>(input))->role();
 }
 
-absl::Status SessionStepper::Run(
-    const std::vector<base::ConstTensor>& inputs,
-    const std::vector<base::MutableTensor>& outputs) {
-  PARTITA_RETURN_IF_ERROR(session_.Run(inputs, outputs));
+absl::Status RankStepper::Run(const std::vector<base::ConstTensor>& inputs,
+                              const std::vector<base::MutableTensor>& outputs) {
+  PARTITA_RETURN_IF_ERROR(ranks_.Run(inputs, outputs));
   SayOnceIfNotAhead();
-  PARTITA_RETURN_IF_ERROR(session_.GatherNumbers(outputs));
-  return traced_ ? session_.CheckFinite() : absl::OkStatus();
+  PARTITA_RETURN_IF_ERROR(ranks_.GatherNumbers(outputs));
+  return traced_ ? ranks_.CheckFinite() : absl::OkStatus();
 }
 
-void SessionStepper::SayOnceIfNotAhead() {
+void RankStepper::SayOnceIfNotAhead() {
   if (said_not_ahead_) return;
-  const std::string found = session_.NotAhead();
+  const std::string found = ranks_.NotAhead();
   if (found.empty()) return;
   said_not_ahead_ = true;
   say_(absl::StrCat("batches are not uploaded ahead of their step, because ",
@@ -53,9 +52,9 @@ int64_t LateLosses(const program::Program& program) {
   return (microbatches - 1 + last_stage) / microbatches;
 }
 
-absl::Status CheckTrains(const Session& session) {
-  for (const executor::ParameterSpec& parameter : session.parameters())
-    if (parameter.updated) return train::FindLoss(session.outputs()).status();
+absl::Status CheckTrains(const executor::RankGroup& ranks) {
+  for (const executor::ParameterSpec& parameter : ranks.parameters())
+    if (parameter.updated) return train::FindLoss(ranks.outputs()).status();
   return absl::FailedPreconditionError(
       "expected a training step, found a program that updates no parameter; "
       "compile the model with --train");

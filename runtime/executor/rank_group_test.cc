@@ -1,6 +1,6 @@
 // Divided programs on threads equal the undivided computation for every mesh,
 // and end in bounded time when a rank dies or stalls.
-#include "runtime/executor/multi_device.h"
+#include "runtime/executor/rank_group.h"
 
 #include <stdlib.h>
 
@@ -60,16 +60,16 @@ absl::StatusOr<std::unique_ptr<device::Device>> MakeCpu(int) {
   return cpu::MakeCpuDevice({1});
 }
 
-class MultiDeviceTest : public ::testing::Test {
+class RankGroupTest : public ::testing::Test {
  protected:
-  MultiDeviceTest() {
+  RankGroupTest() {
     folder_ = ::testing::TempDir() + "/multi_XXXXXX";
     EXPECT_NE(mkdtemp(folder_.data()), nullptr);
     path_ = folder_ + "/model.partita";
     options_.make_device = &MakeCpu;
     options_.comm.timeout = milliseconds(20000);
   }
-  ~MultiDeviceTest() override { std::filesystem::remove_all(folder_); }
+  ~RankGroupTest() override { std::filesystem::remove_all(folder_); }
 
   void Write(const program::DividedProgram& divided) {
     const absl::Status status = program::WriteArtifact(path_, divided.Parts());
@@ -77,7 +77,7 @@ class MultiDeviceTest : public ::testing::Test {
   }
 
   std::string folder_, path_;
-  MultiDeviceOptions options_;
+  GroupOptions options_;
 };
 
 struct Results {
@@ -85,7 +85,7 @@ struct Results {
   std::vector<int64_t> where;
 };
 
-absl::StatusOr<Results> RunOnce(MultiDeviceRunner& runner, const Floats& x) {
+absl::StatusOr<Results> RunOnce(RankGroup& runner, const Floats& x) {
   // A rank that hangs may wake up later and write.
   static std::vector<std::unique_ptr<Results>> kept;
   kept.push_back(std::make_unique<Results>());
@@ -103,14 +103,14 @@ absl::StatusOr<Results> RunOnce(MultiDeviceRunner& runner, const Floats& x) {
   return results;
 }
 
-TEST_F(MultiDeviceTest, EqualsTheUndividedModelOnEveryMesh) {
+TEST_F(RankGroupTest, EqualsTheUndividedModelOnEveryMesh) {
   for (const auto& [data, tensor] :
        {std::pair(1, 1), std::pair(2, 1), std::pair(1, 2), std::pair(2, 2),
         std::pair(1, 3), std::pair(3, 1), std::pair(4, 2), std::pair(1, 8),
         std::pair(8, 1)}) {
     const Floats x = Seeded(5 * 8, 9);
     Write(program::DividedProgram(5, data, tensor));
-    const auto runner = MultiDeviceRunner::Load(path_, options_);
+    const auto runner = RankGroup::LoadAll(path_, options_);
     ASSERT_TRUE(runner.ok()) << runner.status();
     EXPECT_EQ((*runner)->devices(), data * tensor);
     EXPECT_EQ((*runner)->inputs()[0].shape, (std::vector<int64_t>{5, 8}));
@@ -127,19 +127,19 @@ TEST_F(MultiDeviceTest, EqualsTheUndividedModelOnEveryMesh) {
   }
 }
 
-TEST_F(MultiDeviceTest, StartedCollectivesGiveTheSameBits) {
+TEST_F(RankGroupTest, StartedCollectivesGiveTheSameBits) {
   const Floats x = Seeded(5 * 8, 9);
   for (const auto& [data, tensor] :
        {std::pair(1, 1), std::pair(2, 2), std::pair(1, 3)}) {
     program::DividedProgram divided(5, data, tensor);
     Write(divided);
-    const auto in_place = MultiDeviceRunner::Load(path_, options_);
+    const auto in_place = RankGroup::LoadAll(path_, options_);
     ASSERT_TRUE(in_place.ok()) << in_place.status();
     const auto expected = RunOnce(**in_place, x);
     ASSERT_TRUE(expected.ok()) << expected.status();
     divided.StartCollectives();
     Write(divided);
-    const auto runner = MultiDeviceRunner::Load(path_, options_);
+    const auto runner = RankGroup::LoadAll(path_, options_);
     ASSERT_TRUE(runner.ok()) << runner.status();
     for (int run = 0; run < 20; ++run) {
       const auto results = RunOnce(**runner, x);
@@ -151,11 +151,11 @@ TEST_F(MultiDeviceTest, StartedCollectivesGiveTheSameBits) {
   }
 }
 
-TEST_F(MultiDeviceTest, ProfileShowsWaits) {
+TEST_F(RankGroupTest, ProfileShowsWaits) {
   program::DividedProgram divided(4, 2, 2);
   divided.StartCollectives();
   Write(divided);
-  const auto runner = MultiDeviceRunner::Load(path_, options_);
+  const auto runner = RankGroup::LoadAll(path_, options_);
   ASSERT_TRUE(runner.ok()) << runner.status();
   (*runner)->EnableProfile();
   ASSERT_TRUE(RunOnce(**runner, Seeded(32, 9)).ok());
@@ -167,12 +167,12 @@ TEST_F(MultiDeviceTest, ProfileShowsWaits) {
               HasSubstr("wait for all_reduce sum f32[2,8] over tensor\n"));
 }
 
-TEST_F(MultiDeviceTest, DevicesMayStandInAnotherOrder) {
+TEST_F(RankGroupTest, DevicesMayStandInAnotherOrder) {
   program::DividedProgram divided(5, 2, 2);
   divided.program.mesh->device_ids = {2, 0, 3, 1};
   Write(divided);
   const Floats x = Seeded(5 * 8, 9);
-  const auto runner = MultiDeviceRunner::Load(path_, options_);
+  const auto runner = RankGroup::LoadAll(path_, options_);
   ASSERT_TRUE(runner.ok()) << runner.status();
   const auto results = RunOnce(**runner, x);
   ASSERT_TRUE(results.ok()) << results.status();
@@ -182,9 +182,9 @@ TEST_F(MultiDeviceTest, DevicesMayStandInAnotherOrder) {
   EXPECT_EQ(results->where, (std::vector<int64_t>{0, 1, 2, 3}));
 }
 
-TEST_F(MultiDeviceTest, ProfileShowsCollectives) {
+TEST_F(RankGroupTest, ProfileShowsCollectives) {
   Write(program::DividedProgram(4, 2, 2));
-  const auto runner = MultiDeviceRunner::Load(path_, options_);
+  const auto runner = RankGroup::LoadAll(path_, options_);
   ASSERT_TRUE(runner.ok()) << runner.status();
   (*runner)->EnableProfile();
   ASSERT_TRUE(RunOnce(**runner, Seeded(32, 9)).ok());
@@ -198,11 +198,11 @@ TEST_F(MultiDeviceTest, ProfileShowsCollectives) {
   EXPECT_THAT(names, HasSubstr("all_gather f32[2,8] to f32[4,8] over data\n"));
 }
 
-TEST_F(MultiDeviceTest, AnotherNumberOfDevicesIsRefused) {
+TEST_F(RankGroupTest, AnotherNumberOfDevicesIsRefused) {
   Write(program::DividedProgram(4, 2, 2));
   options_.devices = 3;
   EXPECT_THAT(
-      std::string(MultiDeviceRunner::Load(path_, options_).status().message()),
+      std::string(RankGroup::LoadAll(path_, options_).status().message()),
       HasSubstr("the model was compiled for 4 devices (data=2,tensor=2), found "
                 "--devices 3; leave it out, or compile"));
   const auto cpu = MakeCpu(0);
@@ -212,7 +212,7 @@ TEST_F(MultiDeviceTest, AnotherNumberOfDevicesIsRefused) {
                 "rank runs it; start 4, or compile it for 1"));
 }
 
-TEST_F(MultiDeviceTest, MissingWeightsAreToldOnce) {
+TEST_F(RankGroupTest, MissingWeightsAreToldOnce) {
   program::DividedProgram divided(4, 2, 2);
   divided.program.parameters[2] = program::MakeFromFile(
       "w1", program::DType::f32, {7, 8}, "absent.bin", 0, program::DType::f32);
@@ -221,12 +221,12 @@ TEST_F(MultiDeviceTest, MissingWeightsAreToldOnce) {
       program::MakeShard({7, 8}, {{program::WholeAxis(1, 2)}, {}});
   Write(divided);
   const std::string message(
-      MultiDeviceRunner::Load(path_, options_).status().message());
+      RankGroup::LoadAll(path_, options_).status().message());
   EXPECT_EQ(message.find(path_ + ": parameter 'w1': "), 0u) << message;
 }
 
 // A program whose first or last step is a copy, with a BadDevice on rank 2.
-class BadRankTest : public MultiDeviceTest {
+class BadRankTest : public RankGroupTest {
  protected:
   absl::Status RunWith(BadDevice::Habit habit) {
     program::DividedProgram divided(4, 2, 2);
@@ -241,7 +241,7 @@ class BadRankTest : public MultiDeviceTest {
       return std::unique_ptr<device::Device>(
           std::make_unique<BadDevice>(*std::move(cpu), habit));
     };
-    const auto runner = MultiDeviceRunner::Load(path_, options_);
+    const auto runner = RankGroup::LoadAll(path_, options_);
     if (!runner.ok()) return runner.status();
     const absl::Status status = RunOnce(**runner, x_).status();
     EXPECT_FALSE(RunOnce(**runner, x_).ok());
@@ -312,10 +312,10 @@ class UselessCommunicator : public comm::DeviceCommunicator {
 };
 
 // The thread sanitizer sees if another thread touches the rank's parts.
-TEST_F(MultiDeviceTest, ARankLeftBehindInLoadingGoesOn) {
+TEST_F(RankGroupTest, ARankLeftBehindInLoadingGoesOn) {
   options_.comm.timeout = milliseconds(20);
   const auto late = std::make_shared<std::promise<void>>();
-  options_.make_communicator = [late](comm::Communicator& base)
+  options_.make_communicator = [late](int, comm::Communicator& base)
       -> absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>> {
     if (base.rank() == 0) {
       std::this_thread::sleep_for(milliseconds(2000));
@@ -325,7 +325,7 @@ TEST_F(MultiDeviceTest, ARankLeftBehindInLoadingGoesOn) {
   };
   Write(program::DividedProgram(4, 2, 1));
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_FALSE(MultiDeviceRunner::Load(path_, options_).ok());
+  EXPECT_FALSE(RankGroup::LoadAll(path_, options_).ok());
   EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(2000));
   late->get_future().wait();
   std::this_thread::sleep_for(milliseconds(500));

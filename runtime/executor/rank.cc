@@ -1,6 +1,6 @@
 // Blocks that are contiguous in the whole tensor are used in place; others are
 // copied.
-#include "runtime/executor/rank_executor.h"
+#include "runtime/executor/rank.h"
 
 #include <algorithm>
 #include <cstring>
@@ -44,23 +44,29 @@ std::vector<TensorSpec> GlobalOutputs(const program::Program& program) {
   return GlobalSpecs(program.outputs());
 }
 
-absl::StatusOr<std::unique_ptr<RankExecutor>> RankExecutor::Load(
-    std::shared_ptr<const program::Artifact> artifact, device::Device& device,
-    const LoadOptions& options) {
+absl::StatusOr<std::unique_ptr<Rank>> Rank::Load(
+    std::shared_ptr<const program::Artifact> artifact,
+    const RankOptions& options, int index, comm::Communicator* communicator) {
+  std::unique_ptr<Rank> rank(new Rank());
+  PARTITA_ASSIGN_OR_RETURN(rank->device_, options.make_device(index));
+  if (communicator != nullptr && options.make_communicator) {
+    PARTITA_ASSIGN_OR_RETURN(rank->device_communicator_,
+                             options.make_communicator(index, *communicator));
+  }
+  LoadOptions load;
+  load.weights_dir = options.weights_dir;
+  load.communicator = communicator;
+  load.device_communicator = rank->device_communicator_.get();
   PARTITA_ASSIGN_OR_RETURN(
-      std::unique_ptr<Executor> executor,
-      Executor::Load(std::move(artifact), device, options));
-  std::unique_ptr<RankExecutor> rank(new RankExecutor(std::move(executor)));
+      rank->executor_,
+      Executor::Load(std::move(artifact), *rank->device_, load));
+  rank->parameters_ = ListParameters(rank->program());
   rank->inputs_ = rank->MakePorts(program::Held::kInput);
   rank->outputs_ = rank->MakePorts(program::Held::kOutput);
   return rank;
 }
 
-RankExecutor::RankExecutor(std::unique_ptr<Executor> executor)
-    : executor_(std::move(executor)), parameters_(ListParameters(program())) {}
-
-std::vector<RankExecutor::Port> RankExecutor::MakePorts(
-    program::Held what) const {
+std::vector<Rank::Port> Rank::MakePorts(program::Held what) const {
   const program::MeshPlace& place = executor_->place();
   const program::Entry& entry = program::EntryAt(program(), place);
   const bool is_input = what == program::Held::kInput;
@@ -90,9 +96,9 @@ std::vector<RankExecutor::Port> RankExecutor::MakePorts(
   return ports;
 }
 
-absl::Status RankExecutor::CheckTensors(
-    const char* what, const std::vector<Port>& ports,
-    const std::vector<ConstTensor>& tensors) {
+absl::Status Rank::CheckTensors(const char* what,
+                                const std::vector<Port>& ports,
+                                const std::vector<ConstTensor>& tensors) {
   if (tensors.size() != ports.size()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "expected ", ports.size(), " ", what, "s, found ", tensors.size()));
@@ -109,7 +115,7 @@ absl::Status RankExecutor::CheckTensors(
   return absl::OkStatus();
 }
 
-absl::StatusOr<RankExecutor::AlignedMemory> RankExecutor::AllocateAligned(
+absl::StatusOr<Rank::AlignedMemory> Rank::AllocateAligned(
     const TensorSpec& spec) {
   const size_t bytes =
       std::max<size_t>(static_cast<size_t>(spec.bytes + 63) / 64 * 64, 64);
@@ -123,15 +129,15 @@ absl::StatusOr<RankExecutor::AlignedMemory> RankExecutor::AllocateAligned(
 }
 
 // Only the block's rows are ever written, so its padding stays zero.
-absl::StatusOr<char*> RankExecutor::MemoryOf(Port& port) {
+absl::StatusOr<char*> Rank::MemoryOf(Port& port) {
   if (port.memory == nullptr) {
     PARTITA_ASSIGN_OR_RETURN(port.memory, AllocateAligned(port.local));
   }
   return port.memory.get();
 }
 
-absl::Status RankExecutor::TakeInput(Port& port, const ConstTensor& whole,
-                                     ConstTensor& local) {
+absl::Status Rank::TakeInput(Port& port, const ConstTensor& whole,
+                             ConstTensor& local) {
   const int64_t size = base::SizeOf(port.local.dtype);
   const char* data = static_cast<const char*>(whole.data);
   if (data == nullptr && port.global.bytes > 0) {
@@ -155,7 +161,7 @@ absl::Status RankExecutor::TakeInput(Port& port, const ConstTensor& whole,
 
 // Copies blocks that are not contiguous to the buffer that the last run did not
 // read.
-absl::StatusOr<std::vector<ConstTensor>> RankExecutor::TakeNext(
+absl::StatusOr<std::vector<ConstTensor>> Rank::TakeNext(
     const std::vector<ConstTensor>& inputs) {
   std::vector<ConstTensor> local(executor_->inputs().size());
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -179,14 +185,14 @@ absl::StatusOr<std::vector<ConstTensor>> RankExecutor::TakeNext(
   return local;
 }
 
-absl::Status RankExecutor::Prefetch(std::vector<ConstTensor> inputs) {
+absl::Status Rank::Prefetch(std::vector<ConstTensor> inputs) {
   PARTITA_RETURN_IF_ERROR(CheckTensors("input", inputs_, inputs));
   return executor_->Prefetch(
       [this, inputs = std::move(inputs)] { return TakeNext(inputs); });
 }
 
-absl::Status RankExecutor::Run(const std::vector<ConstTensor>& inputs,
-                               const std::vector<MutableTensor>& outputs) {
+absl::Status Rank::Run(const std::vector<ConstTensor>& inputs,
+                       const std::vector<MutableTensor>& outputs) {
   PARTITA_RETURN_IF_ERROR(CheckTensors("input", inputs_, inputs));
   std::vector<ConstTensor> output_types;
   for (const MutableTensor& output : outputs)
@@ -227,29 +233,29 @@ absl::Status RankExecutor::Run(const std::vector<ConstTensor>& inputs,
   return absl::OkStatus();
 }
 
-std::vector<int> RankExecutor::Members(const Block& block) {
+std::vector<int> Rank::Members(const Block& block) {
   std::vector<int> members = {0};
   for (const int64_t rank : block.first_holders)
     if (rank != 0) members.push_back(static_cast<int>(rank));
   return members;
 }
 
-bool RankExecutor::IsMember(const Block& block) const {
+bool Rank::IsMember(const Block& block) const {
   const std::vector<int> members = Members(block);
   return members.size() > 1 &&
          std::count(members.begin(), members.end(),
                     static_cast<int>(executor_->place().rank())) > 0;
 }
 
-bool RankExecutor::HoldsFirstCopy(const Block& block) const {
+bool Rank::HoldsFirstCopy(const Block& block) const {
   return std::binary_search(block.first_holders.begin(),
                             block.first_holders.end(),
                             executor_->place().rank());
 }
 
-absl::Status RankExecutor::GatherBlock(comm::Communicator& communicator,
-                                       const Block& block, const char* own,
-                                       void* target) {
+absl::Status Rank::GatherBlock(comm::Communicator& communicator,
+                               const Block& block, const char* own,
+                               void* target) {
   const std::vector<int> members = Members(block);
   const size_t block_bytes = static_cast<size_t>(program::BytesOf(*block.type));
   comm::Operation operation;
@@ -277,8 +283,8 @@ absl::Status RankExecutor::GatherBlock(comm::Communicator& communicator,
 }
 
 // Rank 0 wrote its own block during its Run.
-absl::Status RankExecutor::GatherPort(comm::Communicator& communicator,
-                                      Port& port, void* target) {
+absl::Status Rank::GatherPort(comm::Communicator& communicator, Port& port,
+                              void* target) {
   if (!IsMember(port.held)) return absl::OkStatus();
   if (port.index < 0)
     return GatherBlock(communicator, port.held, nullptr, target);
@@ -286,9 +292,9 @@ absl::Status RankExecutor::GatherPort(comm::Communicator& communicator,
   return GatherBlock(communicator, port.held, own, target);
 }
 
-absl::Status RankExecutor::Gather(comm::Communicator& communicator,
-                                  const std::vector<MutableTensor>& outputs,
-                                  Which which) {
+absl::Status Rank::Gather(comm::Communicator& communicator,
+                          const std::vector<MutableTensor>& outputs,
+                          Which which) {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (which == Which::kNumbers &&
         base::ElementCount(outputs_[i].global.shape) != 1)

@@ -1,24 +1,24 @@
 // Runs work on a loaded model, in this process or as one rank of several.
-#ifndef PARTITA_RUNTIME_TOOLS_RUN_SESSION_H_
-#define PARTITA_RUNTIME_TOOLS_RUN_SESSION_H_
+#ifndef PARTITA_RUNTIME_TOOLS_RUN_RANKS_H_
+#define PARTITA_RUNTIME_TOOLS_RUN_RANKS_H_
 
 #include <cstdint>
 #include <functional>
 #include <ostream>
 
 #include "absl/status/status.h"
+#include "runtime/session/open_ranks.h"
 #include "runtime/session/options.h"
-#include "runtime/session/session.h"
 
 namespace partita::tools {
 
-using SessionWork = std::function<absl::Status(session::Session&)>;
+using RanksWork = std::function<absl::Status(executor::RankGroup&)>;
 
-// Opens a session for this process (alone, or under mpirun, srun or torchrun),
+// Opens the model for this process (alone, or under mpirun, srun or torchrun),
 // does the work and returns the exit code. Prints an error to `error`, once if
 // all processes know it.
-int RunInSession(const session::SessionOptions& options,
-                 const SessionWork& work, std::ostream& error);
+int RunWithRanks(const session::SessionOptions& options, const RanksWork& work,
+                 std::ostream& error);
 
 // True if this process should print when several processes read the same
 // command line: rank 0, or a process without a launcher.
@@ -37,4 +37,4 @@ absl::Status Flush(std::ostream& out);
 
 }  // namespace partita::tools
 
-#endif  // PARTITA_RUNTIME_TOOLS_RUN_SESSION_H_
+#endif  // PARTITA_RUNTIME_TOOLS_RUN_RANKS_H_

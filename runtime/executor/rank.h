@@ -1,8 +1,10 @@
-// Runs one rank of a divided model on whole tensors.
-#ifndef PARTITA_RUNTIME_EXECUTOR_RANK_EXECUTOR_H_
-#define PARTITA_RUNTIME_EXECUTOR_RANK_EXECUTOR_H_
+// One rank of a program: a device, its communicators, and the program's blocks
+// on it. Takes and gives whole tensors.
+#ifndef PARTITA_RUNTIME_EXECUTOR_RANK_H_
+#define PARTITA_RUNTIME_EXECUTOR_RANK_H_
 
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/comm/device_communicator.h"
 #include "runtime/device/device.h"
 #include "runtime/executor/block_map.h"
 #include "runtime/executor/executor.h"
@@ -22,15 +25,35 @@ namespace partita::executor {
 std::vector<TensorSpec> GlobalInputs(const program::Program& program);
 std::vector<TensorSpec> GlobalOutputs(const program::Program& program);
 
-// Used by one thread at a time; the device and the communicator must outlive
-// it.
-class RankExecutor {
- public:
-  static absl::StatusOr<std::unique_ptr<RankExecutor>> Load(
-      std::shared_ptr<const program::Artifact> artifact, device::Device& device,
-      const LoadOptions& options);
+// How ranks are loaded; the same for all ranks of a process.
+struct RankOptions {
+  // Makes device number `index` of this machine; called on the rank's thread.
+  std::function<absl::StatusOr<std::unique_ptr<device::Device>>(int index)>
+      make_device;
+  // Makes that device's communicator for device memory, in addition to `base`;
+  // called by all ranks, on their threads. Unset, or null on all ranks:
+  // collectives go through host memory.
+  std::function<absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>>(
+      int index, comm::Communicator& base)>
+      make_communicator;
+  std::string weights_dir;  // as in LoadOptions
+};
 
+// Used by one thread at a time.
+class Rank {
+ public:
+  // Loads the rank that `communicator` names, on device number `index`. Null: a
+  // program for one device, or any rank on a device that executes nothing. The
+  // communicator must outlive the rank.
+  static absl::StatusOr<std::unique_ptr<Rank>> Load(
+      std::shared_ptr<const program::Artifact> artifact,
+      const RankOptions& options, int index, comm::Communicator* communicator);
+
+  // The program's blocks on this rank's device.
   Executor& executor() { return *executor_; }
+  const Executor& executor() const { return *executor_; }
+  // True if devices exchange tensors among themselves.
+  bool ExchangesOnDevices() const { return device_communicator_ != nullptr; }
 
   // Runs one step. Reads this rank's blocks from the whole inputs; inputs of
   // which it has no block need no data. Writes each output block for which this
@@ -39,9 +62,8 @@ class RankExecutor {
   absl::Status Run(const std::vector<ConstTensor>& inputs,
                    const std::vector<MutableTensor>& outputs);
 
-  // Same as in Executor, with whole inputs. Tensors without data are not
+  // Executor::Prefetch with whole inputs. Tensors without data are not
   // prefetched. The memory must not change until the run that uses it is done.
-  bool LooksAhead() const { return executor_->LooksAhead(); }
   absl::Status Prefetch(std::vector<ConstTensor> inputs);
 
   // This rank's part in reading a whole parameter between runs: if it is the
@@ -93,7 +115,7 @@ class RankExecutor {
     const void* next_whole = nullptr;
   };
 
-  explicit RankExecutor(std::unique_ptr<Executor> executor);
+  Rank() = default;
   std::vector<Port> MakePorts(program::Held what) const;
   const program::Program& program() const {
     return executor_->artifact().program();
@@ -121,12 +143,15 @@ class RankExecutor {
   absl::Status GatherPort(comm::Communicator& communicator, Port& port,
                           void* target);
 
+  // In the order of their construction.
+  std::unique_ptr<device::Device> device_;
+  std::unique_ptr<comm::DeviceCommunicator> device_communicator_;
   std::unique_ptr<Executor> executor_;
-  const std::vector<ParameterSpec> parameters_;  // of the whole model
+  std::vector<ParameterSpec> parameters_;  // of the whole model
   std::vector<Port> inputs_;
   std::vector<Port> outputs_;
 };
 
 }  // namespace partita::executor
 
-#endif  // PARTITA_RUNTIME_EXECUTOR_RANK_EXECUTOR_H_
+#endif  // PARTITA_RUNTIME_EXECUTOR_RANK_H_

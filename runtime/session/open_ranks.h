@@ -1,0 +1,38 @@
+// Loads a model's ranks on the devices that the options name.
+#ifndef PARTITA_RUNTIME_SESSION_OPEN_RANKS_H_
+#define PARTITA_RUNTIME_SESSION_OPEN_RANKS_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/comm/launch.h"
+#include "runtime/executor/rank_group.h"
+#include "runtime/program/artifact.h"
+#include "runtime/session/options.h"
+
+namespace partita::session {
+
+// Communicator options, with the timeout of `options`.
+comm::CommOptions CommOptionsOf(const SessionOptions& options);
+
+// FailedPrecondition if the number of processes differs from the number of
+// devices of the model's mesh; the message says what to do.
+absl::Status CheckProcesses(const program::Artifact& artifact,
+                            const SessionOptions& options,
+                            const comm::Launch& launch);
+
+// Opens a model with all its ranks in this process.
+absl::StatusOr<std::unique_ptr<executor::RankGroup>> OpenAllRanks(
+    const SessionOptions& options);
+
+// Opens a model as one rank of a job. `job` must outlive the result. If an
+// error is known to all ranks, the communicator is agreed().
+absl::StatusOr<std::unique_ptr<executor::RankGroup>> OpenOneRank(
+    const SessionOptions& options, const comm::Launch& launch,
+    comm::Communicator& job);
+
+}  // namespace partita::session
+
+#endif  // PARTITA_RUNTIME_SESSION_OPEN_RANKS_H_
