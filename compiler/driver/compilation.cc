@@ -101,6 +101,8 @@ LogicalResult Compilation::runTo(Milestone milestone) {
           return runPhases(lowerToExec({train() != nullptr, onGpu()}));
         case Milestone::kMerged:
           return merge();
+        case Milestone::kOrdered:
+          return runPhases({orderWork(orderOf(plan(), options_.overlap))});
         case Milestone::kCoded:
           return generateCode();
         case Milestone::kPlanned:
@@ -190,8 +192,7 @@ LogicalResult Compilation::generateCode() {
 }
 
 LogicalResult Compilation::planMemory() {
-  if (mlir::failed(runPhases(planResources(orderOf(plan(), options_.overlap)))))
-    return failure();
+  if (mlir::failed(runPhases(planResources()))) return failure();
   report_.memory_tables =
       memory::tabulateMemory(module(), statesOnHost(plan()));
   if (!onGpu()) return success();

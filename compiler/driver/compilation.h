@@ -35,8 +35,9 @@ enum class Milestone {
   kPartitioned,  // on local shapes
   kLowered,      // exec: library calls, collectives, kernels
   kMerged,       // one module for all ranks
+  kOrdered,      // the order of each device's work is final
   kCoded,        // launches have their sizes; machine code if requested
-  kPlanned,      // order and memory of all work
+  kPlanned,      // memory of all work
 };
 
 // Options to divide a model and judge the result: prints no progress, writes

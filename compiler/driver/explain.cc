@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "compiler/driver/compilation.h"
-#include "compiler/driver/pipeline.h"
 #include "compiler/driver/plan_trials.h"
 #include "compiler/driver/session.h"
 #include "compiler/memory/overlap_report.h"
@@ -208,16 +207,12 @@ FailureOr<llvm::json::Array> overlapsUnder(mlir::ModuleOp module,
         return mlir::success(diagnostic.getSeverity() !=
                              mlir::DiagnosticSeverity::Error);
       });
-  Compilation lowered(mlir::OwningOpRef<mlir::ModuleOp>(module.clone()),
+  Compilation ordered(mlir::OwningOpRef<mlir::ModuleOp>(module.clone()),
                       optionsToJudge(plan, train), Milestone::kSimplified);
-  if (mlir::failed(lowered.runTo(Milestone::kLowered, fault))) return failure();
+  if (mlir::failed(ordered.runTo(Milestone::kOrdered, fault))) return failure();
   std::map<std::tuple<std::string, int64_t, std::string>, int64_t> times;
-  for (mlir::ModuleOp program : lowered.programs()) {
-    if (mlir::failed(runPhase(program, orderWork(orderOf(&plan)), fault)))
-      return failure();
-    for (const memory::OverlapUse& use : memory::listOverlaps(program))
-      ++times[{use.kind, use.bytes, use.beside}];
-  }
+  for (const memory::OverlapUse& use : memory::listOverlaps(ordered.module()))
+    ++times[{use.kind, use.bytes, use.beside}];
   llvm::json::Array rows;
   for (const auto& [use, count] : times)
     rows.push_back(llvm::json::Object{{"kind", std::get<0>(use)},

@@ -31,7 +31,8 @@ void build(mlir::OpPassManager& pm, const FromOptions& options) {
   std::vector<Phase> phases = lowerToExec({options.training, options.gpu});
   OrderOptions order;
   order.prefetch = options.prefetch;
-  for (Phase& phase : planResources(order)) phases.push_back(std::move(phase));
+  phases.push_back(orderWork(order));
+  for (Phase& phase : planResources()) phases.push_back(std::move(phase));
   auto first = llvm::find_if(phases, [&](const Phase& phase) {
     return phase.name == options.phase.getValue();
   });

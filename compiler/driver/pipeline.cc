@@ -71,10 +71,8 @@ Phase orderWork(const OrderOptions& options) {
           }};
 }
 
-std::vector<Phase> planResources(const OrderOptions& options) {
+std::vector<Phase> planResources() {
   return {
-      // The order of each device's operations is final from here on.
-      orderWork(options),
       // After code generation, which may still change what a launch needs.
       // Offsets are decided last.
       {"memory",

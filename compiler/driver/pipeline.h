@@ -21,10 +21,10 @@ struct OrderOptions {
   bool overlap = true;   // collectives may run beside other work
   int64_t prefetch = 0;  // calls that parameters are gathered ahead
 };
-// Decides the order of each device's work: the first phase of planResources.
+// Decides the order of each device's work.
 Phase orderWork(const OrderOptions& options);
 // Plans exec: all phases between code generation and emission.
-std::vector<Phase> planResources(const OrderOptions& options);
+std::vector<Phase> planResources();
 // The options that the plan gives; `plan` may be null.
 OrderOptions orderOf(const plan::Plan* plan, bool overlap = true);
 

@@ -46,10 +46,12 @@ absl::Status CheckOptions(const partita_options& options) {
         absl::StrCat("expected options of ", sizeof(partita_options),
                      " bytes, found ", options.size,
                      "; begin with partita_options options = PARTITA_OPTIONS"));
-  if (options.threads < 0 || !(options.timeout_seconds >= 0))
+  if (options.threads < 0 || options.threads > partita::session::kMostThreads ||
+      !(options.timeout_seconds >= 0))
     return absl::InvalidArgumentError(absl::StrCat(
-        "expected threads and timeout_seconds of 0 or more, found ",
-        options.threads, " and ", options.timeout_seconds));
+        "expected threads from 0 to ", partita::session::kMostThreads,
+        " and timeout_seconds of 0 or more, found ", options.threads, " and ",
+        options.timeout_seconds));
   if (options.device != nullptr) {
     const partita::session::DeviceList& devices = partita::session::Devices();
     if (partita::session::FindDevice(devices, options.device) == nullptr)

@@ -7,6 +7,9 @@
 
 namespace partita::session {
 
+// More CPU threads than any machine has processors.
+inline constexpr int kMostThreads = 4096;
+
 struct SessionOptions {
   std::string model;  // path of the artifact
   // Base folder of relative weight paths; empty: the artifact's folder.

@@ -1,6 +1,8 @@
 // Parses arguments in one loop.
 #include "runtime/tools/flags.h"
 
+#include <limits>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
@@ -26,8 +28,11 @@ absl::StatusOr<int64_t> ParseCount(const std::string& value, int64_t low,
   int64_t number;
   if (absl::SimpleAtoi(value, &number) && number >= low && number <= high)
     return number;
-  return Wrong(absl::StrCat("expected a whole number of at least ", low,
-                            ", found '", value, "'"));
+  const bool has_limit = high < std::numeric_limits<int32_t>::max();
+  return Wrong(
+      absl::StrCat("expected a whole number of at least ", low,
+                   has_limit ? absl::StrCat(" and at most ", high) : "",
+                   ", found '", value, "'"));
 }
 
 absl::StatusOr<double> ParseNumber(const std::string& value, double low,

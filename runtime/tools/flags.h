@@ -36,14 +36,16 @@ absl::StatusOr<int64_t> ParseCount(const std::string& value, int64_t low,
 absl::StatusOr<double> ParseNumber(const std::string& value, double low,
                                    double high, const std::string& expected);
 
-// Sets an integer, or an optional one, to a whole number of at least `minimum`.
+// Sets an integer, or an optional one, to a whole number of at least `minimum`
+// and at most `maximum` (default: what the type holds).
 template <typename Target>
-FlagSetter SetCount(Target& target, int64_t minimum) {
-  return [&target, minimum](const std::string& value) {
+FlagSetter SetCount(Target& target, int64_t minimum,
+                    int64_t maximum = std::is_same_v<Target, int64_t>
+                                          ? std::numeric_limits<int64_t>::max()
+                                          : std::numeric_limits<int>::max()) {
+  return [&target, minimum, maximum](const std::string& value) {
     constexpr bool kWide = std::is_same_v<Target, int64_t>;
-    const auto number = ParseCount(value, minimum,
-                                   kWide ? std::numeric_limits<int64_t>::max()
-                                         : std::numeric_limits<int32_t>::max());
+    const auto number = ParseCount(value, minimum, maximum);
     if (!number.ok()) return number.status();
     if constexpr (kWide) {
       target = *number;

@@ -150,6 +150,8 @@ absl::Status RunLoaded(executor::RankGroup& ranks, const RunOptions& options,
 
 int RunCommand(const std::vector<std::string>& arguments, std::ostream& out,
                std::ostream& error) {
+  if (!arguments.empty() && arguments[0] == "run")
+    return RunCommand({arguments.begin() + 1, arguments.end()}, out, error);
   if (!arguments.empty() && arguments[0] == "train")
     return TrainCommand({arguments.begin() + 1, arguments.end()}, out, error);
   const absl::StatusOr<RunOptions> options = ParseRunOptions(arguments);

@@ -59,7 +59,7 @@ std::map<std::string, FlagSetter> ValueFlags(RunOptions& options) {
           {"--output-dir", SetString(options.output_dir)},
           {"--random-inputs",
            [&](const std::string& value) { return SetSeed(value, options); }},
-          {"--threads", SetCount(options.threads, 1)},
+          {"--threads", SetCount(options.threads, 1, session::kMostThreads)},
           {"--devices", SetCount(options.devices, 1)},
           {"--limits",
            [&](const std::string& value) { return SetLimits(value, options); }},
@@ -167,7 +167,7 @@ std::string DeviceHelp(bool trains) {
 
 std::string RunHelp() {
   return absl::StrCat(
-      R"(usage: partita-run MODEL.partita [options]
+      R"(usage: partita-run [run] MODEL.partita [options]
        partita-run train MODEL.partita [options]   (see partita-run train --help)
 
 Runs a compiled model and prints its outputs, times and memory.

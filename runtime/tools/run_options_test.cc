@@ -87,8 +87,9 @@ TEST(RunOptionsTest, Mistakes) {
             "numbers, as in f32=1.2e11,memory=2e10, found 'f32=fast'");
   EXPECT_EQ(Error({"m", "--threads"}),
             "--threads: expected a value, found nothing");
-  EXPECT_EQ(Error({"m", "--threads", "0"}),
-            "--threads: expected a whole number of at least 1, found '0'");
+  EXPECT_EQ(Error({"m", "--threads", "99999"}),
+            "--threads: expected a whole number of at least 1 and at most "
+            "4096, found '99999'");
   EXPECT_EQ(Error({"m", "--repeat=many"}),
             "--repeat: expected a whole number of at least 1, found 'many'");
   EXPECT_EQ(Error({"m", "--input", "x"}),

@@ -164,8 +164,13 @@ class TrainingRun {
       PARTITA_ASSIGN_OR_RETURN(const session::Resumed resumed,
                                session::Resume(ranks_, kept, say));
       trainer_.last_step = resumed.step;
-      if (resumed.step > 0)
+      if (!resumed.data.empty()) {
         PARTITA_RETURN_IF_ERROR(ranks_.Agree(source.Restore(resumed.data)));
+      } else if (resumed.step > 0 && !source.State().empty()) {
+        Tell(
+            "the checkpoint has no position in the data, as a program saved "
+            "it; the data begins anew");
+      }
     }
     PARTITA_ASSIGN_OR_RETURN(
         checkpoints_,
@@ -245,10 +250,12 @@ int TrainCommand(const std::vector<std::string>& arguments, std::ostream& out,
   }
   // Reaching a file size limit must fail the write, not end the run.
   std::signal(SIGXFSZ, SIG_IGN);
-  const train::StopSignal signal;
   return RunWithRanks(
       options->run,
       [&](executor::RankGroup& ranks) {
+        // Before this, while ranks wait for each other or load, a signal ends
+        // the process at once: there is nothing to save.
+        const train::StopSignal signal;
         return TrainingRun(ranks, *options, signal, out, error).Run();
       },
       error);

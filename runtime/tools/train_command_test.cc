@@ -19,6 +19,8 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/program/test_program.h"
 #include "runtime/program/test_training_program.h"
+#include "runtime/session/checkpoints.h"
+#include "runtime/session/open_ranks.h"
 #include "runtime/tools/run_command.h"
 
 namespace partita::tools {
@@ -27,6 +29,7 @@ namespace {
 using nlohmann::json;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 using Floats = std::vector<float>;
 constexpr int64_t kBatch = 5, kRows = 23,
@@ -215,6 +218,34 @@ TEST_F(TrainCommandTest, ResumedStepsHaveTheSameBits) {
   run("b", {"--steps", "3"});
   const std::vector<double> rest = run("b", {"--steps", "8", "--resume"});
   EXPECT_EQ(rest, std::vector<double>(whole.begin() + 3, whole.end()));
+}
+
+TEST_F(TrainCommandTest, ResumesWhatAProgramSavedWithoutAPositionInTheData) {
+  const std::vector<std::string> common = {
+      Path("model"), "--data",           data_,       "--lr",
+      "0.02",        "--checkpoint-dir", Path("ckpt")};
+  const auto run = [&](const std::string& steps) {
+    std::vector<std::string> arguments = common;
+    arguments.insert(arguments.end(), {"--steps", steps, "--resume"});
+    return Train(arguments);
+  };
+  session::CheckpointOptions saved;
+  saved.folder = Path("ckpt");
+  saved.loaded.model = Path("model");
+  saved.loaded.threads = 1;
+  {
+    const auto ranks = session::OpenAllRanks(saved.loaded);
+    ASSERT_TRUE(ranks.ok()) << ranks.status();
+    const auto checkpoints = session::TrainCheckpoints::Open(
+        **ranks, saved, /*start_step=*/0, [](const std::string&) {});
+    ASSERT_TRUE(checkpoints.ok()) << checkpoints.status();
+    ASSERT_TRUE((*checkpoints)->Save(3, /*data_state=*/"").ok());
+    ASSERT_TRUE((*checkpoints)->Finish().ok());
+  }
+  EXPECT_EQ(run("5")["first_step"], 4);
+  EXPECT_THAT(error_.str(), HasSubstr("the data begins anew"));
+  EXPECT_EQ(run("6")["first_step"], 6);
+  EXPECT_THAT(error_.str(), Not(HasSubstr("the data begins anew")));
 }
 
 // The loss of a step belongs to the parameters before it.

@@ -2,6 +2,7 @@
 #include "compiler/driver/commands/cli.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -44,6 +45,38 @@ bool explainUnknown(const CLI::App& app) {
   return false;
 }
 
+// The message of a parse error, with what was expected and found. The parser's
+// own wording is kept where it has both.
+std::string reword(const CLI::ParseError& error) {
+  const std::string text = error.what(), name = error.get_name();
+  const auto around = [&](const std::string& middle) {
+    const size_t at = text.find(middle);
+    return at == std::string::npos
+               ? std::pair(text, std::string())
+               : std::pair(text.substr(0, at), text.substr(at + middle.size()));
+  };
+  if (name == "RequiredError") {
+    const std::string missing = around(" is required").first;
+    return "expected " + (missing == "A subcommand" ? "a command" : missing) +
+           ", found none";
+  }
+  if (name == "ArgumentMismatch") {
+    const auto [option, rest] = around(": ");
+    if (llvm::StringRef(rest).ends_with(" missing"))
+      return "expected a value after " + option + ", found none";
+  }
+  if (const auto [option, other] = around(" requires ");
+      name == "RequiresError")
+    return "expected " + other + " with " + option + ", found none";
+  if (const auto [option, other] = around(" excludes ");
+      name == "ExcludesError")
+    return "expected one of " + option + " and " + other + ", found both";
+  if (const auto [start, extra] = around(" not expected: ");
+      name == "ExtrasError" && !extra.empty())
+    return "expected no further arguments, found '" + extra + "'";
+  return text;
+}
+
 int runCommand(int argc, char** argv) {
   CLI::App app(
       "Partita: one model graph, divided over many devices, compiled and run.",
@@ -60,8 +93,17 @@ int runCommand(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0 && explainUnknown(app)) return kUsageError;
-    return app.exit(error) == 0 ? kSuccess : kUsageError;
+    if (error.get_exit_code() == 0) {
+      app.exit(error);  // prints help or the version
+      return kSuccess;
+    }
+    if (explainUnknown(app)) return kUsageError;
+    std::string command = "partita";
+    for (const CLI::App* parsed : app.get_subcommands())
+      command += " " + parsed->get_name();
+    llvm::errs() << "error: " << reword(error) << "\nTry " << command
+                 << " --help.\n";
+    return kUsageError;
   }
   for (const Command& command : commands)
     if (command.app->parsed()) return command.run();

@@ -1,7 +1,7 @@
 // A dump of any phase goes on in partita-opt to what compiling made of it.
 // RUN: rm -rf %t && mkdir %t
 // RUN: partita compile %s -o %t/model.partita --dump-dir %t/ir
-// RUN: partita-opt --partita-from="phase=memory" %t/ir/*-order.mlir > %t/memory.mlir
+// RUN: partita-opt --partita-from="phase=memory" %t/ir/*-code.mlir > %t/memory.mlir
 // RUN: diff -B %t/memory.mlir %t/ir/*-instructions.mlir
 // RUN: partita-opt --partita-from="phase=library-calls" %t/ir/*-layouts.mlir | FileCheck %s
 // RUN: partita-opt --partita-from="phase=lunch" %s 2>&1 | FileCheck --check-prefix=UNKNOWN %s
