@@ -84,32 +84,50 @@ ProductForm FormOf(const program::Program& program, const program::Gemm& gemm,
              : ProductForm::kPlain;
 }
 
-// True if every output of the instruction is the new value of a parameter that
-// it reads. New values are the last arguments of main.
-bool Updates(const program::Entry& entry, const program::Function& main,
-             const Instruction& instruction) {
+// The parameter behind an operand of a main: one of its globals, or the new
+// value of one, which are its last arguments. -1: none.
+struct ParameterOperand {
+  int parameter = -1;
+  bool is_new = false;
+};
+ParameterOperand ParameterOf(const program::Entry& entry,
+                             const program::Function& main,
+                             const program::Buffer& buffer) {
+  if (buffer.space() != program::Space::argument) return {};
+  const int64_t updates = program::SizeOrZero(entry.main_updates());
+  const int64_t update = buffer.value() - (main.arguments() - updates);
+  if (update >= 0 && update < updates)
+    return {entry.main_updates()->Get(static_cast<unsigned>(update)), true};
+  const int64_t global = buffer.value() - program::SizeOrZero(entry.inputs());
+  if (global < 0 || global >= program::SizeOrZero(entry.main_globals()))
+    return {};
+  return {entry.main_globals()->Get(static_cast<unsigned>(global)), false};
+}
+
+ParameterUse UseOf(const program::Program& program, const program::Entry& entry,
+                   const program::Function& main,
+                   const Instruction& instruction) {
   const auto& operands = *instruction.operands();
   const unsigned inputs =
       operands.size() - static_cast<unsigned>(instruction.outputs());
-  const int64_t first =
-      main.arguments() - program::SizeOrZero(entry.main_updates());
-  std::set<int> read;  // indices of parameters
-  for (unsigned i = 0; i < inputs; ++i) {
+  ParameterUse use;
+  use.overwrites = instruction.outputs() > 0;
+  std::set<int> read;
+  for (unsigned i = 0; i < operands.size(); ++i) {
     const program::Buffer& buffer = *operands.Get(i);
-    const int64_t global = buffer.value() - program::SizeOrZero(entry.inputs());
-    if (buffer.space() == program::Space::argument && global >= 0 &&
-        global < program::SizeOrZero(entry.main_globals()))
-      read.insert(entry.main_globals()->Get(static_cast<unsigned>(global)));
+    const ParameterOperand found = ParameterOf(entry, main, buffer);
+    const bool is_output = i >= inputs;
+    if (is_output && (!found.is_new || read.count(found.parameter) == 0))
+      use.overwrites = false;
+    if (found.parameter < 0) continue;
+    if (!is_output) read.insert(found.parameter);
+    if (program.parameters()
+            ->Get(static_cast<unsigned>(found.parameter))
+            ->host())
+      (is_output ? use.host_written : use.host_read) +=
+          static_cast<double>(buffer.bytes());
   }
-  for (unsigned i = inputs; i < operands.size(); ++i) {
-    const program::Buffer& buffer = *operands.Get(i);
-    const int64_t update = buffer.value() - first;
-    if (buffer.space() != program::Space::argument || update < 0 ||
-        read.count(entry.main_updates()->Get(static_cast<unsigned>(update))) ==
-            0)
-      return false;
-  }
-  return instruction.outputs() > 0;
+  return use;
 }
 
 int64_t BytesOf(DType dtype, const std::vector<int64_t>& shape) {
@@ -158,37 +176,46 @@ std::vector<double> KernelCyclesOf(const program::Program& program) {
   return cycles;
 }
 
-std::set<const Instruction*> UpdatesOf(const program::Program& program) {
-  std::set<const Instruction*> updates;
+ParameterUses ParameterUsesOf(const program::Program& program) {
+  ParameterUses uses;
   for (const program::Entry* entry : *program.entries()) {
     const program::Function& main =
         *program.functions()->Get(static_cast<unsigned>(entry->main()));
     for (unsigned i = 0; i < program::SizeOrZero(main.body()); ++i) {
       const Instruction* instruction = main.body()->Get(i);
-      if (instruction->operation_as_Launch() != nullptr &&
-          Updates(*entry, main, *instruction))
-        updates.insert(instruction);
+      if (instruction->operation_as_Launch() == nullptr) continue;
+      const ParameterUse use = UseOf(program, *entry, main, *instruction);
+      if (use.overwrites || use.host_read > 0 || use.host_written > 0)
+        uses.emplace(instruction, use);
     }
   }
-  return updates;
+  return uses;
 }
 
 ClusterCosts::ClusterCosts(planner::Cluster cluster, Faults faults,
                            std::vector<double> kernel_cycles,
-                           std::set<const Instruction*> updates)
+                           ParameterUses parameter_uses)
     : cluster_(std::move(cluster)),
       faults_(std::move(faults)),
       kernel_cycles_(std::move(kernel_cycles)),
-      updates_(std::move(updates)) {}
+      parameter_uses_(std::move(parameter_uses)) {}
 
 double ClusterCosts::Kernel(const program::Launch& launch,
                             const Instruction& instruction) const {
   const planner::Device& device = cluster_.device;
-  const double bytes =
+  double bytes =
       BytesTouched(instruction) - static_cast<double>(launch.unread_bytes());
-  const double memory = updates_.count(&instruction) > 0
-                            ? planner::UpdateTime(device, bytes)
-                            : planner::MemoryBoundTime(device, bytes);
+  double host = 0;  // seconds
+  const auto found = parameter_uses_.find(&instruction);
+  const ParameterUse use =
+      found == parameter_uses_.end() ? ParameterUse() : found->second;
+  if (device.host_bandwidth > 0) {
+    bytes -= use.host_read + use.host_written;
+    host = std::max(use.host_read, use.host_written) / device.host_bandwidth;
+  }
+  const double memory =
+      std::max(host, use.overwrites ? planner::UpdateTime(device, bytes)
+                                    : planner::MemoryBoundTime(device, bytes));
   const Precision precision = PrecisionOf(device, DTypeOf(instruction));
   // Attention has one result forward and several backward. GPU kernels have no
   // cycle estimate.

@@ -3,7 +3,7 @@
 #ifndef PARTITA_COMPILER_SIMULATOR_CLUSTER_COSTS_H_
 #define PARTITA_COMPILER_SIMULATOR_CLUSTER_COSTS_H_
 
-#include <set>
+#include <map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,9 +17,18 @@ namespace partita::simulator {
 // unknown.
 std::vector<double> KernelCyclesOf(const program::Program& program);
 
-// Launches in mains that overwrite the parameters they read.
-std::set<const program::Instruction*> UpdatesOf(
-    const program::Program& program);
+// What a launch does to parameters.
+struct ParameterUse {
+  bool overwrites = false;  // every result replaces a parameter that it reads
+  // Bytes of parameters in host memory.
+  double host_read = 0;
+  double host_written = 0;
+};
+
+// Launches in mains that overwrite parameters, or that access parameters in
+// host memory.
+using ParameterUses = std::map<const program::Instruction*, ParameterUse>;
+ParameterUses ParameterUsesOf(const program::Program& program);
 
 // Costs on a cluster with optional faults. Rank r of the program's mesh is
 // device r of the cluster, which must have enough devices.
@@ -29,13 +38,14 @@ std::set<const program::Instruction*> UpdatesOf(
 // kernel takes the longer of its memory time (each operand counted once) and
 // its arithmetic time. Its arithmetic is the compiler's cycle estimate on CPUs.
 // On GPUs, and wherever attention was measured, it is the operations of
-// attention's products. A faulty device computes slower. A faulty link slows
-// all messages over it.
+// attention's products. States in host memory travel over the host's link, both
+// ways at once, while the kernel works. A faulty device computes slower. A
+// faulty link slows all messages over it.
 class ClusterCosts : public Costs {
  public:
   ClusterCosts(planner::Cluster cluster, Faults faults,
                std::vector<double> kernel_cycles = {},
-               std::set<const program::Instruction*> updates = {});
+               ParameterUses parameter_uses = {});
 
   const planner::Cluster& cluster() const { return cluster_; }
 
@@ -60,7 +70,7 @@ class ClusterCosts : public Costs {
   planner::Cluster cluster_;
   Faults faults_;
   std::vector<double> kernel_cycles_;
-  std::set<const program::Instruction*> updates_;
+  ParameterUses parameter_uses_;
 };
 
 // Refuses a program with products in a precision that the device cannot run: it

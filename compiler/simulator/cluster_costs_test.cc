@@ -143,14 +143,49 @@ TEST(ClusterCostsTest, WhatUpdatesFetchesNothingThatItOverwrites) {
   const auto& main = *program.functions()->Get(0)->body();
   const auto* over = main.Get(static_cast<unsigned>(first));
   const auto* apart = main.Get(static_cast<unsigned>(first) + 1);
-  EXPECT_THAT(UpdatesOf(program), testing::ElementsAre(over));
+  const ParameterUses uses = ParameterUsesOf(program);
+  ASSERT_EQ(uses.size(), 1u);
+  EXPECT_TRUE(uses.at(over).overwrites);
   planner::Cluster cluster = ClusterOf("a100-80-sxm");
   cluster.device.launch = 0;
   cluster.device.tables[planner::kCopyName] = {{{1}}, {1e9}};
   cluster.device.tables[planner::kUpdateName] = {{{1}}, {2e9}};
-  const ClusterCosts costs(cluster, {}, {}, UpdatesOf(program));
+  const ClusterCosts costs(cluster, {}, {}, uses);
   EXPECT_NEAR(costs.Compute(program, *apart), 2 * kBytes / 1e9, 1e-12);
   EXPECT_NEAR(costs.Compute(program, *over), 2 * kBytes / 2e9, 1e-12);
+}
+
+// States on the host are read and written over its link, both ways at once.
+TEST(ClusterCostsTest, StatesOnTheHostTravelOverItsLink) {
+  program::TrainingProgram sample(4, 1, 1);
+  constexpr int64_t kState = 1 << 20, kOther = 1 << 10;
+  program::LaunchT kernel;
+  kernel.range = 8;
+  auto& body = sample.program.functions[0]->body;
+  // The state "count" is argument 5, and its new value the last argument.
+  const size_t first = body.size();
+  body.push_back(program::MakeLaunch(
+      kernel,
+      {program::Argument(5, kState), program::Argument(0, kOther),
+       program::Argument(10, kState)},
+      1));
+  const auto seconds = [&](bool host, double bandwidth) {
+    for (auto& parameter : sample.program.parameters)
+      if (parameter->name == "count") parameter->host = host;
+    const std::string bytes = program::SerializeProgram(sample.program);
+    const program::Program& program = *program::GetProgram(bytes.data());
+    planner::Cluster cluster = ClusterOf("a100-80-sxm");
+    cluster.device.launch = 0;
+    cluster.device.host_bandwidth = bandwidth;
+    cluster.device.tables[planner::kUpdateName] = {{{1}}, {1e12}};
+    return ClusterCosts(cluster, {}, {}, ParameterUsesOf(program))
+        .Compute(program, *program.functions()->Get(0)->body()->Get(
+                              static_cast<unsigned>(first)));
+  };
+  EXPECT_NEAR(seconds(false, 1e9), (2.0 * kState + kOther) / 1e12, 1e-12);
+  EXPECT_NEAR(seconds(true, 1e9), kState / 1e9, 1e-12);
+  // No link is known.
+  EXPECT_NEAR(seconds(true, 0), (2.0 * kState + kOther) / 1e12, 1e-12);
 }
 
 TEST(ClusterCostsTest, MeasuredConvolutionsAreNoFasterThanMemory) {

@@ -37,17 +37,20 @@ absl::StatusOr<StepPrice> PriceStep(const program::Program& program,
   options.steps = StepsOf(program);
   options.spans = spans;
   const ClusterCosts costs(cluster, faults, KernelCyclesOf(program),
-                           UpdatesOf(program));
+                           ParameterUsesOf(program));
   if (absl::Status status = CheckPeaks(program, costs); !status.ok())
     return absl::InvalidArgumentError(
         absl::StrCat("--cluster: ", std::string(status.message())));
   StepPrice price;
   price.simulation = Simulate(program, costs, options);
-  for (const DeviceClass& each : price.simulation.classes)
-    price.memory_bytes =
-        std::max(price.memory_bytes, MemoryOf(program, each.entry).total());
+  for (const DeviceClass& each : price.simulation.classes) {
+    const DeviceMemory memory = MemoryOf(program, each.entry);
+    price.memory_bytes = std::max(price.memory_bytes, memory.total());
+    price.host_bytes = std::max(price.host_bytes, memory.host);
+  }
   // Programs cannot use the memory that the driver takes.
   price.room_bytes = static_cast<int64_t>(cluster.device.room());
+  price.host_room_bytes = static_cast<int64_t>(cluster.device.host_memory);
   return price;
 }
 

@@ -16,7 +16,14 @@ struct StepPrice {
   Simulation simulation;
   int64_t memory_bytes = 0;  // of the fullest device
   int64_t room_bytes = 0;    // available to programs, per device
-  bool fits() const { return memory_bytes <= room_bytes; }
+  // Optimizer states in host memory, of the device with most, and a device's
+  // share of that memory; 0: unknown, not checked.
+  int64_t host_bytes = 0;
+  int64_t host_room_bytes = 0;
+  bool fits() const {
+    return memory_bytes <= room_bytes &&
+           (host_room_bytes == 0 || host_bytes <= host_room_bytes);
+  }
 };
 
 // Simulates a step. The program must be valid. Rank r of its mesh is device r

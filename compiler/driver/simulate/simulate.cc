@@ -202,10 +202,21 @@ absl::StatusOr<Value> simulateArtifact(const SimulateArguments& arguments) {
                 {"exposed", simulation.Exposed()},
                 {"memory_bytes", price.memory_bytes},
                 {"device_memory_bytes", price.room_bytes},
+                {"host_bytes", price.host_bytes},
+                {"host_memory_bytes", price.host_room_bytes},
                 {"fits", price.fits()},
                 {"ranks", ranksOf(simulation, program)},
                 {"traffic", trafficOf(simulation)},
                 {"operations", operationsOf(simulation, arguments.operations)}};
+}
+
+// States in host memory; empty if there are none.
+std::string hostText(const Object& facts) {
+  const int64_t bytes = facts.getInteger("host_bytes").value_or(0),
+                room = facts.getInteger("host_memory_bytes").value_or(0);
+  if (bytes == 0) return "";
+  return ", and " + base::FormatBytes(bytes) + " of states in host memory" +
+         (room > 0 ? " of " + base::FormatBytes(room) : "");
 }
 
 void printSimulation(const Value& value, llvm::raw_ostream& stream) {
@@ -221,11 +232,12 @@ void printSimulation(const Value& value, llvm::raw_ostream& stream) {
   const std::string device = facts.getString("device").value_or("").str();
   stream << formatv(
       "memory: at most {0} of the {1} that programs have on a device"
-      "{2}{3}\n\n",
+      "{2}{4}{3}\n\n",
       base::FormatBytes(facts.getInteger("memory_bytes").value_or(0)),
       base::FormatBytes(facts.getInteger("device_memory_bytes").value_or(0)),
       device.empty() ? "" : " (" + device + ")",
-      facts.getBoolean("fits").value_or(true) ? "" : ": it does not fit");
+      facts.getBoolean("fits").value_or(true) ? "" : ": it does not fit",
+      hostText(facts));
   printRanks(facts, step, stream);
   stream << "\n";
   printOperations(facts, step, stream);
