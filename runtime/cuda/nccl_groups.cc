@@ -17,6 +17,8 @@ using Clock = std::chrono::steady_clock;
 // Time for the base communicator to learn that a rank which NCCL has lost has
 // failed.
 constexpr std::chrono::milliseconds kGrace{1000};
+// Time for an abort to end after the graphs are destroyed.
+constexpr std::chrono::seconds kAbortTime{10};
 constexpr std::chrono::microseconds kPause{20};
 // Polls before the first pause: most calls end at once.
 constexpr int kRounds = 200;
@@ -29,18 +31,40 @@ std::string NameOf(const std::vector<int>& ranks) {
 }  // namespace
 
 NcclGroups::~NcclGroups() {
-  for (const auto& [key, comm] : groups_) {
+  for (auto group = groups_.begin(); group != groups_.end();) {
     // Leaving waits for the other members, which may be gone. Aborts then.
-    const auto name = [&ranks = key.second] {
+    const auto name = [&ranks = group->first.second] {
       return absl::StrCat("leaving ", NameOf(ranks));
     };
-    if (base_.Progress().ok() &&
-        Settle(comm, nccl_->Finalize(comm), name).ok()) {
-      nccl_->Leave(comm);
-    } else {
-      nccl_->Abort(comm);
-    }
+    if (!base_.Progress().ok() ||
+        !Settle(group->second, nccl_->Finalize(group->second), name).ok())
+      break;
+    nccl_->Leave(group->second);
+    group = groups_.erase(group);
   }
+  Abort();
+  // If it takes longer, the thread and the groups are left behind.
+  if (aborted_.valid()) aborted_.wait_for(kAbortTime);
+}
+
+// ncclCommAbort first stops the group's work on the GPU, then waits until no
+// graph holds work of the group (its localPersistentRefs; NCCL 2.18 to 2.28).
+// So it must not keep the thread that destroys the graphs waiting. Groups that
+// are aborted one after another may wait for each other; between GroupStart and
+// GroupEnd, all stop before any is freed.
+void NcclGroups::Abort() {
+  if (groups_.empty()) return;
+  std::vector<NcclComm> comms;
+  for (const auto& [key, comm] : groups_) comms.push_back(comm);
+  groups_.clear();
+  auto done = std::make_shared<std::promise<void>>();
+  aborted_ = done->get_future();
+  std::thread([nccl = nccl_, comms = std::move(comms), done] {
+    nccl->BeginGroup();
+    for (const NcclComm comm : comms) nccl->Abort(comm);
+    nccl->EndGroup();
+    done->set_value();
+  }).detach();
 }
 
 absl::StatusOr<NcclComm> NcclGroups::Join(const std::vector<int>& ranks,
@@ -107,8 +131,7 @@ absl::Status NcclGroups::Check() {
 }
 
 absl::Status NcclGroups::GiveUp(const absl::Status& status) {
-  for (const auto& [key, comm] : groups_) nccl_->Abort(comm);
-  groups_.clear();
+  Abort();
   if (absl::IsDeadlineExceeded(status)) {
     // Agree names the ranks that are gone.
     const absl::Status agreed = base_.Agree(status, 1);

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <string>
@@ -46,15 +47,21 @@ class NcclGroups {
   // Returns an error that NCCL has detected asynchronously.
   absl::Status Check();
 
-  // Aborts all groups and their work on the GPU. Returns `status`, or a
-  // better-known cause: the rank that failed or did not arrive.
+  // Begins to abort all groups and their work on the GPU. Returns `status`, or
+  // a better-known cause: the rank that failed or did not arrive. The caller
+  // then destroys its graphs of collectives: NCCL waits for that.
   absl::Status GiveUp(const absl::Status& status);
 
  private:
+  // Aborts all groups on a thread, at once: their work may wait for one
+  // another.
+  void Abort();
+
   comm::Communicator& base_;
   const std::shared_ptr<const NcclLibrary> nccl_;
   const std::chrono::milliseconds timeout_;
   std::map<std::pair<Lane, std::vector<int>>, NcclComm> groups_;
+  std::future<void> aborted_;  // valid: Abort was called
 };
 
 }  // namespace partita::cuda

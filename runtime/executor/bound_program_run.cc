@@ -117,8 +117,10 @@ absl::Status BoundProgram::Run(device::Stream& stream, Profile* profile,
                                   ? RunGraph(stream, meanwhile)
                                   : RunSteps(stream, profile, trace, meanwhile);
   if (status.ok()) return status;
-  // The operations that a graph replays may be gone with their group.
+  // The operations that a graph replays may be gone with their group. Libraries
+  // free an aborted group only once no graph uses it.
   graphs_ = Graphs::kNever;
+  graph_.reset();
   if (started_ != nullptr) started_->GiveUp(status);
   if (context_.communicator != nullptr) context_.communicator->Abandon();
   return status;

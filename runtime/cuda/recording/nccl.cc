@@ -3,11 +3,14 @@
 // then waits on the stream until all members have arrived.
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/cuda/nccl_api.h"
@@ -41,6 +44,10 @@ struct Member {
   uint64_t given = 0, taken = 0;  // rounds
   bool aborted = false;
   NcclResult error = kNcclSuccess;
+  std::thread::id rank = std::this_thread::get_id();  // which joined the group
+  // Shared by captured work of this communicator, as NCCL's
+  // localPersistentRefs count it: until its graph is destroyed.
+  std::shared_ptr<char> captured = std::make_shared<char>();
   // Calls whose work is not on the stream yet.
   std::vector<std::pair<Stream*, Step>> calls;
   // Senders and receivers of these calls.
@@ -71,6 +78,7 @@ struct Message {
 };
 thread_local int depth = 0;
 thread_local std::vector<Message> messages;
+thread_local std::vector<NcclComm> aborting;  // between the same calls
 
 Shared& Of(NcclComm comm) { return *static_cast<Shared*>(comm); }
 
@@ -275,6 +283,29 @@ NcclResult EndMessages() {
   return kNcclInProgress;
 }
 
+// Frees an aborted communicator. Like NCCL (commDestroySync, up to 2.28 at
+// least), waits until no graph holds captured work of it; freeing memory also
+// waits for all other work of the GPU. Waits at most five seconds, and logs
+// that it hangs.
+void Reclaim(NcclComm comm) {
+  Machine& machine = Machine::Get();
+  const Shared member = Of(comm);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  for (;;) {
+    {
+      const Lock lock(machine.mutex);
+      const bool is_idle = machine.RunAllOfRank(member->rank);
+      const bool hangs = std::chrono::steady_clock::now() > end;
+      if (hangs) machine.Enter("ncclCommAbort hangs");
+      if (hangs || (is_idle && member->captured.use_count() == 1)) {
+        delete &Of(comm);
+        return;
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
 NcclResult Add(const char* symbol, const Message& message, NcclComm comm) {
   const Lock lock(Machine::Get().mutex);
   const NcclResult entered = Enter(symbol, message.bytes, comm);
@@ -316,8 +347,10 @@ NcclResult ncclCommInitRankConfig(NcclComm* comm, int members, NcclId id,
   Group& group = groups[std::string(id.bytes, sizeof(id.bytes))];
   group.members = static_cast<size_t>(members);
   ++group.joined;
-  *comm = new Shared(std::make_shared<Member>(
-      Member{&group, index, 0, 0, false, kNcclSuccess, {}, {}}));
+  auto member = std::make_shared<Member>();
+  member->group = &group;
+  member->index = index;
+  *comm = new Shared(std::move(member));
   return kNcclInProgress;
 }
 NcclResult ncclCommFinalize(NcclComm comm) {
@@ -331,11 +364,17 @@ NcclResult ncclCommDestroy(NcclComm comm) {
   return result;
 }
 NcclResult ncclCommAbort(NcclComm comm) {
-  Machine& machine = Machine::Get();
-  const Lock lock(machine.mutex);
-  machine.Enter(__func__);
-  Of(comm)->aborted = true;
-  delete &Of(comm);
+  {
+    Machine& machine = Machine::Get();
+    const Lock lock(machine.mutex);
+    machine.Enter(__func__);
+    Of(comm)->aborted = true;
+  }
+  if (depth > 0) {
+    aborting.push_back(comm);
+  } else {
+    Reclaim(comm);
+  }
   return kNcclSuccess;
 }
 // Once this has been called and the messages are connected, the work of pending
@@ -346,8 +385,13 @@ NcclResult ncclCommGetAsyncError(NcclComm comm, NcclResult* error) {
   *error = static_cast<NcclResult>(machine.Enter(__func__));
   if (*error == kNcclSuccess) *error = StateOf(*Of(comm));
   if (!Of(comm)->Connected()) return kNcclSuccess;
-  for (auto& [stream, step] : Of(comm)->calls)
+  for (auto& [stream, step] : Of(comm)->calls) {
+    if (stream->captured != nullptr)
+      step.work = [work = std::move(step.work), held = Of(comm)->captured] {
+        work();
+      };
     machine.Put(*stream, std::move(step));
+  }
   Of(comm)->calls.clear();
   Of(comm)->connecting.clear();
   return kNcclSuccess;
@@ -359,8 +403,10 @@ NcclResult ncclGroupStart() {
   return kNcclSuccess;
 }
 NcclResult ncclGroupEnd() {
+  if (--depth > 0) return kNcclSuccess;
+  for (const NcclComm comm : std::exchange(aborting, {})) Reclaim(comm);
   const Lock lock(Machine::Get().mutex);
-  return --depth > 0 ? kNcclSuccess : EndMessages();
+  return EndMessages();
 }
 NcclResult ncclAllReduce(const void* input, void* output, size_t count,
                          NcclType type, NcclReduction reduction, NcclComm comm,

@@ -102,10 +102,10 @@ bool Machine::RunAll() {
 
 void Machine::Waited(const Clock& clock) { waited.Join(clock); }
 
-bool Machine::RunAllOfRank() {
+bool Machine::RunAllOfRank(std::thread::id rank) {
   bool all = true;
   for (size_t i = 0; i < streams_.size(); ++i) {
-    if (streams_[i]->rank != std::this_thread::get_id()) continue;
+    if (streams_[i]->rank != rank) continue;
     all = RunAll(*streams_[i]) && all;
     Waited(streams_[i]->clock);
   }

@@ -92,7 +92,7 @@ class Machine {
   // Records that the caller has waited for these operations.
   void Waited(const Clock& clock);
   // Runs all work of this rank's streams. False if a stream is blocked.
-  bool RunAllOfRank();
+  bool RunAllOfRank(std::thread::id rank = std::this_thread::get_id());
 
   Stream* AddStream(bool of_graph = false);
   void RemoveStream(Stream* stream);
