@@ -4,28 +4,37 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/library.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/cuda/library_names.h"
 
 namespace partita::cuda {
 
-absl::StatusOr<std::unique_ptr<Blas>> Blas::Open(const std::string& path) {
-  std::vector<std::string> names = {path};
-  if (path.empty())
-    names = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11",
-             "libcublasLt.so"};
-  PARTITA_ASSIGN_OR_RETURN(
-      const base::Library library,
-      base::Library::Open(
-          names, "cuBLASLt",
-          "install CUDA's libraries, or set LD_LIBRARY_PATH to where "
-          "they lie"));
+namespace {
+
+constexpr char kAdvice[] =
+    "install CUDA's libraries, or set LD_LIBRARY_PATH to where they lie";
+
+absl::StatusOr<std::unique_ptr<Blas>> OpenOne(const std::string& name) {
+  PARTITA_ASSIGN_OR_RETURN(const base::Library library,
+                           base::Library::Open({name}, "cuBLASLt", kAdvice));
   auto blas = std::make_unique<Blas>();
 #define PARTITA_CUDA_LOAD(member, symbol, parameters) \
   PARTITA_RETURN_IF_ERROR(library.Load(#symbol, &blas->member));
   PARTITA_CUDA_BLAS_FUNCTIONS(PARTITA_CUDA_LOAD)
 #undef PARTITA_CUDA_LOAD
-  PARTITA_RETURN_IF_ERROR(
-      blas->Check(blas->Create(&blas->handle), "starting cuBLASLt"));
+  PARTITA_RETURN_IF_ERROR(blas->Check(blas->Create(&blas->handle),
+                                      absl::StrCat("starting ", name)));
   return blas;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Blas>> Blas::Open(const std::string& path,
+                                                 int driver_version) {
+  if (!path.empty()) return OpenOne(path);
+  return OpenFirst<std::unique_ptr<Blas>>(
+      LibraryNames({"libcublasLt.so", "cublas", {13, 12, 11}, true},
+                   driver_version),
+      "cuBLASLt", kAdvice, &OpenOne);
 }
 
 Blas::~Blas() {

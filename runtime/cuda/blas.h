@@ -24,9 +24,11 @@ struct Blas {
   Blas(const Blas&) = delete;
   ~Blas();
 
-  // Opens libcublasLt.so, or the library at `path`. FailedPrecondition, with
-  // advice, if it cannot be loaded.
-  static absl::StatusOr<std::unique_ptr<Blas>> Open(const std::string& path);
+  // Opens the installed cuBLASLt that suits the driver (library_names.h), or
+  // the library at `path`. FailedPrecondition, with advice, if it cannot be
+  // loaded or does not start.
+  static absl::StatusOr<std::unique_ptr<Blas>> Open(const std::string& path,
+                                                    int driver_version);
 
   // Unimplemented if the library has no algorithm, else Internal.
   absl::Status Check(LtStatus status, const std::string& doing) const;

@@ -135,6 +135,9 @@ class CudaDevice : public device::Device {
   }
   absl::Status Execute(device::Stream& stream, device::LibraryOp& op,
                        void* const* buffers, int count) override;
+  std::vector<std::string> Warnings() const override {
+    return workshop_.Warnings();
+  }
 
   absl::StatusOr<std::unique_ptr<device::Graph>> Capture(
       device::Stream& stream,

@@ -132,6 +132,26 @@ TEST_F(CudaExecutorTest, StepsAreCapturedAndReplayed) {
   }
 }
 
+TEST_F(CudaExecutorTest, ProductsThatTheLibraryRefusesAreWarnedAbout) {
+  Write(program::SampleProgram());
+  const auto warnings = [&](const std::string& blas, bool refuses) {
+    if (refuses)
+      recording_.FailNext("cublasLtMatmulAlgoGetHeuristic", kCuInvalidValue,
+                          1 << 20);
+    const auto device =
+        std::move(MakeCudaDevice({0, kLibrary, blas, kLibrary})).value();
+    auto executor = executor::Executor::Load(path_, *device);
+    EXPECT_TRUE(executor.ok()) << executor.status();
+    recording_.FailNext("cublasLtMatmulAlgoGetHeuristic", kCuSuccess, 0);
+    return device->Warnings();
+  };
+  EXPECT_THAT(warnings(kLibrary, /*refuses=*/false), ::testing::IsEmpty());
+  EXPECT_THAT(warnings("none", /*refuses=*/false), ::testing::IsEmpty());
+  EXPECT_THAT(warnings(kLibrary, /*refuses=*/true),
+              ::testing::ElementsAre(::testing::MatchesRegex(
+                  ".* matrix products? runs? on Partita's own kernels, .*")));
+}
+
 TEST_F(CudaExecutorTest, WhatCannotBeCapturedRunsAsEver) {
   Write(program::SampleProgram());
   for (const char* fails :

@@ -11,9 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/comm/launch.h"
 #include "runtime/cuda/cuda_device.h"
+#include "runtime/cuda/driver.h"
 #include "runtime/cuda/nccl.h"
 #include "runtime/cuda/shared_gpu.h"
 #include "runtime/program/target.h"
@@ -24,15 +27,38 @@ namespace {
 using MadeCommunicator =
     absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>>;
 
-// True if the launcher gives each process a single GPU.
+// True if the launcher gives each process a single GPU: with
+// CUDA_VISIBLE_DEVICES, or with the system's control groups.
 bool OneGpuIsVisible() {
+  if (const auto launch = comm::DetectLaunch(); launch && launch->size > 1) {
+    int count = 0;
+    const auto driver = Driver::Open("");
+    if (driver.ok() && (*driver)->DeviceCount(&count) == kCuSuccess)
+      return count == 1;
+  }
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
   return visible != nullptr && *visible != '\0' &&
          std::string(visible).find(',') == std::string::npos;
 }
 
+// The driver's identifier of a GPU, equal in all processes; empty if the driver
+// has none. Launchers may show each process its own GPU as number 0.
+std::string UuidOf(int ordinal) {
+  const auto driver = Driver::Open("");
+  CuDevice device = 0;
+  CuUuid uuid = {};
+  if (!driver.ok() || (*driver)->DeviceUuid == nullptr ||
+      (*driver)->DeviceAt(&device, ordinal) != kCuSuccess ||
+      (*driver)->DeviceUuid(&uuid, device) != kCuSuccess)
+    return "";
+  return absl::BytesToHexString(absl::string_view(
+      reinterpret_cast<const char*>(uuid.bytes), sizeof uuid.bytes));
+}
+
 // Equal for ranks that use the same GPU.
 std::string NameOfGpu(int ordinal) {
+  const std::string uuid = UuidOf(ordinal);
+  if (!uuid.empty()) return absl::StrCat("GPU ", uuid);
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");

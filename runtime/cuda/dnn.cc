@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/library.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/cuda/library_names.h"
 
 namespace partita::cuda {
 namespace {
@@ -25,12 +26,14 @@ bool Refuses(DnnStatus status) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Dnn>> Dnn::Open(const std::string& path) {
-  PARTITA_ASSIGN_OR_RETURN(
-      const base::Library library,
-      base::Library::Open(
-          {path.empty() ? "libcudnn.so.9" : path}, "cuDNN",
-          "install it, or set LD_LIBRARY_PATH to where it lies"));
+namespace {
+
+constexpr char kAdvice[] =
+    "install it, or set LD_LIBRARY_PATH to where it lies";
+
+absl::StatusOr<std::unique_ptr<Dnn>> OpenOne(const std::string& name) {
+  PARTITA_ASSIGN_OR_RETURN(const base::Library library,
+                           base::Library::Open({name}, "cuDNN", kAdvice));
   auto dnn = std::make_unique<Dnn>();
 #define PARTITA_CUDA_LOAD(member, symbol, parameters) \
   PARTITA_RETURN_IF_ERROR(library.Load(#symbol, &dnn->member));
@@ -39,10 +42,20 @@ absl::StatusOr<std::unique_ptr<Dnn>> Dnn::Open(const std::string& path) {
   PARTITA_RETURN_IF_ERROR(library.Load("cudnnGetErrorString", &dnn->ErrorText));
   PARTITA_RETURN_IF_ERROR(library.Load("cudnnGetVersion", &dnn->Version));
   const absl::Status started =
-      dnn->Check(dnn->Create(&dnn->handle), "starting cuDNN");
+      dnn->Check(dnn->Create(&dnn->handle), absl::StrCat("starting ", name));
   if (!started.ok())
     return absl::FailedPreconditionError(std::string(started.message()));
   return dnn;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Dnn>> Dnn::Open(const std::string& path,
+                                               int driver_version) {
+  if (!path.empty()) return OpenOne(path);
+  return OpenFirst<std::unique_ptr<Dnn>>(
+      LibraryNames({"libcudnn.so", "cudnn", {9}}, driver_version), "cuDNN",
+      kAdvice, &OpenOne);
 }
 
 Dnn::~Dnn() {

@@ -23,9 +23,10 @@ struct Dnn {
   size_t (*Version)() = nullptr;
   DnnHandle handle = nullptr;
 
-  // Opens libcudnn.so.9, or the library at `path`. FailedPrecondition, with
-  // advice, if it cannot be loaded.
-  static absl::StatusOr<std::unique_ptr<Dnn>> Open(const std::string& path);
+  // Opens the installed cuDNN 9 (library_names.h), or the library at `path`.
+  // FailedPrecondition, with advice, if it cannot be loaded or does not start.
+  static absl::StatusOr<std::unique_ptr<Dnn>> Open(const std::string& path,
+                                                   int driver_version);
   Dnn() = default;
   Dnn(const Dnn&) = delete;
   ~Dnn();

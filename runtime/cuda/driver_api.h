@@ -96,6 +96,10 @@ constexpr unsigned kCuEventRecordExternal = 1;
 // Capture mode that ignores calls of other threads.
 constexpr int kCuCaptureThreadLocal = 1;
 
+struct CuUuid {
+  unsigned char bytes[16];
+};
+
 // X(member, symbol in the library, parameters): all return CuResult.
 #define PARTITA_CUDA_DRIVER_FUNCTIONS(X)                                       \
   X(Init, cuInit, (unsigned flags))                                            \
@@ -164,6 +168,7 @@ constexpr int kCuCaptureThreadLocal = 1;
 
 // Functions newer than the required driver. Null if the driver lacks them.
 #define PARTITA_CUDA_DRIVER_OPTIONAL_FUNCTIONS(X)                           \
+  X(DeviceUuid, cuDeviceGetUuid_v2, (CuUuid * uuid, CuDevice device))       \
   X(ParameterInfo, cuFuncGetParamInfo,                                      \
     (CuFunction function, size_t index, size_t* offset, size_t* bytes))     \
   X(EncodeTensorMap, cuTensorMapEncodeTiled,                                \

@@ -1,21 +1,28 @@
 // Opens NCCL, and converts its errors to statuses.
 #include "runtime/cuda/nccl_library.h"
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "runtime/base/library.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/cuda/library_names.h"
 
 namespace partita::cuda {
 namespace {
 
-std::string NameOf(const std::string& path) {
-  return path.empty() ? "libnccl.so.2" : path;
+std::vector<std::string> NamesOf(const std::string& path) {
+  if (!path.empty()) return {path};
+  return LibraryNames({"libnccl.so", "nccl", {2}}, /*driver_version=*/0);
 }
 
 }  // namespace
 
 bool NcclLibrary::IsInstalled(const std::string& path) {
-  return base::Library::IsInstalled(NameOf(path));
+  const std::vector<std::string> names = NamesOf(path);
+  return std::any_of(names.begin(), names.end(), base::Library::IsInstalled);
 }
 
 absl::StatusOr<std::shared_ptr<const NcclLibrary>> NcclLibrary::Open(
@@ -23,7 +30,7 @@ absl::StatusOr<std::shared_ptr<const NcclLibrary>> NcclLibrary::Open(
   PARTITA_ASSIGN_OR_RETURN(
       const base::Library library,
       base::Library::Open(
-          {NameOf(path)}, "NCCL",
+          NamesOf(path), "NCCL",
           "install it, or set LD_LIBRARY_PATH to where it lies"));
   auto nccl = std::make_shared<NcclLibrary>();
 #define PARTITA_CUDA_LOAD(member, symbol, parameters) \

@@ -20,15 +20,43 @@ absl::Status Workshop::LoadKernels() {
 }
 
 template <typename L>
-absl::StatusOr<const L*> Workshop::Find(
-    const std::string& path, std::optional<std::unique_ptr<L>>& library) {
+absl::StatusOr<const L*> Workshop::Find(const std::string& path,
+                                        std::optional<Opened<L>>& opened) {
   if (path == "none") return nullptr;
-  if (!library) {
-    absl::StatusOr<std::unique_ptr<L>> found = L::Open(path);
+  if (!opened) {
+    absl::StatusOr<std::unique_ptr<L>> found =
+        L::Open(path, context_->driver().version);
     if (!found.ok() && !path.empty()) return found.status();
-    library = found.ok() ? *std::move(found) : nullptr;
+    opened.emplace();
+    if (found.ok()) {
+      opened->library = *std::move(found);
+    } else {
+      opened->reason = std::string(found.status().message());
+    }
   }
-  return library->get();
+  return opened->library.get();
+}
+
+template <typename L>
+void Workshop::CountFallback(const std::string& path, const char* what,
+                             const std::optional<Opened<L>>& opened,
+                             const absl::Status& refused) {
+  if (path == "none") return;  // as the caller wants
+  const std::string reason = opened && opened->library == nullptr
+                                 ? opened->reason
+                                 : std::string(refused.message());
+  ++fallbacks_[{what, reason}];
+}
+
+std::vector<std::string> Workshop::Warnings() const {
+  std::vector<std::string> warnings;
+  for (const auto& [what, count] : fallbacks_)
+    warnings.push_back(absl::StrCat(
+        count, " ", what.first, count == 1 ? " runs" : "s run",
+        " on Partita's own kernels, which are many times slower than the "
+        "library's: ",
+        what.second));
+  return warnings;
 }
 
 absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareGemm(
@@ -39,7 +67,10 @@ absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareGemm(
   absl::StatusOr<std::unique_ptr<CudaOp>> op =
       absl::UnimplementedError("no library");
   if (blas != nullptr) op = MakeBlasProduct(*blas, kernels_, tuner_, desc);
-  if (absl::IsUnimplemented(op.status())) op = MakeOwnProduct(kernels_, desc);
+  if (absl::IsUnimplemented(op.status())) {
+    CountFallback(blas_path_, "matrix product", blas_, op.status());
+    op = MakeOwnProduct(kernels_, desc);
+  }
   return ReserveScratch(std::move(op));
 }
 
@@ -51,7 +82,10 @@ absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareConv(
   absl::StatusOr<std::unique_ptr<CudaOp>> op =
       absl::UnimplementedError("no library");
   if (dnn != nullptr) op = MakeDnnConv(*dnn, kernels_, tuner_, desc);
-  if (absl::IsUnimplemented(op.status())) op = MakeOwnConv(kernels_, desc);
+  if (absl::IsUnimplemented(op.status())) {
+    CountFallback(dnn_path_, "convolution", dnn_, op.status());
+    op = MakeOwnConv(kernels_, desc);
+  }
   return ReserveScratch(std::move(op));
 }
 

@@ -4,10 +4,12 @@
 #define PARTITA_RUNTIME_CUDA_WORKSHOP_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -42,6 +44,9 @@ class Workshop {
       const device::ConvDesc& desc);
   absl::Status Execute(CudaOp& op, CuStream stream, void* const* buffers,
                        int count);
+  // Operations that run on Partita's own kernels although a library should run
+  // them, one sentence per kind and reason.
+  std::vector<std::string> Warnings() const;
   // The scratch of all operations and launches.
   Scratch& scratch() { return scratch_; }
   const Scratch& scratch() const { return scratch_; }
@@ -66,17 +71,27 @@ class Workshop {
       absl::StatusOr<std::unique_ptr<CudaOp>> op);
 
   const std::shared_ptr<Context> context_;
-  // Returns the library at `path`, opened once. Null if it is not installed.
+  template <typename L>
+  struct Opened {
+    std::unique_ptr<L> library;  // null: it cannot be used
+    std::string reason;
+  };
+  // Returns the library at `path`, opened once. Null if it cannot be used.
   template <typename L>
   absl::StatusOr<const L*> Find(const std::string& path,
-                                std::optional<std::unique_ptr<L>>& library);
+                                std::optional<Opened<L>>& opened);
+  // Counts an operation that the library refuses or that has no library.
+  template <typename L>
+  void CountFallback(const std::string& path, const char* what,
+                     const std::optional<Opened<L>>& opened,
+                     const absl::Status& refused);
 
   const std::string blas_path_, dnn_path_;
   Scratch scratch_;
   Tuner tuner_;
-  // None: not opened yet. Null: not installed.
-  std::optional<std::unique_ptr<Blas>> blas_;
-  std::optional<std::unique_ptr<Dnn>> dnn_;
+  std::optional<Opened<Blas>> blas_;  // none: not opened yet
+  std::optional<Opened<Dnn>> dnn_;
+  std::map<std::pair<std::string, std::string>, int> fallbacks_;
   std::shared_ptr<const OwnKernels> kernels_;
   CuStream user_ = nullptr;  // stream that owns the scratch
   CuEvent handed_over_ = nullptr;

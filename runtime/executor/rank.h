@@ -52,6 +52,8 @@ class Rank {
   // The program's blocks on this rank's device.
   Executor& executor() { return *executor_; }
   const Executor& executor() const { return *executor_; }
+  // Device::Warnings, e.g. about a library that is missing.
+  std::vector<std::string> Warnings() const { return device_->Warnings(); }
   // True if devices exchange tensors among themselves.
   bool ExchangesOnDevices() const { return device_communicator_ != nullptr; }
 

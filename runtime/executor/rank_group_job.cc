@@ -1,11 +1,14 @@
 // What a group of ranks does together with the other processes of a job.
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/executor/block_map.h"
 #include "runtime/executor/rank_group.h"
@@ -70,6 +73,27 @@ absl::Status RankGroup::Complete(const std::vector<MutableTensor>& outputs,
   if (job_ == nullptr) return absl::OkStatus();
   PARTITA_RETURN_IF_ERROR(first().Gather(*job_, outputs));
   return Max(times_ms);
+}
+
+absl::StatusOr<std::vector<std::string>> RankGroup::Warnings() {
+  std::vector<std::string> texts;  // by rank, a line each
+  for (const std::unique_ptr<Rank>& rank : ranks_->list)
+    texts.push_back(absl::StrJoin(rank->Warnings(), "\n"));
+  if (job_ != nullptr) {
+    PARTITA_ASSIGN_OR_RETURN(texts, job_->GatherTexts(texts[0], "warnings"));
+  }
+  std::map<std::string, std::vector<size_t>> ranks;
+  for (size_t rank = 0; rank < texts.size(); ++rank)
+    for (const absl::string_view line :
+         absl::StrSplit(texts[rank], '\n', absl::SkipEmpty()))
+      ranks[std::string(line)].push_back(rank);
+  std::vector<std::string> warnings;
+  for (const auto& [text, of] : ranks)
+    warnings.push_back(of.size() == texts.size()
+                           ? text
+                           : absl::StrCat(of.size() == 1 ? "rank " : "ranks ",
+                                          absl::StrJoin(of, ", "), ": ", text));
+  return warnings;
 }
 
 // Sums one row of numbers per process; each process fills its own row, the

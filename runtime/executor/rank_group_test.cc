@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <future>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -296,6 +297,31 @@ TEST_F(BadRankTest, ARankThatHangsIsNamed) {
                            "made no progress.*"));
   // The thread left behind must end before the folder is removed.
   std::this_thread::sleep_for(milliseconds(1500));
+}
+
+class SlowDevice : public BadDevice {
+ public:
+  explicit SlowDevice(std::unique_ptr<device::Device> good)
+      : BadDevice(std::move(good), Habit::kFail) {}
+  std::vector<std::string> Warnings() const override { return {"no library"}; }
+};
+
+TEST_F(RankGroupTest, WarningsNameTheirRanks) {
+  Write(program::DividedProgram(4, 2, 2));
+  const auto warnings_of = [&](std::set<int> slow) {
+    options_.make_device =
+        [slow](int rank) -> absl::StatusOr<std::unique_ptr<device::Device>> {
+      auto cpu = MakeCpu(rank);
+      if (!cpu.ok() || slow.count(rank) == 0) return cpu;
+      return std::make_unique<SlowDevice>(*std::move(cpu));
+    };
+    return RankGroup::LoadAll(path_, options_).value()->Warnings().value();
+  };
+  EXPECT_THAT(warnings_of({}), testing::IsEmpty());
+  EXPECT_THAT(warnings_of({2}), testing::ElementsAre("rank 2: no library"));
+  EXPECT_THAT(warnings_of({1, 3}),
+              testing::ElementsAre("ranks 1, 3: no library"));
+  EXPECT_THAT(warnings_of({0, 1, 2, 3}), testing::ElementsAre("no library"));
 }
 
 class UselessCommunicator : public comm::DeviceCommunicator {

@@ -102,6 +102,7 @@ absl::Status Report(executor::RankGroup& ranks, const RunOptions& options,
                     const std::vector<HostTensor>& outputs, RunReport& report,
                     std::ostream& out) {
   PARTITA_ASSIGN_OR_RETURN(std::vector<executor::RankUse> uses, ranks.Uses());
+  PARTITA_ASSIGN_OR_RETURN(report.warnings, ranks.Warnings());
   if (!ranks.IsMain()) return absl::OkStatus();
   PARTITA_RETURN_IF_ERROR(WriteOutputs(options.output_dir, outputs));
   report.steps = ranks.step_count();

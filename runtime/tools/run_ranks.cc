@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
@@ -21,6 +22,17 @@ using session::SessionOptions;
 int CodeOf(const absl::Status& status) {
   if (status.ok()) return 0;
   return absl::IsInternal(status) ? 70 : 1;
+}
+
+// Warns before the work begins, which may take days.
+absl::Status WarnAndWork(executor::RankGroup& ranks, const RanksWork& work,
+                         std::ostream& error) {
+  PARTITA_ASSIGN_OR_RETURN(const std::vector<std::string> warnings,
+                           ranks.Warnings());
+  if (ranks.IsMain())
+    for (const std::string& warning : warnings)
+      error << "partita-run: warning: " << warning << std::endl;
+  return work(ranks);
 }
 
 // Runs this process as one rank. An error that all ranks know is printed once,
@@ -45,7 +57,7 @@ int RunAsProcess(const SessionOptions& options, const comm::Launch& launch,
   absl::Status status;
   {
     const auto opened = session::OpenOneRank(options, launch, *communicator);
-    status = opened.ok() ? work(**opened) : opened.status();
+    status = opened.ok() ? WarnAndWork(**opened, work, error) : opened.status();
   }
   const bool known = communicator->agreed();
   if (!status.ok() && (!known || communicator->rank() == 0)) {
@@ -73,10 +85,11 @@ absl::Status CheckAlone(const SessionOptions& options,
   return session::CheckProcesses(artifact, options, launch);
 }
 
-absl::Status RunHere(const SessionOptions& options, const RanksWork& work) {
+absl::Status RunHere(const SessionOptions& options, const RanksWork& work,
+                     std::ostream& error) {
   PARTITA_ASSIGN_OR_RETURN(const std::unique_ptr<executor::RankGroup> opened,
                            session::OpenAllRanks(options));
-  return work(*opened);
+  return WarnAndWork(*opened, work, error);
 }
 
 }  // namespace
@@ -111,7 +124,7 @@ int RunWithRanks(const SessionOptions& options, const RanksWork& work,
     return RunAsProcess(options, *launch, work, error);
   absl::Status status;
   if (launch) status = CheckAlone(options, *launch);
-  if (status.ok()) status = RunHere(options, work);
+  if (status.ok()) status = RunHere(options, work, error);
   return Tell(status, error);
 }
 

@@ -177,6 +177,8 @@ std::string ToTables(const RunReport& report,
   absl::StrAppend(&text, "memory  ", MemoryText(report.memory, where),
                   "; peak of the process ",
                   base::FormatBytes(report.peak_process_bytes), "\n");
+  for (const std::string& warning : report.warnings)
+    absl::StrAppend(&text, "warning ", warning, "\n");
   text += PipelineTable(report.ranks);
   const std::optional<executor::MachineLimits> limits = LimitsOfDevice(report);
   for (size_t i = 0; i < report.profiles.size(); ++i) {
@@ -206,6 +208,7 @@ std::string ToJson(const RunReport& report,
                  {"memory", MemoryJson(report.memory)},
                  {"outputs", json::array()}};
   object["memory"]["peak_process"] = report.peak_process_bytes;
+  if (!report.warnings.empty()) object["warnings"] = report.warnings;
   if (!report.ranks.empty()) object["ranks"] = RanksJson(report.ranks);
   for (const HostTensor& output : outputs) {
     // Numbers that JSON cannot represent become null.

@@ -22,6 +22,7 @@ struct RunReport {
   executor::MemoryUse memory;
   std::vector<executor::RankUse> ranks;  // of a pipeline; else empty
   int64_t peak_process_bytes = 0;        // resident set, mapped files included
+  std::vector<std::string> warnings;     // RankGroup::Warnings
   // One per entry; empty without --profile.
   std::vector<executor::Profile*> profiles;
   // Speeds of the machine, summed over its devices; null: unknown.

@@ -198,8 +198,9 @@ class TrainingRun {
   absl::Status Report(train::TrainResult result) {
     PARTITA_ASSIGN_OR_RETURN(std::vector<executor::RankUse> uses,
                              ranks_.Uses());
-    if (!ranks_.IsMain()) return absl::OkStatus();
     TrainReport report;
+    PARTITA_ASSIGN_OR_RETURN(report.warnings, ranks_.Warnings());
+    if (!ranks_.IsMain()) return absl::OkStatus();
     report.model = options_.run.model;
     report.devices = ranks_.devices();
     report.first_step = trainer_.last_step + 1;

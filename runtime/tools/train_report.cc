@@ -85,6 +85,8 @@ std::string ToTables(const TrainReport& report) {
                                   : "",
                   "; peak of the process ",
                   base::FormatBytes(report.peak_process_bytes), "\n");
+  for (const std::string& warning : report.warnings)
+    absl::StrAppend(&text, "warning ", warning, "\n");
   if (result.end == train::TrainResult::End::kSteps) return text;
   absl::StrAppend(
       &text, "ended   after step ", result.last_step, " of ", report.steps,
@@ -114,6 +116,7 @@ std::string ToJson(const TrainReport& report) {
                  {"flops_per_step", report.flops_per_step},
                  {"memory", MemoryJson(report.memory)}};
   object["memory"]["peak_process"] = report.peak_process_bytes;
+  if (!report.warnings.empty()) object["warnings"] = report.warnings;
   if (!report.ranks.empty()) object["ranks"] = RanksJson(report.ranks);
   const auto add = [&](const char* name, int64_t per_step) {
     if (per_step > 0)

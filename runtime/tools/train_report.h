@@ -24,6 +24,7 @@ struct TrainReport {
   executor::MemoryUse memory;
   std::vector<executor::RankUse> ranks;  // of a pipeline; else empty
   int64_t peak_process_bytes = 0;
+  std::vector<std::string> warnings;  // RankGroup::Warnings
 };
 
 // Tables of losses, speed and memory. Losses have 6 significant digits: all of

@@ -150,6 +150,12 @@ CuResult cuDeviceGetName(char* name, int bytes, CuDevice) {
   std::strncpy(name, "Recording GPU", static_cast<size_t>(bytes));
   return kCuSuccess;
 }
+CuResult cuDeviceGetUuid_v2(CuUuid* uuid, CuDevice device) {
+  PARTITA_ENTER();
+  std::memset(uuid->bytes, 0, sizeof(uuid->bytes));
+  uuid->bytes[15] = static_cast<unsigned char>(0xa0 + device);
+  return kCuSuccess;
+}
 CuResult cuDeviceTotalMem_v2(size_t* bytes, CuDevice) {
   *bytes = kTotalBytes;
   return kCuSuccess;
