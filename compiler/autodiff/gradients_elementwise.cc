@@ -27,15 +27,15 @@ constexpr double kLn10 = 2.302585092994046;
 // The shape of a rule
 //===----------------------------------------------------------------------===//
 
-// Inputs of a rule: g, the result's gradient; x(i), the operands; y, the
-// result. All are at least f32.
+// Inputs of a rule: g(i), the gradients of results; x(i), the operands; y(i),
+// the results. All are at least f32.
 class Terms {
  public:
   explicit Terms(Gradient& gradient) : gradient_(gradient) {}
 
-  Term g() { return term(gradient_.ofResult()); }
+  Term g(unsigned i = 0) { return term(gradient_.ofResult(i)); }
   Term x(unsigned i = 0) { return term(gradient_.operand(i)); }
-  Term y() { return term(gradient_.result()); }
+  Term y(unsigned i = 0) { return term(gradient_.result(i)); }
   // Returns the splat value of operand i if it is a constant splat.
   std::optional<double> splat(unsigned i) {
     mlir::DenseFPElementsAttr values;
@@ -48,6 +48,8 @@ class Terms {
                   llvm::APFloat::rmNearestTiesToEven, &exact);
     return value.convertToDouble();
   }
+  // False if no gradient flows to result i. Always true of a single result.
+  bool hasG(unsigned i) const { return gradient_.ofResult(i) != nullptr; }
   Gradient& gradient() { return gradient_; }
 
  private:
@@ -192,6 +194,11 @@ Term ofLog1p(Terms& t) { return t.g() / (t.x() + 1); }
 Term ofLog2(Terms& t) { return t.g() / (t.x() * kLn2); }
 Term ofRsqrt(Terms& t) { return t.g() * (-0.5 * (t.y() * t.y() * t.y())); }
 Term ofSin(Terms& t) { return t.g() * cos(t.x()); }
+Term ofSincos(Terms& t) {
+  if (!t.hasG(0)) return -(t.g(1) * t.y(0));
+  const Term of_sine = t.g(0) * t.y(1);
+  return t.hasG(1) ? of_sine - t.g(1) * t.y(0) : of_sine;
+}
 Term ofSinh(Terms& t) { return t.g() * t.x().apply<math::CoshOp>(); }
 Term ofSqrt(Terms& t) { return t.g() / (2 * t.y()); }
 Term ofTan(Terms& t) { return t.g() * (t.y() * t.y() + 1); }
@@ -228,6 +235,7 @@ void attachUnaries(mlir::MLIRContext& c) {
   attachUnary<math::RoundOp, kNone>(c);
   attachUnary<math::RsqrtOp, ofRsqrt>(c);
   attachUnary<math::SinOp, ofSin>(c);
+  attachUnary<math::SincosOp, ofSincos>(c);
   attachUnary<math::SinhOp, ofSinh>(c);
   attachUnary<math::SqrtOp, ofSqrt>(c);
   attachUnary<math::TanOp, ofTan>(c);

@@ -86,7 +86,9 @@ mlir::FailureOr<program::SourceUnion> sourceOf(mlir::Location loc,
     return source;
   }
   return mlir::emitError(loc) << "expected parameter '" << name
-                              << "' to have an nn.source, found none",
+                              << "' to have an nn.source, found none; give its "
+                                 "numbers, as in nn.source = "
+                                 "#nn.init<\"normal\", 2.0e-02 : f64, 7>",
          mlir::failure();
 }
 

@@ -100,6 +100,20 @@ std::vector<Case> allCases() {
   return cases;
 }
 
+TEST(Sincos, EqualsTheInterpreter) {
+  for (const std::string type : {"f32", "f64", "bf16", "f16"}) {
+    const std::string tensor = "tensor<3x21x" + type + ">";
+    const std::string text =
+        "func.func @k(%a: " + tensor + ") -> (" + tensor + ", " + tensor +
+        ") { %s, %c = math.sincos %a : " + tensor +
+        " return %s, %c : " + tensor + ", " + tensor + " }";
+    std::unique_ptr<CompiledKernel> kernel = CompiledKernel::fromText(text);
+    ASSERT_NE(kernel, nullptr) << type;
+    EXPECT_EQ(kernel->difference(toleranceOf(type), toleranceOf(type)), "")
+        << type;
+  }
+}
+
 // Results are exact, also on processors without an instruction for it.
 TEST(Rounding, ToBf16EqualsTheInterpreter) {
   const std::string text = R"(func.func @k(%a: tensor<3x77xf32>,

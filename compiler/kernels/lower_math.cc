@@ -176,6 +176,20 @@ struct ExpandRsqrt : OpRewritePattern<math::RsqrtOp> {
   }
 };
 
+// Two operations, each with the best lowering of this target. An unused one is
+// removed.
+struct SplitSincos : OpRewritePattern<math::SincosOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(math::SincosOp op,
+                                PatternRewriter& rewriter) const override {
+    const Value x = op.getOperand();
+    const Value sine = math::SinOp::create(rewriter, op.getLoc(), x);
+    rewriter.replaceOp(op,
+                       {sine, math::CosOp::create(rewriter, op.getLoc(), x)});
+    return success();
+  }
+};
+
 // Operations of math that LLVM has instructions for, on any type.
 constexpr StringRef kInstructions[] = {
     "math.absf",  "math.ceil",  "math.copysign",  "math.floor", "math.fma",
@@ -190,7 +204,7 @@ bool isMathInstruction(Operation* op) {
 }
 
 void populateMathLowerings(RewritePatternSet& patterns, MathLibrary library) {
-  patterns.add<ExpandErf, ExpandExp, ExpandExp2, ExpandRsqrt>(
+  patterns.add<ExpandErf, ExpandExp, ExpandExp2, ExpandRsqrt, SplitSincos>(
       patterns.getContext(),
       /*benefit=*/4);
   // Uses MLIR's polynomials that are good to a few units in the last place

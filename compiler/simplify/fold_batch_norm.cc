@@ -1,8 +1,8 @@
 // Folds inference batch norms into a scale of the convolution's weight and a
 // shift; see passes.td.
 #include "compiler/simplify/passes.h"
+#include "compiler/simplify/scaled_conv.h"
 #include "compiler/simplify/view.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace partita::simplify {
@@ -18,38 +18,6 @@ using mlir::RankedTensorType;
 using mlir::Value;
 namespace arith = mlir::arith;
 namespace math = mlir::math;
-
-// A convolution with a single use whose features are dimension `feature`, and
-// the bias added to it, if any.
-struct ConvWithBias {
-  nn::ConvOp conv;
-  Value bias;  // a vector, or null
-
-  static std::optional<ConvWithBias> match(PatternRewriter& rewriter,
-                                           Value value, int64_t feature) {
-    if (!value.hasOneUse()) return std::nullopt;
-    if (auto conv = value.getDefiningOp<nn::ConvOp>()) {
-      const int64_t conv_feature =
-          conv.getChannelsLast() ? conv.getType().getRank() - 1 : 1;
-      return conv_feature == feature
-                 ? std::optional(ConvWithBias{conv, Value()})
-                 : std::nullopt;
-    }
-    auto add = value.getDefiningOp<arith::AddFOp>();
-    if (!add) return std::nullopt;
-    for (unsigned operand : {0u, 1u}) {
-      const View bias = peel(viewOf(add->getOperand(1 - operand)));
-      if (bias.largeDims() != mlir::SmallVector<int64_t>{feature}) continue;
-      std::optional<ConvWithBias> conv =
-          match(rewriter, add->getOperand(operand), feature);
-      if (!conv || conv->bias) continue;
-      conv->bias = buildReshape(rewriter, value.getLoc(), bias.value,
-                                {tensorType(value).getDimSize(feature)});
-      return conv;
-    }
-    return std::nullopt;
-  }
-};
 
 class FoldBatchNorm : public mlir::OpRewritePattern<nn::BatchNormOp> {
  public:
@@ -72,9 +40,10 @@ class FoldBatchNorm : public mlir::OpRewritePattern<nn::BatchNormOp> {
         arith::MulFOp::create(rewriter, loc, op.getScale(),
                               math::RsqrtOp::create(rewriter, loc, variance));
     Value mean = op.getMean(), result;
-    if (std::optional<ConvWithBias> conv =
-            ConvWithBias::match(rewriter, op.getInput(), feature)) {
-      result = scaledConv(rewriter, conv->conv, scale);
+    std::optional<ConvWithBias> conv =
+        ConvWithBias::match(rewriter, op.getInput());
+    if (conv && conv->feature() == feature) {
+      result = buildScaledConv(rewriter, conv->conv, scale);
       if (conv->bias)
         mean = arith::SubFOp::create(rewriter, loc, mean, conv->bias);
       ++folded_;
@@ -97,19 +66,6 @@ class FoldBatchNorm : public mlir::OpRewritePattern<nn::BatchNormOp> {
     const int64_t feature = op.getFeature();
     return nn::BroadcastOp::create(rewriter, op.getLoc(),
                                    op.getInput().getType(), vector, feature);
-  }
-
-  // Multiplies the weights of each output feature o by scale[o].
-  static Value scaledConv(PatternRewriter& rewriter, nn::ConvOp conv,
-                          Value scale) {
-    const Value factors = nn::BroadcastOp::create(
-        rewriter, scale.getLoc(), conv.getWeight().getType(), scale,
-        llvm::ArrayRef<int64_t>{0});
-    const Value weight = arith::MulFOp::create(rewriter, scale.getLoc(),
-                                               conv.getWeight(), factors);
-    mlir::IRMapping mapping;
-    mapping.map(conv.getWeight(), weight);
-    return rewriter.clone(*conv, mapping)->getResult(0);
   }
 
   mlir::Pass::Statistic &folded_, &scaled_;

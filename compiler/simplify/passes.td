@@ -102,6 +102,35 @@ def FoldBatchNormPass : Pass<"partita-fold-batch-norm", "::mlir::func::FuncOp"> 
                     Statistic<"scaled", "scaled", "Batch norms written as scale and shift">];
 }
 
+def FoldScalesPass : Pass<"partita-fold-scales", "::mlir::ModuleOp"> {
+  let summary = "Folds scales and shifts per feature into convolutions";
+  let description = [{
+    Some exporters write a batch norm as a normalisation without scale, then a
+    product and a sum with one number per feature. After a convolution, the
+    scale is multiplied into the convolution's weight and bias, and the shift
+    is added to the bias. `--partita-hoist-parameter-work` moves this work on
+    parameters to load time.
+
+    The scale and the shift must be stored values: arguments of `@main` with
+    `nn.source`, constants (one number for all features too), and results of
+    operations on these alone. A gate that is computed from the input scales
+    features as well, but changes with every run. The convolution must have no
+    other use.
+
+    ```mlir
+    %0 = nn.conv %x, %w ...
+    %1 = (%0 + %b) * %s
+    %2 = %1 + %t
+    // becomes
+    %0 = nn.conv %x, (%w * %s) ...
+    %1 = %0 + (%b * %s + %t)
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::partita::nn::NNDialect"];
+  let statistics = [Statistic<"scales", "scales", "Scales folded into a convolution">,
+                    Statistic<"shifts", "shifts", "Shifts added to a bias">];
+}
+
 def OutlineLayersPass : Pass<"partita-outline-layers", "::mlir::ModuleOp"> {
   let summary = "Makes functions of layers that repeat in @main";
   let description = [{

@@ -19,8 +19,11 @@ void buildSimplifyPipeline(mlir::OpPassManager& pm,
   pm.addNestedPass<mlir::func::FuncOp>(createAbsorbTransposesPass());
   // After norms are raised, and before layers are compared, so that layers have
   // fewer operations.
-  if (!options.training)
+  if (!options.training) {
     pm.addNestedPass<mlir::func::FuncOp>(createFoldBatchNormPass());
+    // After batch norms, which leave a convolution and a shift.
+    pm.addPass(createFoldScalesPass());
+  }
   pm.addPass(mlir::createCanonicalizerPass());
   pm.addPass(mlir::createCSEPass());
   // Run as late as possible: equal layers must look equal.

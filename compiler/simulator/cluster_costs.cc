@@ -119,7 +119,10 @@ ParameterUse UseOf(const program::Program& program, const program::Entry& entry,
     const bool is_output = i >= inputs;
     if (is_output && (!found.is_new || read.count(found.parameter) == 0))
       use.overwrites = false;
-    if (found.parameter < 0) continue;
+    // The indices of derived globals follow the parameters'.
+    if (found.parameter < 0 ||
+        found.parameter >= program::SizeOrZero(program.parameters()))
+      continue;
     if (!is_output) read.insert(found.parameter);
     if (program.parameters()
             ->Get(static_cast<unsigned>(found.parameter))

@@ -90,6 +90,17 @@ Results mapFloat3(Operation* op, ArrayRef<Tensor> in) {
   return one(*std::move(out));
 }
 
+Results sineAndCosine(Operation* op, ArrayRef<Tensor> in) {
+  std::optional<Tensor> sine = makeResult(op);
+  if (!sine) return failure();
+  Tensor cosine = *sine;
+  for (int64_t i = 0; i < sine->size(); ++i) {
+    sine->setFloat(i, std::sin(in[0].getFloat(i)));
+    cosine.setFloat(i, std::cos(in[0].getFloat(i)));
+  }
+  return Results({*std::move(sine), std::move(cosine)});
+}
+
 template <bool (*f)(double)>
 Results classifyFloat(Operation* op, ArrayRef<Tensor> in) {
   std::optional<Tensor> out = makeResult(op);
@@ -420,6 +431,7 @@ void attachToMath(mlir::MLIRContext* c, math::MathDialect*) {
   attach<math::RoundOp, mapFloat1<std::round>>(c);
   attach<math::RsqrtOp, mapFloat1<rsqrt>>(c);
   attach<math::SinOp, mapFloat1<std::sin>>(c);
+  attach<math::SincosOp, sineAndCosine>(c);
   attach<math::SinhOp, mapFloat1<std::sinh>>(c);
   attach<math::SqrtOp, mapFloat1<std::sqrt>>(c);
   attach<math::TanOp, mapFloat1<std::tan>>(c);

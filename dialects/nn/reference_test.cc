@@ -473,6 +473,11 @@ TEST_F(ReferenceTest, MathFunctions) {
               Numbers{expected})
         << op;
   }
+  EXPECT_EQ(evaluate("%s, %c = math.sincos %a : tensor<1xf64>\n"
+                     "%r = nn.concat %s, %c axis = 0 : (tensor<1xf64>, "
+                     "tensor<1xf64>) -> tensor<2xf64>",
+                     "tensor<2xf64>", {half}),
+            (Numbers{std::sin(0.5), std::cos(0.5)}));
   EXPECT_EQ(evaluate("%r = math.ipowi %a, %b : tensor<3xi32>", "tensor<3xi32>",
                      {tensor("tensor<3xi32>", {3, -1, 2}),
                       tensor("tensor<3xi32>", {4, -3, -1})}),

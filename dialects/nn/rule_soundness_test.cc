@@ -172,6 +172,8 @@ TEST_F(RuleSoundnessTest, EveryElementwiseOperationHasASoundRule) {
   }
   expectSound(operation("%a: tensor<3x4xf32>, %b: tensor<3x4xf32>",
                         "%r = math.clampf %a to [%b, %a] : tensor<3x4xf32>"));
+  expectSound(operation("%a: tensor<3x4xf32>",
+                        "%r:2 = math.sincos %a : tensor<3x4xf32>"));
   expectSound(operation("",
                         "%r = arith.constant dense<[[1, 2], [3, 4], [5, 6]]> : "
                         "tensor<3x2xi32>"));

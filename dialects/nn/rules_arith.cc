@@ -23,7 +23,8 @@ ShardingRule elementwise(mlir::Operation* op, Linearity linearity) {
       if (!RuleBuilder::shapeOf(op->getOperand(i).getType()).empty())
         rule.onOperand(i, dim, factor);
     }
-    rule.onResult(0, dim, factor);
+    for (unsigned i = 0; i < op->getNumResults(); ++i)
+      rule.onResult(i, dim, factor);
   }
   if (linearity == Linearity::kJoint)
     rule.linear(op->getNumOperands() == 1 ? std::vector<int>{0}
@@ -71,12 +72,12 @@ void attachToMath(mlir::MLIRContext* context, math::MathDialect*) {
          math::CeilOp, math::CosOp, math::CoshOp, math::ErfOp, math::ErfcOp,
          math::ExpOp, math::Exp2Op, math::ExpM1Op, math::FloorOp, math::LogOp,
          math::Log10Op, math::Log1pOp, math::Log2Op, math::RoundEvenOp,
-         math::RoundOp, math::RsqrtOp, math::SinOp, math::SinhOp, math::SqrtOp,
-         math::TanOp, math::TanhOp, math::TruncOp, math::Atan2Op,
-         math::CopySignOp, math::PowFOp, math::ClampFOp, math::FmaOp,
-         math::FPowIOp, math::IsFiniteOp, math::IsInfOp, math::IsNaNOp,
-         math::AbsIOp, math::CountLeadingZerosOp, math::CountTrailingZerosOp,
-         math::CtPopOp, math::IPowIOp>(context);
+         math::RoundOp, math::RsqrtOp, math::SinOp, math::SincosOp,
+         math::SinhOp, math::SqrtOp, math::TanOp, math::TanhOp, math::TruncOp,
+         math::Atan2Op, math::CopySignOp, math::PowFOp, math::ClampFOp,
+         math::FmaOp, math::FPowIOp, math::IsFiniteOp, math::IsInfOp,
+         math::IsNaNOp, math::AbsIOp, math::CountLeadingZerosOp,
+         math::CountTrailingZerosOp, math::CtPopOp, math::IPowIOp>(context);
 }
 
 }  // namespace

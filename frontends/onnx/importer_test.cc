@@ -262,6 +262,32 @@ TEST_F(ImporterTest, RefusesUnsupportedAttributesByName) {
   EXPECT_EQ(report_.unsupported, std::vector<std::string>{"MaxPool(Indices)"});
 }
 
+TEST_F(ImporterTest, RefusesScalesThatDoNotFit) {
+  const auto quantized = [](const Message& x, const Message& scale,
+                            const std::vector<Message>& attributes) {
+    return model(graph({node("QuantizeLinear", {"x", "s"}, {"y"}, attributes)},
+                       {x}, {kY}, {scale}),
+                 21);
+  };
+  const Message two = floats("s", {2}, {1, 2});
+  expectRefused(quantized(kX, two, {}),
+                {"expected a scale and a zero point of one element, or of 3 "
+                 "for dimension 1, found the shape [2]"});
+  expectRefused(quantized(kX, two, {attribute("block_size", 2)}),
+                {"expected a scale and a zero point of the shape [2, 2] for "
+                 "blocks of 2, found [2]"});
+  expectRefused(quantized(kX, two, {attribute("block_size", -1)}),
+                {"expected a positive block_size, found -1"});
+  const Message one = floats("s", {}, {1});
+  expectRefused(quantized(kX, one, {attribute("output_dtype", kI64)}),
+                {"expected integers of at most 16 bits, found 64"});
+  expectRefused(model(graph({node("QuantizeLinear", {"x", "s", "z"}, {"y"},
+                                  {attribute("output_dtype", 2)})},
+                            {kX}, {kY}, {one, int64s("z", {}, {0})}),
+                      21),
+                {"expected output_dtype to be the zero point's type"});
+}
+
 TEST_F(ImporterTest, RefusesCycles) {
   expectRefused(model(graph({node("Add", {"x", "b"}, {"a"}, {}, "", "first"),
                              node("Neg", {"a"}, {"b"}, {}, "", "second"),

@@ -24,8 +24,9 @@ Val castToFloat8(NodeContext& n, Val x, mlir::FloatType to, bool saturate) {
   return n.e.cast(n.e.minimum(n.e.maximum(x, -limit), limit), to);
 }
 
-LogicalResult importCastTo(NodeContext& n, ElementType to) {
-  Val x = n.in(0);
+}  // namespace
+
+LogicalResult castTo(NodeContext& n, Val x, ElementType to) {
   if (isFloat8(to.type) && to.type != x.element()) {
     if (mlir::isa<mlir::Float8E8M0FNUType>(to.type))
       return n.unsupported("to=FLOAT8E8M0");
@@ -35,17 +36,15 @@ LogicalResult importCastTo(NodeContext& n, ElementType to) {
   return n.result(n.e.cast(x, to));
 }
 
-}  // namespace
-
 LogicalResult importCast(NodeContext& n) {
   if (!n.hasAttr("to")) return n.error("expected attribute 'to'");
   auto type = n.elementType(n.attrInt("to", 0));
   if (failed(type)) return failure();
-  return importCastTo(n, *type);
+  return castTo(n, n.in(0), *type);
 }
 
 LogicalResult importCastLike(NodeContext& n) {
-  return importCastTo(n, n.in(1).elementType());
+  return castTo(n, n.in(0), n.in(1).elementType());
 }
 
 LogicalResult importBitCast(NodeContext& n) {

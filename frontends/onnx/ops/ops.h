@@ -30,6 +30,8 @@ LogicalResult importRotaryEmbedding(NodeContext& n);
 LogicalResult importCast(NodeContext& n);
 LogicalResult importCastLike(NodeContext& n);
 LogicalResult importBitCast(NodeContext& n);
+// Sets the node's result to `x`, converted.
+LogicalResult castTo(NodeContext& n, Val x, ElementType to);
 
 // constant.cc
 LogicalResult importConstant(NodeContext& n);
@@ -111,6 +113,10 @@ LogicalResult importGroupNormalization(NodeContext& n);
 LogicalResult importLpNormalization(NodeContext& n);
 LogicalResult importMeanVarianceNormalization(NodeContext& n);
 LogicalResult importLrn(NodeContext& n);
+
+// quantisation.cc
+LogicalResult importQuantizeLinear(NodeContext& n);
+LogicalResult importDequantizeLinear(NodeContext& n);
 
 // reduction.cc
 LogicalResult importReduce(NodeContext& n);

@@ -48,9 +48,9 @@ namespace {
 
 // The data of an argument with nn.source.
 nn::Tensor stored(FuncOp function, unsigned argument, RankedTensorType type) {
-  const std::string name =
-      function.getArgAttrOfType<mlir::StringAttr>(argument, nn::kNameAttr)
-          .str();
+  const auto given =
+      function.getArgAttrOfType<mlir::StringAttr>(argument, nn::kNameAttr);
+  const std::string name = given ? given.str() : std::to_string(argument);
   auto file =
       function.getArgAttrOfType<nn::FileAttr>(argument, nn::kSourceAttr);
   // The loader does conversions; any numbers are good enough here.
