@@ -1,4 +1,4 @@
-"""Shared by all benchmarks: peers in separate processes, stopped while it is not their turn, and taking turns.
+"""Runs the compared systems of all benchmarks: in separate processes, in turns, stopped while another system runs.
 
 A peer is a program that prints one JSON object when it is ready. For each line {"warmup": W, "seconds": S} or {"warmup": W,
 "repeat": N} on its standard input it prints {"times_ms": [...], "cpu_ms": CPU time of one run, "peak_bytes": peak memory of its
@@ -27,7 +27,7 @@ PR_SET_PDEATHSIG = 1
 
 
 class Peer:
-    """A peer in a separate process, stopped by a signal while it is not its turn. `first` is its first answer."""
+    """A peer in a separate process, stopped by a signal while another system runs. `first` is its first answer."""
 
     def __init__(self, name, command, threads=None):
         self.name = name

@@ -1,6 +1,6 @@
 """The benchmarks' models in plain JAX: the same layers at the same shapes, with random weights.
 
-Each parameter names its dimension that the axis "t" divides under M and N; XLA's partitioner propagates from there. Except in
+Each parameter names the dimension that the axis "t" divides under M and N; XLA's partitioner propagates from there. Except in
 training, batch normalisations are already folded into convolutions, as Partita does when it loads a model.
 """
 

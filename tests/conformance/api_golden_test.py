@@ -1,5 +1,5 @@
-"""The golden models through the C interface, called from C. Each model is compiled for one device and for two; its results and its
-losses over five training steps are compared with PyTorch's. Runs in four threads with one session each.
+"""Runs the golden models through the C interface, called from C. Each model is compiled for one device and for two; its
+results and its losses over five training steps are compared with PyTorch's. Runs in four threads with one session each.
 
     api_golden_test.py PARTITA PROGRAM SUPPRESSIONS
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Prints a folder with ONNX's own backend tests (node, simple, pytorch-converted, pytorch-operator, light), at the pinned
+# Prints a folder with ONNX's backend tests (node, simple, pytorch-converted, pytorch-operator, light), at the pinned
 # version. Fetches the onnx wheel from PyPI (19 MB) the first time and unpacks its test data only.
 # Usage: fetch_onnx_backend.sh [DIR], default $PARTITA_ONNX_BACKEND or ~/.cache/partita-onnx-backend-1.22.
 set -euo pipefail

@@ -1,4 +1,4 @@
-"""ONNX's own backend tests, imported, compiled and run. Every test that the importer accepts must pass.
+"""Imports, compiles and runs ONNX's backend tests. Every test that the importer accepts must pass.
 
 With --interpreted they run through the references of the nn dialect instead of compiled code. With --networks only the networks
 run, all of them.

@@ -1,4 +1,4 @@
-"""The demo's own tools: a wrong answer or a failed command is counted and shown, and charts and comparisons are right."""
+"""Tests the demo's modules: they count and show wrong answers and failed commands, and draw and compare correctly."""
 
 import contextlib
 import io

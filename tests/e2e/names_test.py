@@ -1,4 +1,4 @@
-"""Kernels and layers have names for people: in profiles, simulations, traces and on the page that partita inspect prints."""
+"""Kernels and layers have readable names: in profiles, simulations, traces and on the page that partita inspect prints."""
 
 import json
 import os
@@ -39,7 +39,7 @@ class NamesTest(unittest.TestCase):
         return labels
 
     def test_labels_name_operations_and_modules(self):
-        # The first norm of a layer is the kernel of the last one, too.
+        # The first norm of a layer shares a kernel with the final norm.
         for model in ("infer", "onnx"):
             labels = self.labels(model)
             self.assertIn(NORM, labels)

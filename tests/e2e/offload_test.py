@@ -65,7 +65,7 @@ class OffloadTest(unittest.TestCase):
                 self.assertEqual(uses["device"]["host"], 0)
                 self.assertEqual(uses["host"]["host"], states)
                 self.assertEqual(uses["host"]["globals"], uses["device"]["globals"] - states)
-                # Staging is used only for memory that happens to be unaligned.
+                # Totals are compared without staging memory, which only unaligned tensors use.
                 totals = {name: uses[name]["total"] - uses[name]["staging"] for name in ("host", "device")}
                 self.assertEqual(totals["host"], totals["device"] - states)
                 self.assertEqual(uses["host losses"], uses["device losses"])

@@ -1,4 +1,7 @@
-"""1-bit Adam resumes from a checkpoint of AdamW, 1-bit LAMB from its own warm-up. Their checkpoints contain the compression errors."""
+"""1-bit Adam resumes from a checkpoint of AdamW, 1-bit LAMB from a checkpoint of its warm-up.
+
+Their checkpoints contain the compression errors.
+"""
 
 import json
 import os

@@ -20,8 +20,7 @@ MODELS = {
     "vit_3l": ("batch=8", "losses"),
 }
 PLANS = {"D2": ("pipe=2", "D=pipe"), "D2B2": ("pipe=2,data=2", "D=pipe;B=data")}
-# The number of microbatches where it is limited: statistics of a batch norm cover the whole batch, and t5's batch is
-# too small for two devices and two microbatches.
+# Limits on the number of microbatches: t5's batch is too small for two devices and two microbatches.
 CUTS = {"t5 D2B2": 1}
 NPY_TYPES = {"F32": "<f4", "I64": "<i8"}
 

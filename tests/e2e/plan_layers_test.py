@@ -82,7 +82,7 @@ class PlanLayersTest(unittest.TestCase):
         for other in uniform:
             self.assertGreater(other["step_seconds"], facts["step_seconds"])
 
-    # With enough images, each device takes its own, and nothing else is divided.
+    # With at least one image per device, the batch is divided, and nothing else.
     def test_large_batches_are_divided_by_images(self):
         facts = json.loads(self.partita("plan", "coatnet-0", "--dim", "batch=512", "--cluster", "8x a100-80-sxm", "--json"))
         self.assertTrue(facts["text"].startswith("mesh: {data: 8}\nshard:\n  - {B: data}\n"), facts["text"])

@@ -102,7 +102,7 @@ class PlanTest(unittest.TestCase):
         self.assertIn("memory: ", narrow["text"])
         text = self.plan(*row, "--memory", "1 GB", code=1)
         self.assertIn("expected a division within 1.0 GB a device, found none: the least ", text)
-        # A limit above the device's memory is accepted: it is for a device with more.
+        # A limit above the device's memory is accepted with a warning: the plan may be for a larger device.
         done = subprocess.run([PARTITA, "plan", *row, "--cluster", "4x a100-80-sxm", "--memory", "400 GB"], capture_output=True, text=True, check=True)
         self.assertRegex(done.stderr, "^warning: --memory: 400.0 GB is more than the [0-9.]+ GB that programs have on a100-80-sxm, where the plan may "
                          "not fit; for a device that has it, name a --cluster file with that memory\n$")
@@ -131,7 +131,7 @@ class PlanTest(unittest.TestCase):
         self.assertIn("framework: expected one of partita, ",
                       self.plan("--row", "layers=2,hidden=64,heads=2,seq_len=8,framework=jax", "--batch", "4", code=2))
 
-    # Before the search, and before the model is read, which would fail here.
+    # -o is checked before the search and before the model is read, which would fail here.
     def test_output_is_checked_first(self):
         with open(os.path.join(self.folder, "bad.onnx"), "w", encoding="utf-8") as file:
             file.write("no model")
@@ -166,7 +166,7 @@ class PlanTest(unittest.TestCase):
         for option, value in (("--time", "soon"), ("--time", "-5"), ("--time", "1:2:3:4"), ("--time", "1-"), ("--account", "a b")):
             self.assertIn(option + ": expected", self.partita(
                 "slurm", "step.partita", "--plan", "plan.yaml", "--cluster", "8x a100-80-sxm", option, value, code=2))
-        # Compiled with another plan.
+        # The artifact was compiled with another plan.
         options = [GPT2, "--dim", "batch=8,seq=8"]
         self.partita("compile", *options, "--mesh", "data=2", "--shard", "B=data", "--train", "adamw", "-o", "two.partita")
         self.assertIn("found two.partita, which is for data=2: compile it with --plan", self.partita(

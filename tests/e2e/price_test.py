@@ -1,4 +1,4 @@
-"""One price for a step: `partita plan` prints the same time for a plan as `partita simulate` for the program that `partita compile`
+"""A step has one price: `partita plan` prints the same time for a plan as `partita simulate` for the program that `partita compile`
 makes of it, and all three agree on memory. Tests models of every kind, on GPUs and CPUs, with free and fixed choices.
 """
 

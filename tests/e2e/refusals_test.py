@@ -1,4 +1,4 @@
-"""What a user sees when something is wrong: an exit code, one clear message, and no partial output."""
+"""Tests errors as a user sees them: an exit code, one clear message, and no partial output."""
 
 import json
 import os

@@ -10,7 +10,7 @@
 # $MPIRUN: the launcher; default: mpirun --oversubscribe, which permits more
 # processes than cores. On a cluster: mpirun --hostfile FILE.
 #
-# As root, Open MPI also wants OMPI_ALLOW_RUN_AS_ROOT=1 and
+# If the user is root, Open MPI also requires OMPI_ALLOW_RUN_AS_ROOT=1 and
 # OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 in the environment.
 #
 # Expect ten losses that fall and are equal in both runs to the last digit.

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Simulates a training step on a cluster that one does not have: without faults, then
-# with a slow device, then with a slow network; and writes a timeline.
+# Simulates a training step on a cluster: without faults, then with a slow device,
+# then with a slow network. Writes a timeline. The cluster itself is not needed.
 #
 #   simulate_cluster.sh [MODEL [FOLDER]]
 #
@@ -32,7 +32,7 @@ partita compile "$model" --dim "batch=16,seq=512" --train adamw --target cuda:sm
 # The table for people: parts of the step, memory, most expensive operations.
 partita simulate "$folder/step.partita" --cluster "$folder/cluster.yaml" --operations 3
 
-# seconds OPTION...: of a step
+# seconds OPTION...: prints the seconds of a step
 seconds() {
   partita simulate "$folder/step.partita" --cluster "$folder/cluster.yaml" --json "$@" |
     sed 's/.*"step_seconds":\([^,}]*\).*/\1/'

@@ -23,7 +23,7 @@ compile=(partita compile "$model" --dim "batch=4,seq=32" --train adamw)
 "${compile[@]}" -o "$folder/one.partita"
 "${compile[@]}" --mesh data=2 --shard B=data --zero 1 -o "$folder/two.partita"
 
-# train ARTIFACT LOG OPTION...: with one thread, which suits so small a model
+# train ARTIFACT LOG OPTION...: trains with one thread, because the model is small
 train() {
   partita train "$folder/$1.partita" --data "text:$text" --log "$folder/$2.jsonl" --threads 1 --quiet "${@:3}" \
     >"$folder/$2.txt"

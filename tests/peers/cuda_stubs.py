@@ -1,7 +1,7 @@
-"""Makes PyPI's PyTorch importable on a machine without CUDA libraries: writes a stub for each one it links against.
+"""Makes PyPI's PyTorch importable on a machine without CUDA libraries: writes a stub for each library that it links against.
 
 PyPI's Linux wheel of torch links against about 2.5 GB of CUDA packages that a CPU run never calls. Each stub defines the symbols
-that the wheel's own libraries import; every function returns cudaErrorNoDevice. The CUDA runtime itself (2 MB) is the real one,
+that the wheel's libraries import; every function returns cudaErrorNoDevice. The CUDA runtime itself (2 MB) is the real one,
 because a CPU run does query it for devices. Usage: cuda_stubs.py TORCH_DIR
 """
 

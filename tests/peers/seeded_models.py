@@ -109,7 +109,7 @@ def export_onnx(module, inputs, path):
     """inputs: name -> array. Shapes are fixed; TorchScript's exporter, opset 17, one file."""
     module = FirstOutput(module, list(inputs))
     partial = path.with_suffix(".partial")
-    # GPT-2 looks for several texts packed in one row, by an operator that opset 17 lacks: there is one text a row.
+    # GPT-2 detects several texts packed in one row with an operator that opset 17 lacks. Here each row has one text.
     packed = unittest.mock.patch("transformers.masking_utils.find_packed_sequence_indices", lambda position_ids: None)
     with warnings.catch_warnings(), torch.inference_mode(), packed:
         warnings.simplefilter("ignore")

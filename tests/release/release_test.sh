@@ -1,7 +1,7 @@
 #!/bin/bash
-# Unpacks the release in a Debian 12 that has nothing but its base packages, and
-# there: compiles and runs a model of another's export, trains it, and builds
-# the C example against the library. Needs root (chroot) and Debian's packages.
+# Unpacks the release in a Debian 12 with base packages only. There it compiles
+# and runs two models, one of them exported by PyTorch, and builds the C example
+# against the library. Needs root (chroot) and Debian's packages.
 set -euo pipefail
 archive=$(realpath "$1")
 data=$(realpath tests/data/onnx-tiny)
@@ -9,12 +9,12 @@ root=$TEST_TMPDIR/debian
 fail() { echo "release_test: $*" >&2; exit 1; }
 [[ $EUID -eq 0 ]] || fail "expected root, which chroot needs, found user $EUID"
 
-# The mirror is the one that this machine installs from.
+# Use the mirror from which this machine installs packages.
 mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
   awk '$1 == "deb" {for (i = 2; i < NF; ++i) if ($i ~ /^https?:/ && $(i + 1) == "bookworm") {print $i; exit}}
        $1 == "URIs:" {print $2; exit}') || true  # cat notices that awk has ended
 [[ -n $mirror ]] || fail "expected a mirror of Debian 12 (bookworm) in /etc/apt/sources.list, found none"
-# gcc and libc6-dev are for the C example alone; programs are tried before.
+# Only the C example needs gcc and libc6-dev, so they are installed after the programs have run.
 debootstrap --variant=minbase --include=ca-certificates bookworm "$root" "$mirror" >"$TEST_TMPDIR/debootstrap.log" 2>&1 ||
   { tail -20 "$TEST_TMPDIR/debootstrap.log"; fail "debootstrap failed"; }
 trap 'umount "$root/proc" 2>/dev/null || true' EXIT
@@ -40,7 +40,7 @@ echo "--- the C example"
 in_debian apt-get update -qq
 in_debian apt-get install -y -qq --no-install-recommends gcc libc6-dev >/dev/null
 in_debian cc "$release/examples/run_from_c/run.c" -I "$release/include" -L "$release/lib" -lpartita_runtime "-Wl,-rpath,$release/lib" -o /root/run
-# The tokens and the first numbers of PyTorch's answer.
+# The input tokens, and the first numbers of PyTorch's output.
 expected=$(/usr/bin/python3 -S - "$data/gpt2/io.safetensors" "$root/root/tokens.bin" <<'END'
 import json, struct, sys
 with open(sys.argv[1], "rb") as file:

@@ -1,4 +1,4 @@
-"""Measures how close `partita simulate` with this machine's own measurements is to the machine: a training step of GPT-2 small,
+"""Measures the error of `partita simulate` on this machine, with measurements of this machine: a training step of GPT-2 small,
 ViT-B/16 and CoAtNet-0 under ten plans on two single-thread devices, and under the choice of `partita plan`.
 
     python3 tests/bench/planner/local.py [MODEL...] [--measure] [--rounds 3] [--tools bazel-bin] [--json FILE]

@@ -3,7 +3,7 @@
     python3 tests/bench/planner/memory.py FOLDER [--partita bazel-bin/compiler/tools/partita] [--rows]
 
 FOLDER has megatron_ci_golden.csv: peak bytes allocated by Megatron-LM's continuous tests on the last pipeline rank, which is the
-rank that logs. Values missing in the table come from the tests' own files: they run on eight devices, or on one node if their
+rank that logs. Values missing in the table come from the tests' files: they run on eight devices, or on one node if their
 name says so; data parallelism takes the remaining devices; the vocabulary is GPT-2's or BERT's. The table does not name the
 attention implementation: TransformerEngine's is fused or not, depending on a flag and its version. Each row is predicted both
 ways, and the closer prediction counts unless the software has only unfused attention.

@@ -1,5 +1,7 @@
 """JAX training one model of jax_models.py; harness.py describes the protocol. The first answer has the losses of the first two
-steps, with JAX's own weights. Usage: jax_worker.py WORKLOAD PRECISION THREADS DEVICES. The batch is divided over the devices.
+steps, with weights that JAX initialises. The batch is divided over the devices.
+
+Usage: jax_worker.py WORKLOAD PRECISION THREADS DEVICES
 """
 
 import os

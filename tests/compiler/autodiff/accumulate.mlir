@@ -1,7 +1,7 @@
 // RUN: partita-opt %s --partita-accumulate=microbatches=2 --split-input-file | FileCheck %s
 
-// The targets of all are counted first; losses and gradients are added up;
-// what has no batch is given to each.
+// The step counts the targets of all microbatches first, and sums losses and
+// gradients. An input without a batch dimension is passed to every microbatch.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<2x4x6xf32> {nn.dims = ["2", "B", "E"], nn.kind = "input", nn.name = "x", nn.view_of = tensor<8x6xf32>}
 // CHECK-SAME: %[[P:[a-z0-9]+]]: tensor<6xf32> {nn.dims = ["E"], nn.kind = "input", nn.name = "p"}
@@ -36,8 +36,8 @@ func.func @main(%x: tensor<4x6xf32> {nn.dims = ["B", "E"], nn.kind = "input", nn
 
 // -----
 
-// Buffers go from one to the next, gradients are added in f32, what is the
-// same for all is that of the last.
+// Each microbatch reads the buffers that the previous one updated. Gradients
+// are summed in f32. Other results are taken from the last microbatch.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[M:[a-z0-9]+]]: tensor<3xf32> {nn.kind = "buffer", nn.name = "mean"}
 // CHECK-SAME: -> (tensor<f32> {nn.name = "loss"}, tensor<f32> {nn.name = "loss_scale"}, tensor<3xf32> {nn.name = "grad.w"}, tensor<3xf32> {nn.updates = "mean"})
@@ -59,7 +59,7 @@ func.func @main(%x: tensor<4x3xf32> {nn.dims = ["B", "E"], nn.kind = "input", nn
 
 // -----
 
-// Each microbatch has random numbers of its own.
+// Each microbatch gets a different random seed.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[S:[a-z0-9]+]]: tensor<i64>
 // CHECK: %[[STEP:.*]] = arith.constant dense<1099511627776> : tensor<i64>

@@ -1,7 +1,7 @@
 // RUN: partita-opt %s --partita-append-optimizer=optimizer=adafactor --split-input-file | FileCheck %s
 
-// Of a matrix a state of its rows and one of its columns, as the model's file
-// has it; of a vector one of its elements. Dimensions of one row do not count.
+// A matrix has a state per row and a state per column, of the shape in the
+// model's file; a vector has a state per element. Dimensions of size 1 do not count.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %{{[a-z0-9]*}}: tensor<4xf32> {nn.kind = "state", nn.name = "w/exp_avg_sq_row", nn.source = #nn.init<"zeros", 0.000000e+00 : f64, 0>, nn.view_of = tensor<4xf32>}
 // CHECK-SAME: %{{[a-z0-9]*}}: tensor<2x3xf32> {nn.kind = "state", nn.name = "w/exp_avg_sq_col", {{.*}}nn.view_of = tensor<6xf32>}
@@ -19,8 +19,8 @@ func.func @main(%w: tensor<4x2x3xf32> {nn.kind = "parameter", nn.name = "w", nn.
 
 // -----
 
-// Dimensions of 1 that the model has stay in its states, viewed or not: a
-// checkpoint is read under any plan.
+// States keep the parameter's dimensions of size 1, viewed or not, because a
+// checkpoint must be readable under every plan.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: tensor<96x1x1xf32> {nn.kind = "state", nn.name = "k/exp_avg_sq_row"
 // CHECK-SAME: tensor<32x1x1xf32> {nn.kind = "state", nn.name = "k/exp_avg_sq_col"

@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --partita-append-optimizer | FileCheck %s
 
-// A parameter of 16 bits is what its f32 copy rounds to.
+// The update of a 16-bit parameter is applied to its f32 copy, then rounded.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[W:[a-z0-9]*]]: tensor<4xbf16> {nn.kind = "parameter", nn.name = "w", nn.source = #nn.file<"w", 0, 16, f32>}
 // CHECK-SAME: %[[C:[a-z0-9]*]]: tensor<4xf32> {nn.kind = "state", nn.name = "w/master", nn.source = #nn.file<"w", 0, 16, f32>}

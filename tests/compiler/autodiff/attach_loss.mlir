@@ -1,7 +1,7 @@
 // RUN: partita-opt %s --partita-attach-loss --split-input-file | FileCheck %s
 
-// Targets come after the other inputs; positions whose target is -100 do not
-// count.
+// The input `targets` comes after the other inputs. Positions with target -100
+// are not counted.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[X:.*]]: tensor<2x5x9xf32> {nn.kind = "input", nn.name = "x"}, %[[T:.*]]: tensor<2x5xi64> {nn.kind = "input", nn.name = "targets"}, %[[W:.*]]: tensor<2x5x9xf32>
 // CHECK-SAME: -> (tensor<f32> {nn.name = "loss"})
@@ -18,7 +18,7 @@ func.func @main(%x: tensor<2x5x9xf32> {nn.kind = "input", nn.name = "x"}, %w: te
 
 // -----
 
-// Running statistics become updates of their buffers.
+// Running statistics of a batch norm become updates of their buffers.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: -> (tensor<f32> {nn.name = "loss"}, tensor<3xf32> {nn.updates = "mean"}, tensor<3xf32> {nn.updates = "variance"})
 // CHECK: %{{.*}}, %[[S:.*]]:2 = nn.batch_norm
@@ -33,7 +33,7 @@ func.func @main(%x: tensor<4x3xf32> {nn.kind = "input", nn.name = "x"}, %g: tens
 
 // -----
 
-// Layers return theirs, and each call of a layer updates its own.
+// A layer returns its running statistics; each call updates different buffers.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: -> (tensor<f32> {nn.name = "loss"}, tensor<3xf32> {nn.updates = "0.mean"}, tensor<3xf32> {nn.updates = "0.variance"}, tensor<3xf32> {nn.updates = "1.mean"}, tensor<3xf32> {nn.updates = "1.variance"})
 // CHECK: %[[A:.*]]:3 = call @layer

@@ -3,8 +3,8 @@
 // RUN: partita-opt %s --partita-differentiate=recompute=full | FileCheck %s --check-prefix=FULL
 // RUN: partita-opt %s --partita-differentiate=train=w0 | FileCheck %s --check-prefix=FIRST
 
-// The layer is called twice, and both calls share one pair of functions. What
-// stands behind them is a function too.
+// Both calls of the layer share one forward and one backward function. The
+// operations after the last call are outlined into a function too.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: (tensor<f32> {nn.name = "loss"}, tensor<4x4xf32> {nn.name = "grad.w0"}, tensor<4x4xf32> {nn.name = "grad.w1"})
 // CHECK: %[[A:.*]]:2 = call @layer_forward_0(%arg0, %arg1)
@@ -12,11 +12,11 @@
 // CHECK: %[[LOSS:.*]] = call @segment_forward(%[[B]]#0)
 // CHECK: %[[DB:.*]] = call @segment_backward
 // CHECK: %[[D1:.*]]:2 = call @layer_backward(%[[A]]#0, %arg2, %[[B]]#1, %[[DB]])
-// The input takes no gradient, so the first layer has a backward of its own.
+// The input needs no gradient, so the first layer has a separate backward function.
 // CHECK: %[[D0:.*]] = call @layer_backward_{{.*}}(%arg0, %[[A]]#1, %[[D1]]#0)
 // CHECK: return %[[LOSS]], %[[D0]], %[[D1]]#1
 
-// The tanh is computed again, the product is kept.
+// By default the tanh is recomputed and the product is saved.
 // CHECK-LABEL: func.func private @layer_backward(
 // CHECK: math.tanh
 // CHECK-NOT: nn.dot_general {{.*}}contract = [1] x [0]
@@ -26,7 +26,7 @@
 // NONE-NOT: math.tanh
 // NONE: return
 
-// Nothing is kept but the arguments.
+// recompute=full saves only the arguments.
 // FULL: func.func private @layer_forward(%{{.*}}: tensor<2x4xf32>, %{{.*}}: tensor<4x4xf32>) -> tensor<2x4xf32>
 // FULL-LABEL: func.func private @layer_backward(%{{.*}}: tensor<2x4xf32>, %{{.*}}: tensor<4x4xf32>, %{{.*}}: tensor<2x4xf32>)
 // FULL: nn.dot_general {{.*}}contract = [1] x [0]

@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --partita-differentiate | FileCheck %s
 
-// What a model says about its division holds on the way back too.
+// A dist.constraint also applies to the gradient of its value.
 
 dist.mesh @mesh <["d"=2]>
 

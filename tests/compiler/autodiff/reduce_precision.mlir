@@ -1,7 +1,7 @@
 // RUN: partita-opt %s --partita-reduce-precision --canonicalize --cse | FileCheck %s
 // RUN: partita-opt %s --partita-reduce-precision=type=f16 | FileCheck %s --check-prefix=F16
 
-// The interface and what is exact stay in f32; parameters do not.
+// Inputs, results and buffers of @main stay f32. Parameters become 16 bits.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[X:.*]]: tensor<2x8xf32> {nn.kind = "input"
 // CHECK-SAME: %[[T:.*]]: tensor<2xi64>
@@ -16,21 +16,21 @@ func.func @main(
     %w: tensor<8x8xf32> {nn.kind = "parameter", nn.name = "w", nn.source = #nn.file<"w", 0, 256, f32>},
     %mean: tensor<8xf32> {nn.kind = "buffer", nn.name = "mean"})
     -> (tensor<f32> {nn.name = "loss"}, tensor<8xf32> {nn.updates = "mean"}) {
-  // An input is rounded once.
+  // The input is rounded once.
   // CHECK: %[[X16:.*]] = arith.truncf %[[X]] : tensor<2x8xf32> to tensor<2x8xbf16>
   // CHECK: %[[H:.*]] = nn.dot_general %[[X16]], %[[W]] {{.*}} -> tensor<2x8xbf16>
   %h = nn.dot_general %x, %w contract = [1] x [0] : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
-  // Between elementwise operations there is no rounding, at their end one.
+  // A chain of elementwise operations is rounded at its end only.
   // CHECK: %[[H32:.*]] = arith.extf %[[H]] : tensor<2x8xbf16> to tensor<2x8xf32>
   // CHECK: %[[E:.*]] = math.erf %[[H32]] : tensor<2x8xf32>
   // CHECK: %[[G:.*]] = arith.mulf %[[E]], %[[H32]] : tensor<2x8xf32>
   // CHECK: %[[G16:.*]] = arith.truncf %[[G]] : tensor<2x8xf32> to tensor<2x8xbf16>
   %e = math.erf %h : tensor<2x8xf32>
   %g = arith.mulf %e, %h : tensor<2x8xf32>
-  // Positions stay in f32 across the call.
+  // Positions stay f32 across the call.
   // CHECK: %[[P:.*]] = nn.iota dim = 0 : tensor<2x8xf32>
   %p = nn.iota dim = 0 : tensor<2x8xf32>
-  // Statistics do too.
+  // Batch norm statistics stay f32 across the call.
   // CHECK: %[[Y:.*]]:2 = call @layer(%[[G16]], %[[P]], %[[W]], %[[MEAN]]) : (tensor<2x8xbf16>, tensor<2x8xf32>, tensor<8x8xbf16>, tensor<8xf32>) -> (tensor<2x8xbf16>, tensor<8xf32>)
   %y:2 = call @layer(%g, %p, %w, %mean) : (tensor<2x8xf32>, tensor<2x8xf32>, tensor<8x8xf32>, tensor<8xf32>) -> (tensor<2x8xf32>, tensor<8xf32>)
   // CHECK: %[[L:.*]] = nn.cross_entropy %[[Y]]#0, %[[T]] : tensor<2x8xbf16>, tensor<2xi64> -> tensor<2xf32>
@@ -44,7 +44,7 @@ func.func @main(
 // CHECK-LABEL: func.func private @layer(
 // CHECK-SAME: %[[X:.*]]: tensor<2x8xbf16>, %[[P:.*]]: tensor<2x8xf32>, %[[W:.*]]: tensor<8x8xbf16>, %[[MEAN:.*]]: tensor<8xf32>) -> (tensor<2x8xbf16>, tensor<8xf32>)
 func.func private @layer(%x: tensor<2x8xf32>, %p: tensor<2x8xf32>, %w: tensor<8x8xf32>, %mean: tensor<8xf32>) -> (tensor<2x8xf32>, tensor<8xf32>) {
-  // What another operation uses too is rounded for all.
+  // If a non-elementwise operation uses a value too, all users get the rounded value.
   // CHECK: %[[C:.*]] = math.cos %[[P]] : tensor<2x8xf32>
   // CHECK: %[[X32:.*]] = arith.extf %[[X]]
   // CHECK: %[[R:.*]] = arith.mulf %[[X32]], %[[C]] : tensor<2x8xf32>

@@ -15,7 +15,7 @@
 // STEP-LABEL: func.func @main(
 // STEP-SAME: %[[MEAN:[a-z0-9]*]]: tensor<4xf32> {nn.kind = "buffer"
 // STEP-SAME: -> (tensor<f32> {nn.name = "loss"}, tensor<f32> {nn.name = "loss_scale"}, tensor<i64> {nn.name = "skipped"}, tensor<4xf32> {nn.updates = "mean"}, tensor<f32> {nn.updates = "loss_scale/scale"}, tensor<i64> {nn.updates = "loss_scale/good_steps"}, tensor<i64> {nn.updates = "loss_scale/skipped"}, tensor<4xf16> {nn.updates = "w"}, tensor<4xf32> {nn.updates = "w/master"}
-// The sum of squares of all gradients is finite or not.
+// The step is skipped unless the sum of squares of all gradients is finite.
 // STEP: %[[FINITE:.*]] = arith.cmpf olt, %{{.*}}, %{{.*}} : tensor<f32>
 // STEP: %[[EACH:.*]] = nn.broadcast %[[FINITE]] dims = [] : tensor<i1> -> tensor<4xi1>
 // STEP: arith.select %[[EACH]], %{{.*}}, %[[MEAN]]

@@ -1,4 +1,4 @@
-// Every budget that a plan overruns is an error, with what it is made of and what that is gone without.
+// Every exceeded budget is an error. Its notes list the collectives and the plan entry to remove.
 // RUN: printf 'mesh: {d: 2, t: 2}\nshard:\n  - {B: d}\n  - {M: t}\nbudgets: {all_reduce: 100 B, all_gather: 0 B, total: 0.1 KB}\n' > %t.yaml
 // RUN: not partita compile %s --plan %t.yaml -o %t.partita 2>&1 | FileCheck %s
 // RUN: printf 'mesh: {d: 2, t: 2}\nshard:\n  - {B: d}\n  - {M: t}\nbudgets: {all_reduce: 128 B, all_gather: 0 B}\n' > %t.enough.yaml

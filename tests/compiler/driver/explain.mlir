@@ -12,7 +12,7 @@
 // TIME: all_reduce over t (3 devices): 172 B x 1, {{[0-9.]+}} us exposed ({{[0-9.]+}}% of the step)
 // SMALL: --cluster: expected at least 6 devices, which the plan's mesh has, found {{.*}} with 4; name a larger cluster
 
-// 7 rows over 2 are 4 + 3, 16 columns over 3 are 6 + 6 + 4.
+// 7 rows over 2 devices: 4 + 3. 16 columns over 3 devices: 6 + 6 + 4.
 // CHECK: mesh {d: 2, t: 3}: each of 6 devices sends 172 B a step and pads 368 B, at most
 // CHECK: all_reduce over t (3 devices): 172 B x 1
 // CHECK: why each device along t has a partial result

@@ -1,4 +1,4 @@
-// A collective names the conflict behind it in the words of the plan, and no conflict of another operand.
+// The reason of a collective names the conflict behind it by the plan's entries, and no conflict of another operand.
 // RUN: partita explain %s --mesh t=2 --shard "M=t;B=t" | FileCheck %s
 // RUN: printf 'mesh: {t: 2}\nshard:\n  - {M: t}\n  - {B: t}\n' > %t.yaml
 // RUN: partita explain %s --plan %t.yaml | FileCheck %s --check-prefix=FILE

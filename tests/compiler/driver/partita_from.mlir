@@ -1,4 +1,4 @@
-// A dump of any phase goes on in partita-opt to what compiling made of it.
+// partita-opt --partita-from continues from the dump of a phase and produces the compiler's result.
 // RUN: rm -rf %t && mkdir %t
 // RUN: partita compile %s -o %t/model.partita --dump-dir %t/ir
 // RUN: partita-opt --partita-from="phase=memory" %t/ir/*-code.mlir > %t/memory.mlir

@@ -1,6 +1,6 @@
 // RUN: partita verify %s --mesh t=2 --shard "M=t" --json | FileCheck %s
 
-// Halves of sums are rounded to 8 bits before they are added, and no more than that is asked of them.
+// Each half of a sum is rounded to 8 bits before the halves are added. The tolerance allows for this.
 // CHECK: "equal":true,{{.*}}"largest":0.00{{[0-9]+}},{{.*}}"tolerance":0.0625
 func.func @main(%x: tensor<7x8xbf16> {nn.kind = "input", nn.name = "x"},
     %up: tensor<8x16xbf16> {nn.kind = "parameter", nn.name = "up", nn.source = #nn.init<"normal", 1.0 : f64, 0>},

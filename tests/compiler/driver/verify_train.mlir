@@ -8,7 +8,7 @@
 
 // JSON: "equal":true,{{.*}}"gradients":4,
 
-// The gradient of %shift is zero but for rounding: a softmax does not see it.
+// The gradient of %shift is zero except for rounding, because softmax is invariant to a shift of its input.
 func.func @main(%x: tensor<7x8xf32> {nn.kind = "input", nn.name = "x"},
     %up: tensor<8x16xf32> {nn.kind = "parameter", nn.name = "up", nn.source = #nn.init<"normal", 1.0 : f64, 0>},
     %bias: tensor<16xf32> {nn.kind = "parameter", nn.name = "bias", nn.source = #nn.init<"normal", 1.0 : f64, 1>},

@@ -1,7 +1,7 @@
 // RUN: not partita verify %s --mesh t=2 --shard "M=t" | FileCheck %s
 // RUN: not partita verify %s --mesh t=2 --shard "M=t" --json | FileCheck %s --check-prefix=JSON
 
-// A chaotic model: each layer multiplies what rounding did by tens, and halves of sums round otherwise.
+// A chaotic model: each layer amplifies rounding errors more than tenfold, and divided sums round differently.
 // CHECK: NOT the same model; first difference: math.sin at {{.*}}verify_unequal.mlir:[[#@LINE+17]]:8, in call 2 of layer @h, differs by {{.*}} of the largest value
 // JSON: "equal":false,"first":"math.sin at
 func.func @main(%x: tensor<7x8xf32> {nn.kind = "input", nn.name = "x"},

@@ -1,4 +1,4 @@
-// Each kind of collective, executed: 7 rows in blocks of 2 on 4 devices.
+// Executes each kind of collective: 7 rows in blocks of 2 on 4 devices.
 // RUN: partita compile %s -o %t.partita
 // RUN: partita-run %t.partita --input x=arange --output-dir %t.out
 // RUN: od -An -v -tf4 -j128 -w8 %t.out/gathered.npy | FileCheck %s --check-prefix=ROWS
@@ -41,7 +41,7 @@
 // WINDOWS-NEXT: {{^ *}}12 {{ *}}13{{$}}
 // WINDOWS-NEXT: {{^ *}}-1 {{ *}}-1{{$}}
 
-// The second and the third device change places.
+// The second and the third device exchange their rows.
 // PERMUTED:      {{^ *}}0 {{ *}}1{{$}}
 // PERMUTED-NEXT: {{^ *}}2 {{ *}}3{{$}}
 // PERMUTED-NEXT: {{^ *}}8 {{ *}}9{{$}}

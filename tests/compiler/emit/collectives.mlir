@@ -1,4 +1,4 @@
-// A divided program as an artifact: the mesh, what each device holds of ports and parameters, collectives, coordinates.
+// The artifact of a divided program: mesh, local types of inputs, outputs and parameters, collectives, coordinates.
 // RUN: partita compile %s -o %t.partita
 // RUN: partita inspect %t.partita | FileCheck %s
 // RUN: partita-run %t.partita --input x=arange --output-dir %t.out

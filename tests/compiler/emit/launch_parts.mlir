@@ -1,5 +1,5 @@
-// A kernel whose code is several kernels: these are launched one after the other, and what the first one writes is where the
-// caller wants it. Nothing lies in main's frame.
+// A kernel whose code consists of several parts: the parts are launched one after the other, and the first part writes
+// straight to the caller's memory. The frame of @main is empty.
 // RUN: partita compile %s --target cuda:sm_80 -o %t.partita
 // RUN: partita inspect %t.partita --all | FileCheck %s
 // RUN: partita simulate %t.partita --cluster a100-80-sxm --json | FileCheck %s --check-prefix=KERNELS

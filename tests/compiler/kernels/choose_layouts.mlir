@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --partita-choose-layouts --canonicalize --split-input-file | FileCheck %s
 
-// A chain of convolutions transposes its input once and its result once.
+// A chain of convolutions has one transpose of its input and one of its result.
 // CHECK-LABEL: @chain
 // CHECK: nn.transpose %{{.*}} perm = [0, 2, 3, 1]
 // CHECK: nn.conv {{.*}} channels_last
@@ -18,7 +18,7 @@ func.func @chain(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>, %v: tensor<4x
 
 // -----
 
-// So do a convolution's gradients.
+// The gradients of a convolution become channels-last too.
 // CHECK-LABEL: @gradients
 // CHECK: nn.conv_input_grad {{.*}} channels_last : tensor<1x6x6x4xf32>, tensor<4x3x3x3xf32> -> tensor<1x8x8x3xf32>
 // CHECK: nn.conv_weight_grad {{.*}} channels_last : tensor<1x8x8x3xf32>, tensor<1x6x6x4xf32> -> tensor<4x3x3x3xf32>
@@ -30,7 +30,7 @@ func.func @gradients(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>, %g: tenso
 
 // -----
 
-// A bias along the channel stays a vector, now along the last dimension.
+// A bias per channel stays a vector and is broadcast along the last dimension.
 // CHECK-LABEL: @bias
 // CHECK: nn.broadcast %{{.*}} dims = [3] : tensor<4xf32> -> tensor<1x8x8x4xf32>
 // CHECK: arith.addf %{{.*}} : tensor<1x8x8x4xf32>
@@ -43,7 +43,7 @@ func.func @bias(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x1x1xf32>, %b: tensor<4xf
 
 // -----
 
-// Pooling the image away leaves no transpose behind it.
+// Pooling over the whole image leaves no transpose of the result.
 // CHECK-LABEL: @pool
 // CHECK: nn.reduce sum %{{.*}} dims = [1, 2] : tensor<1x8x8x4xf32> -> tensor<1x4xf32>
 // CHECK-NEXT: return
@@ -55,7 +55,7 @@ func.func @pool(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x1x1xf32>) -> tensor<1x4x
 
 // -----
 
-// Splitting channels into heads and flattening the image keeps both together: tokens stay rows.
+// A reshape that splits channels into heads and flattens the image becomes channels-last: tokens stay rows.
 // CHECK-LABEL: @tokens
 // CHECK: nn.reshape %{{.*}} : tensor<1x8x8x4xf32> -> tensor<1x64x2x2xf32>
 // CHECK: nn.transpose %{{.*}} perm = [0, 2, 3, 1]
@@ -67,7 +67,7 @@ func.func @tokens(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x1x1xf32>) -> tensor<1x
 
 // -----
 
-// Without convolutions nothing moves.
+// Without a convolution, the pass moves no transpose.
 // CHECK-LABEL: @untouched
 // CHECK: nn.transpose
 // CHECK-NEXT: math.tanh
@@ -79,7 +79,7 @@ func.func @untouched(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
 
 // -----
 
-// A halo between two convolutions moves whole pixels: rows of the image are dimension 1 now.
+// A halo exchange between two convolutions stays channels-last: rows of the image become dimension 1.
 // CHECK-LABEL: @halo
 // CHECK: nn.conv {{.*}} channels_last
 // CHECK-NEXT: exec.collective exchange %{{.*}} axes = [0, 1, 2] {dim = 1 : i64, offset = -1 : i64, size = 8 : i64, step = 4 : i64} : tensor<1x4x8x16xf32> -> tensor<1x6x8x16xf32>
@@ -93,7 +93,7 @@ func.func @halo(%x: tensor<1x3x4x8xf32>, %w: tensor<16x3x1x1xf32>, %v: tensor<16
 
 // -----
 
-// A bias that is hardly smaller than what it is added to: repeating it along other dimensions costs nothing.
+// A bias hardly smaller than the sum: broadcasting it along other dimensions needs no transpose, so its size does not matter.
 // CHECK-LABEL: @small
 // CHECK: nn.conv {{.*}} channels_last
 // CHECK-NEXT: %[[B:.*]] = nn.broadcast %arg2 dims = [3] : tensor<4xf32> -> tensor<1x1x2x4xf32>

@@ -1,7 +1,7 @@
 // RUN: partita-opt %s --partita-choose-layouts --canonicalize --split-input-file | FileCheck %s
 
-// Images stay channels-last between layers: one transpose in front of the first and one behind the last. The pooled
-// shortcut and the sum follow.
+// Images stay channels-last between layers: one transpose before the first layer and one after the last. The pooled
+// shortcut and the sum become channels-last too.
 // CHECK-LABEL: func.func @main
 // CHECK: nn.transpose %arg0 perm = [0, 2, 3, 1]
 // CHECK-NEXT: call @block(%{{.*}}) : (tensor<1x8x8x4xf32>, tensor<4x4x1x1xf32>, tensor<4xf32>) -> tensor<1x4x4x4xf32>
@@ -39,7 +39,7 @@ func.func private @block_1(%x: tensor<1x4x4x4xf32>, %w: tensor<4x4x1x1xf32>) -> 
 
 // -----
 
-// Images that no convolution works on stay as they are.
+// An image argument of a function without a convolution keeps its layout.
 // CHECK-LABEL: func.func private @tail(
 // CHECK-SAME: %arg0: tensor<1x4x6x6xf32>
 func.func @main(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<1x4x6x6xf32> {
@@ -54,7 +54,7 @@ func.func private @tail(%x: tensor<1x4x6x6xf32>) -> tensor<1x4x6x6xf32> {
 
 // -----
 
-// What is normalised and multiplied with what lies channels last comes so, too.
+// An argument that is normalised and multiplied with a channels-last value becomes channels-last too.
 // CHECK-LABEL: func.func @main
 // CHECK: call @backward(%{{.*}}) : (tensor<1x8x8x4xf32>, tensor<1x8x8x4xf32>, tensor<4x4x1x1xf32>) -> tensor<4xf32>
 // CHECK-LABEL: func.func private @backward(
@@ -80,7 +80,7 @@ func.func private @backward(%x: tensor<1x4x8x8xf32>, %g: tensor<1x4x8x8xf32>, %w
 
 // -----
 
-// Of a cube turning round never ends in another form: each border moves once.
+// A cube has the same type in both layouts. The pass terminates, because it moves each argument and result at most once.
 // CHECK-LABEL: func.func private @f(
 // CHECK: return
 func.func @main(%a: tensor<2x4x4x4xf32>, %x: tensor<2x4x4x4xf32>, %w: tensor<4x4x1x1xf32>) -> (tensor<2x4x4x4xf32>, tensor<2x4x4x4xf32>, tensor<2x4x4x4xf32>) {
@@ -97,7 +97,7 @@ func.func private @f(%a: tensor<2x4x4x4xf32>, %x: tensor<2x4x4x4xf32>) -> (tenso
 
 // -----
 
-// What a product that lies channels first was added to would come back.
+// %arg0 is added to a channels-first product, so the pass does not move a transpose of it to the caller.
 // CHECK-LABEL: func.func private @f(
 // CHECK-SAME: %arg0: tensor<2x4x8x8xf32>
 // CHECK-NOT: nn.transpose %arg0

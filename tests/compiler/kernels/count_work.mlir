@@ -1,4 +1,4 @@
-// What operands do not tell of a kernel: products of attention, and what slices and gathers leave unread.
+// Work that the operands do not tell: the products of attention, and bytes that slices and gathers do not read.
 // RUN: partita-opt %s --partita-count-work | FileCheck %s
 
 !t = tensor<1x2x8x4xf32>
@@ -15,7 +15,7 @@ func.func private @double(%x: tensor<2xf32>) -> tensor<2xf32> attributes {exec.k
   return %0 : tensor<2xf32>
 }
 
-// 36 pairs of each of two heads, two products of 4, a multiplication and an addition.
+// 36 visible pairs in each of 2 heads, 2 products of length 4, a multiplication and an addition.
 // CHECK-LABEL: @main
 // CHECK: exec.launch @attend({{.*}}) {operations = 1152 : i64}
 // CHECK: exec.launch @cut({{.*}}) {unread = 24 : i64}

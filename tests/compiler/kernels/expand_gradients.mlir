@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --partita-expand-gradients --split-input-file | FileCheck %s
 
-// Libraries know the gradients of convolutions.
+// Gradients of convolutions stay, because libraries implement them.
 // CHECK-LABEL: @convolutions
 // CHECK-NEXT: nn.conv_weight_grad
 // CHECK-NEXT: return
@@ -11,7 +11,7 @@ func.func @convolutions(%x: tensor<1x3x8x8xbf16>, %g: tensor<1x4x6x6xbf16>) -> t
 
 // -----
 
-// The gradient of a windowed sum is a windowed sum of the rows spread out.
+// The gradient of a windowed sum becomes a windowed sum of rows with zeros in between.
 // CHECK-LABEL: @window_sum
 // CHECK: nn.pad
 // CHECK: nn.reduce_window sum %{{.*}} window = [3] strides = [1] {{.*}} : tensor<10xf32> -> tensor<8xf32>
@@ -22,7 +22,7 @@ func.func @window_sum(%g: tensor<4xf32>) -> tensor<8xf32> {
 
 // -----
 
-// Attention's gradient has a kernel.
+// The gradient of attention stays, because it has a kernel.
 // CHECK-LABEL: @attention
 // CHECK-NEXT: nn.attention_grad
 // CHECK-NEXT: return

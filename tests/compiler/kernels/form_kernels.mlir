@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --partita-form-kernels --split-input-file | FileCheck %s
 
-// Elementwise operations before and after a row operation join it.
+// Elementwise operations before and after a row operation join its kernel.
 // CHECK-LABEL: @rows
 // CHECK-NEXT: exec.launch @kernel_0(%arg0, %arg1)
 // CHECK-NEXT: return
@@ -29,7 +29,7 @@ func.func @residual(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %g: tensor<8xf32>)
 
 // -----
 
-// Equal kernels are one function.
+// Equal kernels share one function.
 // CHECK-LABEL: @twice
 // CHECK: exec.launch @kernel_0
 // CHECK: exec.gemm
@@ -44,7 +44,7 @@ func.func @twice(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> tensor<4x4xf32> {
 
 // -----
 
-// A kernel may not wait for a library call that waits for it.
+// Operations before and after a library call cannot share a kernel if the call depends on the first.
 // CHECK-LABEL: @around
 // CHECK: exec.launch @kernel_0(%arg0)
 // CHECK: exec.gemm
@@ -58,7 +58,7 @@ func.func @around(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> tensor<4x4xf32> {
 
 // -----
 
-// A reshape between kernels and library calls is a view.
+// A reshape between kernels and library calls becomes a view.
 // CHECK-LABEL: @view
 // CHECK: exec.launch
 // CHECK: exec.view
@@ -72,7 +72,7 @@ func.func @view(%x: tensor<2x2x4xf32>, %w: tensor<4x4xf32>) -> tensor<4x4xf32> {
 
 // -----
 
-// Statistics of a row, elementwise work on them and the way back are one kernel.
+// Row statistics, elementwise work on them and their broadcast along the row form one kernel.
 // CHECK-LABEL: @statistics
 // CHECK-NEXT: exec.launch @kernel_0(%arg0)
 // CHECK-NEXT: return
@@ -86,7 +86,7 @@ func.func @statistics(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 
 // -----
 
-// What is repeated down the rows is computed once, in a kernel of its own.
+// A vector that is broadcast to all rows is computed once, in a separate kernel.
 // CHECK-LABEL: @column
 // CHECK: exec.launch @kernel
 // CHECK: exec.launch @kernel
@@ -99,7 +99,7 @@ func.func @column(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {
 
 // -----
 
-// Attention writes its heads side by side.
+// The transpose of attention's result joins the kernel, which writes the heads of a position side by side.
 // CHECK-LABEL: @attention
 // CHECK-NEXT: exec.launch @kernel_0(%arg0, %arg1, %arg2)
 // CHECK-NEXT: return
@@ -113,7 +113,7 @@ func.func @attention(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tenso
 
 // -----
 
-// A value read at several indices is computed once, or a chain of such values would be computed exponentially often.
+// A value read at several indices gets a kernel. Recomputing it at each index would take exponential time in a chain of such values.
 // CHECK-LABEL: @shifted
 // CHECK-COUNT-2: exec.launch
 // CHECK-NOT: exec.launch
@@ -128,7 +128,7 @@ func.func @shifted(%x: tensor<8xf32>, %z: tensor<f32>) -> tensor<8xf32> {
 
 // -----
 
-// A model may have a function of its own named like a kernel.
+// A kernel gets another name if the model has a function with the name kernel_0.
 // CHECK-LABEL: func.func @kernel_0
 // CHECK: exec.launch @kernel_0_0
 func.func @kernel_0(%x: tensor<8xf32>) -> tensor<8xf32> {
@@ -138,7 +138,7 @@ func.func @kernel_0(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// Collectives stand between kernels; what they read is there in memory as they want it.
+// Collectives separate kernels. A kernel writes the collective's operand with the required order of dimensions.
 // CHECK-LABEL: @collective
 // CHECK: %[[A:.*]] = exec.launch @kernel_{{.*}}(%arg0)
 // CHECK: %[[C:.*]] = exec.collective all_reduce %[[A]] axes = [0, 1, 2] : tensor<4x8xf32> -> tensor<4x8xf32>
@@ -154,8 +154,8 @@ func.func @collective(%x: tensor<8x4xf32>) -> tensor<32xf32> {
 
 // -----
 
-// A sum does not wait for a call, which would keep both of its operands; what
-// takes no more memory than it gives does.
+// A sum is launched before a later call, since delaying it would keep both
+// operands alive. The exp is delayed: its operand is no larger than its result.
 // CHECK-LABEL: @sums
 // CHECK: %[[A:.*]] = call @part
 // CHECK: %[[B:.*]] = call @part
@@ -179,7 +179,7 @@ func.func @sums(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// A function that is one launch needs no call; one that is more keeps it.
+// A private function that consists of one launch is inlined. Other functions stay.
 // CHECK-LABEL: @updates
 // CHECK-NEXT: %[[A:.*]]:2 = exec.launch @[[K:kernel_.*]](%arg0, %arg1)
 // CHECK-NEXT: %[[B:.*]]:2 = exec.launch @[[K]](%[[A]]#1, %arg2)

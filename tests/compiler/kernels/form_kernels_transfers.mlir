@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --partita-form-kernels | FileCheck %s
 
-// What another rank waits for is not computed with what waits for another rank: the first sum is sent before anything is received.
+// A sent value is not fused with work on a received value: the first sum is sent before anything is received.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[A:.*]] = exec.launch
 // CHECK-NEXT: exec.send %[[A]]
@@ -15,7 +15,7 @@ func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
   return %2 : tensor<8xf32>
 }
 
-// A launch comes before the first that reads it.
+// A launch is placed before the first reader of any of its results.
 // CHECK-LABEL: func.func @early
 // CHECK: %[[B:.*]]:2 = exec.launch
 // CHECK-NEXT: call @other(%[[B]]

@@ -1,7 +1,7 @@
 // RUN: partita-opt %s --partita-hoist-parameter-work | FileCheck %s
 
-// What follows from where the device stands is known at load time. A gather at load time would keep whole what is divided to save
-// memory; a slice keeps less.
+// Values computed from the device's coordinate are known at load time. An all-gather is not hoisted, because it would store a
+// divided parameter whole. An all-slice is hoisted, because it stores less.
 // CHECK-LABEL: func @init
 // CHECK-SAME: nn.kind = "coordinate"
 // CHECK-NOT: all_gather

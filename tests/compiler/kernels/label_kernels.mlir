@@ -1,8 +1,8 @@
-// Labels of kernels: operations without plumbing, at most four, and the module path with a star for what differs. Equal labels
-// get numbers. A kernel that all kinds of modules launch has no path.
+// A kernel's label has at most four operations, without data movement, and the module path with a star for the words that
+// differ. Equal labels get numbers. A kernel that different modules launch has no path.
 // RUN: partita-opt %s --split-input-file --partita-label-kernels | FileCheck %s
 
-// Locations inside the function are copied from layer 0, with an exporter's wrapper m.
+// Locations inside the function are copied from layer 0 and begin with m, the wrapper module of an exporter.
 !t = tensor<8xf32>
 // CHECK-LABEL: func.func @main
 // CHECK: call @h({{.*}}) {layer = "h.0"}
@@ -64,7 +64,7 @@ func.func private @again(%x: !t) -> !t attributes {exec.kernel} {
 
 // -----
 
-// Locations inside the function are relative to its kind. A part of a kernel is named by the whole kernel.
+// Locations inside the function begin with the kind of layer. A part of a kernel gets the label of the whole kernel.
 !t = tensor<8xf32>
 // CHECK-LABEL: func.func @main
 // CHECK: call @block_forward({{.*}}) {layer = "model.layers.0"}
@@ -99,7 +99,7 @@ func.func private @unnamed(%x: !t) -> !t attributes {exec.kernel} {
 
 // -----
 
-// Updates of parameters that share code have one label. A joined launch belongs to the module of all pieces.
+// Updates of parameters that share code have one label. The path of a joined launch is the common module of its pieces.
 !t = tensor<8xf32>
 !s = tensor<4xf32>
 // CHECK-LABEL: func.func @main

@@ -23,7 +23,7 @@ func.func @kinds(%x: tensor<4x8xf32>) -> (tensor<4x30xf32>, tensor<1x8xf32>, ten
   return %1, %2, %3, %4, %5, %6, %7 : tensor<4x30xf32>, tensor<1x8xf32>, tensor<2x8xf32>, tensor<8x4xf32>, tensor<4x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>
 }
 
-// Parts of an axis that follow each other are one.
+// Consecutive parts of an axis are joined.
 // CHECK-LABEL: @joined
 // CHECK: exec.collective all_reduce %arg0 axes = [1, 1, 4] :
 func.func @joined(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -31,7 +31,7 @@ func.func @joined(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %0 : tensor<4xf32>
 }
 
-// A group of one device has nothing to move.
+// A collective in a group of one device is removed.
 // CHECK-LABEL: @alone
 // CHECK-NEXT: return %arg0
 func.func @alone(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -39,7 +39,7 @@ func.func @alone(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %0 : tensor<4xf32>
 }
 
-// What only said how to divide goes.
+// Constraints and sharding attributes are removed.
 // CHECK-LABEL: @notes
 // CHECK-NEXT: %[[S:.*]] = arith.addf %arg0, %arg0 : tensor<4xf32>
 // CHECK-NEXT: return %[[S]]
@@ -53,7 +53,7 @@ func.func @notes(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 dist.mesh @mesh <["data"=2, "tensor"=4, "one"=1]>
 
-// Each function takes the coordinates that it or its callees ask for, once.
+// Each function has one argument per distinct coordinate that it or its callees use.
 // CHECK: func.func private @inner(%arg0: tensor<i64>, %[[T:.*]]: tensor<i64>) -> tensor<i64>
 // CHECK-NEXT: %[[S:.*]] = arith.addi %arg0, %[[T]]
 // CHECK-NEXT: return %[[S]]
@@ -94,7 +94,7 @@ func.func private @middle(%x: tensor<i64>) -> tensor<i64> {
 
 // -----
 
-// Without a mesh there is nothing to do.
+// Without a mesh, the pass changes nothing.
 // CHECK-LABEL: @undivided
 // CHECK-NEXT: arith.addf %arg0, %arg0 : tensor<4xf32>
 func.func @undivided(%x: tensor<4xf32>) -> tensor<4xf32> {

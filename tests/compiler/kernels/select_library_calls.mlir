@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --partita-select-library-calls --canonicalize --split-input-file | FileCheck %s
 
-// A weight stored [out, in] is read through strides; the bias joins the call.
+// A weight stored as [out, in] is read through strides. The bias joins the call.
 // CHECK-LABEL: @linear
 // CHECK-NEXT: exec.gemm %arg0, %arg1 bias(%arg2 : tensor<4xf32>) sizes = [1, 10, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 1, 3]
 // CHECK-NEXT: return
@@ -13,7 +13,7 @@ func.func @linear(%x: tensor<2x5x3xf32>, %w: tensor<4x3xf32>, %b: tensor<4xf32>)
 
 // -----
 
-// Transposes of an operand cost nothing.
+// The strides of the call absorb a transpose of its operand.
 // CHECK-LABEL: @transposed
 // CHECK-NEXT: exec.gemm %arg0, %arg1 sizes = [1, 5, 4, 3] lhs_strides = [0, 1, 5] rhs_strides = [0, 4, 1]
 func.func @transposed(%x: tensor<3x5xf32>, %w: tensor<3x4xf32>) -> tensor<5x4xf32> {
@@ -24,7 +24,7 @@ func.func @transposed(%x: tensor<3x5xf32>, %w: tensor<3x4xf32>) -> tensor<5x4xf3
 
 // -----
 
-// Batch and heads that do not lie together in memory are copied together first.
+// Batch and heads that are not adjacent in memory are made adjacent by a copy first.
 // CHECK-LABEL: @heads
 // CHECK: nn.transpose
 // CHECK: exec.gemm {{.*}} sizes = [6, 4, 4, 8]
@@ -36,7 +36,7 @@ func.func @heads(%q: tensor<2x4x3x8xf32>, %k: tensor<2x3x4x8xf32>) -> tensor<2x3
 
 // -----
 
-// A value used twice keeps its addition: someone else wants the sum without bias.
+// If a product has another user, the bias does not join the call.
 // CHECK-LABEL: @shared
 // CHECK: exec.gemm %arg0, %arg1 sizes
 // CHECK: arith.addf
@@ -49,7 +49,7 @@ func.func @shared(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>, %b: tensor<4xf32>) -
 
 // -----
 
-// So it is in 16 bits.
+// Products and convolutions of 16-bit floats become library calls too.
 // CHECK-LABEL: @bf16
 // CHECK-NEXT: exec.gemm {{.*}} : (tensor<2x3xbf16>, tensor<3x4xbf16>) -> tensor<2x4xbf16>
 // CHECK-NEXT: exec.conv {{.*}} direction = weight_grad : (tensor<1x8x8x3xbf16>, tensor<1x6x6x4xbf16>) -> tensor<4x3x3x3xbf16>
@@ -61,7 +61,7 @@ func.func @bf16(%a: tensor<2x3xbf16>, %b: tensor<3x4xbf16>, %x: tensor<1x8x8x3xb
 
 // -----
 
-// The library does not know integers.
+// The library does not support integers.
 // CHECK-LABEL: @integers
 // CHECK: nn.dot_general
 func.func @integers(%x: tensor<2x3xi32>, %w: tensor<3x4xi32>) -> tensor<2x4xi32> {

@@ -1,4 +1,4 @@
-// A kernel whose code is two: the second launch goes on with the results of the first, and has the tensor maps.
+// A kernel with two parts: the second launch continues from the first launch's results, and has the tensor maps.
 // RUN: partita-opt %s --partita-split-launches | FileCheck %s
 
 !t = tensor<1x2x16x32xbf16>
@@ -13,7 +13,7 @@ func.func private @k(%q: !t, %k: !t, %v: !t, %y: !t, %g: !t) -> (!t, !t, !t)
   return %0#0, %0#1, %0#2 : !t, !t, !t
 }
 
-// 512 pairs, 32 numbers each, a multiplication and an addition.
+// 512 pairs, products of length 32, a multiplication and an addition.
 // CHECK-LABEL: @main
 // CHECK: %[[BEGUN:.*]]:3 = exec.launch @k_part_0(%arg0, %arg1, %arg2, %arg3, %arg4)
 // CHECK-SAME: {blocks = 3 : i64, exec.offsets = array<i64: -1, 0, -3>, operations = 98304 : i64, scratch = 64 : i64, threads = 128 : i64, unread = 4096 : i64}

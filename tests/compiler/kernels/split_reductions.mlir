@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --partita-split-reductions --split-input-file | FileCheck %s
 
-// Six warps would have to read 8192 rows each, one after the other.
+// Without the split, only six warps would work, each on 8192 rows in sequence.
 // CHECK-LABEL: @columns
 // CHECK: %[[x:.*]] = nn.reshape %{{.*}} : tensor<8192x768xf32> -> tensor<512x16x768xf32>
 // CHECK: %[[y:.*]] = nn.reduce sum %[[x]] dims = [1]
@@ -14,7 +14,7 @@ func.func @columns(%x: tensor<8192x768xf32>) -> tensor<768xf32> {
 
 // -----
 
-// Sums of 16-bit floats are f32 between the steps.
+// Sums of 16-bit floats stay f32 between the steps.
 // CHECK-LABEL: @everything
 // CHECK: %[[x:.*]] = arith.extf
 // CHECK: %[[y:.*]] = nn.reduce sum %[[x]] dims = [1] : tensor<50257x768xf32> -> tensor<50257xf32>
@@ -29,7 +29,7 @@ func.func @everything(%x: tensor<50257x768xbf16>) -> tensor<bf16> {
 
 // -----
 
-// Rows are many: each warp takes some.
+// Enough results to occupy all warps: no split.
 // CHECK-LABEL: @rows
 // CHECK-NEXT: nn.reduce max %arg0 dims = [1] : tensor<8192x768xf32> -> tensor<8192xf32>
 func.func @rows(%x: tensor<8192x768xf32>) -> tensor<8192xf32> {
@@ -39,7 +39,7 @@ func.func @rows(%x: tensor<8192x768xf32>) -> tensor<8192xf32> {
 
 // -----
 
-// Too little to be worth a launch more; and nothing at all.
+// The first input is too small to be worth another launch, the second is empty: no split.
 // CHECK-LABEL: @little
 // CHECK-NEXT: nn.reduce sum %arg0 dims = [0] : tensor<16x768xf32> -> tensor<768xf32>
 // CHECK-NEXT: nn.reduce sum %arg1 dims = [0] : tensor<0x4xf32> -> tensor<4xf32>
@@ -51,7 +51,7 @@ func.func @little(%x: tensor<16x768xf32>, %y: tensor<0x4xf32>) -> (tensor<768xf3
 
 // -----
 
-// Channels in the middle keep their place.
+// Batch statistics in training: the split reduction keeps channels as dimension 1.
 // CHECK-LABEL: @statistics
 // CHECK-NOT: nn.batch_norm
 // CHECK: %[[s:.*]] = nn.reduce sum %{{.*}} dims = [2, 3] : tensor<64x64x56x56xf32> -> tensor<64x64xf32>
@@ -65,7 +65,7 @@ func.func @statistics(%x: tensor<64x64x56x56xf32>, %g: tensor<64xf32>, %b: tenso
 
 // -----
 
-// Integers and truth values are what they are.
+// Integers and truth values are reduced in their type.
 // CHECK-LABEL: @integers
 // CHECK-NOT: arith
 // CHECK: nn.reduce max %{{.*}} -> tensor<4x{{.*}}xi1>
@@ -84,8 +84,8 @@ func.func @integers(%x: tensor<4x32768xi1>, %y: tensor<8192x768xi8>, %z: tensor<
 
 // -----
 
-// A small batch's statistics are left to one kernel, and a prime number of rows
-// has no parts.
+// Statistics of a small batch stay in one kernel. A prime number of rows cannot
+// be split.
 // CHECK-LABEL: @whole
 // CHECK: nn.batch_norm
 // CHECK: nn.reduce sum %arg5 dims = [0] : tensor<8191x768xf32> -> tensor<768xf32>

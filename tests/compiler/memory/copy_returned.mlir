@@ -1,8 +1,8 @@
-// Results that no operation could write where the caller wants them are copied.
+// Results that no operation can write to the caller's memory are copied.
 // RUN: partita-opt %s --partita-copy-returned --split-input-file | FileCheck %s
 // RUN: partita-opt %s --partita-copy-returned --split-input-file --mlir-print-debuginfo | FileCheck %s --check-prefix=NAME
 
-// An argument, a constant, and a value that is returned twice; the launch has written its own result.
+// An argument, a constant and a value that is returned twice are copied. The result of the launch is not.
 // CHECK-LABEL: @main
 // CHECK: %[[C:.*]] = arith.constant
 // CHECK: %[[Y:.*]] = exec.launch
@@ -21,7 +21,7 @@ func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf3
 
 // -----
 
-// The old value of p is a result, and is read before the new one is written over it.
+// The old value of p is a result, so it is copied before the new value overwrites it.
 // CHECK-LABEL: @old
 // CHECK-NEXT: %[[OLD:.*]] = exec.copy %arg0 {exec.offsets = array<i64: -2>}
 // CHECK-NEXT: %[[NEW:.*]] = exec.copy %arg1 {exec.offsets = array<i64: -1>}

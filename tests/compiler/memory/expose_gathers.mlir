@@ -3,8 +3,8 @@
 // RUN: partita-opt %s --partita-expose-gathers --partita-overlap-collectives=ahead=2 | FileCheck %s --check-prefix=TWO
 // RUN: partita-opt %s --partita-expose-gathers --partita-overlap-collectives=ahead=1 --partita-plan-memory | FileCheck %s --check-prefix=PLAN
 
-// Of a layer's parameters and what kernels pack of them; not of what it computes, nor in a function that another calls, nor of what is no
-// parameter.
+// Gathers of a layer's parameters move to the calls, with the kernels that pack them. Collectives on computed values and gathers of
+// inputs stay.
 func.func private @pack(%w: tensor<2xf32>) -> tensor<2xf32> attributes {exec.kernel} {
   %0 = arith.addf %w, %w : tensor<2xf32>
   return %0 : tensor<2xf32>
@@ -40,7 +40,7 @@ func.func private @layer(%x: tensor<4xf32>, %w: tensor<2xf32>, %z: tensor<2xf32>
 // CHECK-NEXT: exec.collective
 // CHECK-NEXT: call @layer(%[[M]],
 
-// The first one has nothing to be started before.
+// The first gather cannot start earlier, because no call comes before it.
 // AHEAD-LABEL: func.func @main
 // AHEAD-NEXT: exec.launch @pack(%arg1)
 // AHEAD-NEXT: %[[F:.*]] = exec.collective all_gather {{.*}} {dim = 0 : i64}

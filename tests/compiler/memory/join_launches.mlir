@@ -1,7 +1,7 @@
-// Updates with the same code become one launch, unless one writes what another reads or writes.
+// Updates with the same code become one launch, unless one writes memory that another reads or writes.
 // RUN: partita-opt %s --partita-join-launches --split-input-file | FileCheck %s
 
-// Operands of both, then results of both; views of results stand behind, and what is awaited, called or of other code is between two.
+// Operands and results of both launches are concatenated. Views of results follow. A launch of other code separates the launches.
 // CHECK-LABEL: @step
 // CHECK-NEXT: %[[C:.*]] = arith.constant
 // CHECK-NEXT: %[[V:.*]] = exec.view %arg2
@@ -29,7 +29,7 @@ func.func @step(%p: tensor<4xf32> {nn.name = "p"}, %q: tensor<2xf32> {nn.name = 
 
 // -----
 
-// Result 0 is the memory of argument 0: it is not written while another reads that; nor is the frame. The third writes what nobody touches.
+// The launch of result 0 writes %arg0's memory, so no launch that reads %arg0 joins it. Nor do launches that write common bytes join.
 // CHECK-LABEL: @apart
 // CHECK-NEXT: exec.launch @add(%arg0, %arg1)
 // CHECK-NEXT: exec.launch_pieces [@add, @add](%arg1, %arg1, %arg1, %arg1) ranges = [4, 4] {exec.offsets = array<i64: -1, 32>
@@ -48,7 +48,7 @@ func.func @apart(%p: tensor<4xf32> {nn.name = "p"}, %q: tensor<4xf32>) -> (tenso
 
 // -----
 
-// Only where stored tensors are updated, and only on CPUs: on GPUs nothing has a range.
+// Joins only launches that update stored tensors, and only on CPUs: launches on GPUs have no range.
 // CHECK-LABEL: @inference
 // CHECK-COUNT-2: exec.launch @add
 // CHECK-LABEL: @gpu

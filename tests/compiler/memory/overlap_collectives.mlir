@@ -2,8 +2,8 @@
 // RUN: partita-opt %s --partita-overlap-collectives=most-bytes=128 --split-input-file | FileCheck %s --check-prefix=LITTLE
 // RUN: partita-opt %s --partita-overlap-collectives --partita-plan-memory --split-input-file | FileCheck %s --check-prefix=PLAN
 
-// A bucket is packed and reduced as soon as its gradients are there, beside the rest of the backward pass, and unpacked where an
-// update needs it. With little memory the first is awaited and unpacked before the second starts.
+// A bucket is packed and reduced as soon as its gradients exist, in parallel with the rest of the backward pass. It is unpacked
+// before the update that needs it. With little memory, the first bucket is awaited and unpacked before the second starts.
 func.func private @pack(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<16xf32> attributes {exec.kernel} {
   %0 = arith.constant dense<0.0> : tensor<16xf32>
   return %0 : tensor<16xf32>
@@ -44,7 +44,7 @@ func.func private @update(%g: tensor<8xf32>) -> tensor<8xf32> {
 // LITTLE-NEXT: call @update
 // LITTLE-NEXT: exec.await {{.*}} token = 2
 
-// What is in flight keeps its memory: results of the call lie behind both.
+// Buffers of a collective in flight stay allocated: the results of the call have higher offsets.
 // PLAN-LABEL: func.func @main
 // PLAN: exec.launch @pack{{.*}}exec.offsets = array<i64: 0>}
 // PLAN-NEXT: exec.collective {{.*}}exec.offsets = array<i64: 64>, token = 1
@@ -69,7 +69,7 @@ func.func @main(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
 
 // -----
 
-// With nothing to do meanwhile, in groups of one, and where nothing moves, collectives stay as they are; so does what needs nothing but
+// These collectives stay as they are: one without work to overlap, one that moves no data, and one that depends on nothing but
 // arguments.
 // CHECK-LABEL: @main
 // CHECK-NOT: token
@@ -89,7 +89,7 @@ func.func @main(%x: tensor<4xf32>, %w: tensor<2xf32>) -> (tensor<4xf32>, tensor<
 
 // -----
 
-// Where two are awaited by one kernel and a third starts, only the first is awaited early: the kernel waits for both.
+// A kernel reads two collectives in flight. When a third starts, only the first is awaited early; the kernel runs after both.
 func.func private @work(%x: tensor<8xf32>) -> tensor<8xf32> {
   return %x : tensor<8xf32>
 }
@@ -128,7 +128,7 @@ func.func @main(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf3
 
 // -----
 
-// A sum over microbatches stays where it stands, though the collective alone needs it: what it adds up would be kept until then.
+// A sum over microbatches does not move down to the collective that uses it, since its operands would be kept until then.
 func.func private @add(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> attributes {exec.kernel} {
   %0 = arith.addf %a, %b : tensor<8xf32>
   return %0 : tensor<8xf32>
@@ -156,7 +156,7 @@ func.func @sums(%x: tensor<8xf32>, %y: tensor<8xf32>, %z: tensor<8xf32>) -> tens
 
 // -----
 
-// What another rank waits for is sent before a bucket is packed.
+// A send to another rank comes before the packing of a bucket.
 func.func private @pack(%a: tensor<8xf32>) -> tensor<16xf32> attributes {exec.kernel} {
   %0 = arith.constant dense<0.0> : tensor<16xf32>
   return %0 : tensor<16xf32>
@@ -179,7 +179,7 @@ func.func @main(%x: tensor<8xf32>) -> tensor<16xf32> {
 
 // -----
 
-// What is too large to be in flight is reduced behind the sends of its cell, in the order in which it was.
+// A collective too large to be in flight moves behind the sends of its cell. Such collectives keep their order.
 func.func private @large(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<64xf32>) {
   %c = arith.constant dense<0.0> : tensor<64xf32>
   return %x, %c : tensor<8xf32>, tensor<64xf32>

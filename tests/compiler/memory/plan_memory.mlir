@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --partita-plan-memory --split-input-file | FileCheck %s
 
-// Memory is used again as soon as its value is dead; the last result goes straight to the caller.
+// Memory is reused when its value is dead. The last result is written straight to the caller's memory.
 // CHECK-LABEL: @chain
 // CHECK-SAME: exec.frame_bytes = 128
 // CHECK: exec.launch {{.*}} {exec.offsets = array<i64: 0>}
@@ -20,7 +20,7 @@ func.func @chain(%x: tensor<16xf32>) -> tensor<16xf32> {
 
 // -----
 
-// The callee's frame lies in the caller's, beside what lives across the call.
+// The callee's frame is inside the caller's, beside values that live across the call.
 // CHECK-LABEL: @layer
 // CHECK-SAME: exec.frame_bytes = 64
 // CHECK-LABEL: @main
@@ -42,7 +42,7 @@ func.func @main(%x: tensor<16xf32>) -> tensor<16xf32> {
 
 // -----
 
-// A view keeps alive what it views.
+// A view extends the life of its value.
 // CHECK-LABEL: @view
 // CHECK: exec.launch {{.*}} {exec.offsets = array<i64: 0>}
 // CHECK: exec.launch {{.*}} {exec.offsets = array<i64: 64>}
@@ -63,7 +63,7 @@ func.func @view(%x: tensor<16xf32>) -> tensor<16xf32> {
 
 // -----
 
-// A collective's operand lives until it is done: the result lies elsewhere.
+// A collective's operand lives until the collective ends, so the result has another offset.
 // CHECK-LABEL: @collective
 // CHECK: exec.launch {{.*}} {exec.offsets = array<i64: 0>}
 // CHECK: exec.collective {{.*}}exec.offsets = array<i64: 64>

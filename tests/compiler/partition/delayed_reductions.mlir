@@ -2,7 +2,7 @@
 
 dist.mesh @mesh <["x"=2, "y"=2]>
 
-// CASES B11: over y where the sum arises, over x after the addition, which is linear: one reduction for both summands.
+// The sum is reduced over y at once, over x after the addition, which is linear: one reduction for both summands.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[A:.*]] = nn.reduce sum %{{.*}} : tensor<8x2xf32> -> tensor<8xf32>
 // CHECK-NEXT: %[[AY:.*]] = dist.all_reduce %[[A]] over ["y"] sum
@@ -22,7 +22,7 @@ func.func @main(%a: tensor<8x8xf32> {dist.sharding = #dist.sharding<[{}, {"x", "
 
 dist.mesh @mesh <["x"=2, "y"=2]>
 
-// A whole summand would be counted twice: the reduction comes before the addition.
+// A replicated summand would be counted twice, so the reduction comes before the addition.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[A:.*]] = nn.reduce sum
 // CHECK: %[[AY:.*]] = dist.all_reduce %[[A]] over ["y"] sum
@@ -40,7 +40,7 @@ func.func @main(%a: tensor<8x8xf32> {dist.sharding = #dist.sharding<[{}, {"x", "
 
 dist.mesh @mesh <["x"=2]>
 
-// So is a product of two partial sums no partial sum.
+// A product of two partial sums is not a partial sum, so the reduction comes before it.
 // CHECK-LABEL: func.func @main
 // CHECK: dist.all_reduce
 // CHECK-NEXT: %{{.*}} = arith.mulf

@@ -1,7 +1,7 @@
 // RUN: partita-opt %s --partita-hold-gathers | FileCheck %s
 
-// Gathers of parameters go to the calls, with what they are computed of, and there each is one: for both layers, and for both
-// passes. Those of other values stay, and so do those of a function that another calls.
+// Gathers of parameters move to the calls, with the operations before them. Equal gathers of the forward and the backward
+// pass are merged. Gathers of other values stay, as do gathers in a function that another private function calls.
 dist.mesh @mesh <["d"=2]>
 
 // CHECK-LABEL: func.func private @forward

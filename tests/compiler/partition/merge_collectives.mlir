@@ -1,8 +1,8 @@
 // RUN: partita-opt --partita-merge-collectives --canonicalize %s | FileCheck %s
 // RUN: partita-opt --partita-merge-collectives=bucket-bytes=30 %s | FileCheck %s --check-prefix=SMALL
 
-// Buckets end where a result is read; other axes and scalars stay apart; the
-// dimension that is scattered or gathered comes first, rows beyond the end are
+// A bucket ends where a result is read. Other axes and scalars are not merged.
+// The scattered or gathered dimension comes first; rows beyond the end are
 // zeros.
 
 dist.mesh @mesh <["d"=2, "t"=2]>
@@ -38,7 +38,7 @@ func.func @scatter(%a: tensor<4x6xf32>, %b: tensor<7xf32>) -> (tensor<4x3xf32>, 
   return %0, %1 : tensor<4x3xf32>, tensor<4xf32>
 }
 
-// Sums that nothing reads yet wait for the bucket; their order stays.
+// Unread sums over microbatches are delayed behind the bucket, in their order.
 // CHECK-LABEL: @sums
 func.func @sums(%a: tensor<8xf32>, %b: tensor<8xf32>, %sa: tensor<8xf32>, %sb: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   // CHECK: %[[R:.*]] = dist.all_reduce %{{.*}} over ["d"] sum : tensor<1x16xf32>

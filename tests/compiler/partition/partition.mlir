@@ -2,7 +2,7 @@
 
 dist.mesh @mesh <["data"=2]>
 
-// A partial sum is reduced where it arises.
+// A partial sum is reduced at its definition.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: %[[X:.*]]: tensor<4x6xf32> {dist.global_type = tensor<8x6xf32>
 // CHECK: %[[Y:.*]] = nn.reduce sum %[[X]] dims = [0] : tensor<4x6xf32> -> tensor<6xf32>
@@ -16,7 +16,7 @@ func.func @main(%x: tensor<8x6xf32> {dist.sharding = #dist.sharding<[{"data"}, {
 
 dist.mesh @mesh <["data"=2]>
 
-// Rows beyond the end are selected away, with what leaves the reduction unchanged.
+// Rows beyond the end are replaced by the neutral element of the reduction.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[LOWEST:.*]] = arith.constant dense<0xFF800000> : tensor<4x6xf32>
 // CHECK: dist.coordinate over ["data"]
@@ -32,7 +32,7 @@ func.func @main(%x: tensor<7x6xf32> {dist.sharding = #dist.sharding<[{"data"}, {
 
 dist.mesh @mesh <["t"=2]>
 
-// From partial to divided in one step.
+// A partial sum becomes a divided value in one step.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[Y:.*]] = nn.dot_general %{{.*}} : tensor<8x2xf32>, tensor<2x6xf32> -> tensor<8x6xf32>
 // CHECK: dist.reduce_scatter %[[Y]] over ["t"] dim = 0 sum
@@ -47,7 +47,7 @@ func.func @main(%x: tensor<8x4xf32> {dist.sharding = #dist.sharding<[{}, {"t"}]>
 
 dist.mesh @mesh <["h"=2]>
 
-// Stride 2, kernel 3, padding 1: rows -1 .. 7 of 16 for the first device, 7 .. 15 for the second.
+// Stride 2, kernel 3, padding 1: the first device needs rows -1 .. 7 of 16, the second 7 .. 15.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[X:.*]] = dist.exchange %{{.*}} over ["h"] dim = 2 size = 16 step = 8 offset = -1 fill = 0.000000e+00 {{.*}}: tensor<1x3x8x16xf32> -> tensor<1x3x9x16xf32>
 // CHECK: nn.conv %[[X]], %{{.*}} low = [0, 1] high = [0, 1]
@@ -61,7 +61,7 @@ func.func @main(%x: tensor<1x3x16x16xf32> {dist.sharding = #dist.sharding<[{}, {
 
 dist.mesh @mesh <["v"=2]>
 
-// A divided table: what lies elsewhere gives 0, and the parts are summed.
+// A divided table: a lookup in another device's rows gives 0, and an all-reduce sums the parts.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[FOUND:.*]] = nn.gather %{{.*}} axes = [0] : tensor<5x4xf32>
 // CHECK: %[[PART:.*]] = arith.select %{{.*}}, %[[FOUND]], %{{.*}}
@@ -76,7 +76,7 @@ func.func @main(%table: tensor<9x4xf32> {dist.sharding = #dist.sharding<[{"v"}, 
 
 dist.mesh @mesh <["h"=2]>
 
-// 7 rows and one of padding, which the last shard's row beyond the end is not: it is fetched, though no row of a neighbour is.
+// 7 rows and one padding row. The last shard's row beyond the end is not valid padding: an exchange fills it, without a neighbour's row.
 // CHECK-LABEL: func.func @main
 // CHECK: dist.exchange %{{.*}} over ["h"] dim = 2 size = 7 step = 4 offset = 0 fill = 0xFFF0000000000000 {{.*}}: tensor<1x3x4x6xf32> -> tensor<1x3x4x6xf32>
 func.func @main(%x: tensor<1x3x7x6xf32> {dist.sharding = #dist.sharding<[{}, {}, {"h"}, {}]>}) -> tensor<1x3x4x6xf32> {

@@ -3,8 +3,8 @@
 
 dist.mesh @mesh <["d"=2, "t"=2]>
 
-// What crosses stages lies on both sides as where it is made, a partial sum too, and is gathered only where it is used whole. Neither
-// side is taken for the other: nothing moves over them.
+// A value sent between stages has the sharding of its definition on both sides, even if it is a partial sum. It is reduced only
+// where a whole value is used. A send and a receive are not taken for one value, and keep their order.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: tensor<4x3xf32>
 // CHECK: dist.send %arg0 over ["d"] to = 1 : tensor<4x3xf32>

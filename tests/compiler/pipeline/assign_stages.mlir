@@ -1,7 +1,7 @@
 // RUN: partita-opt %s --partita-assign-stages=stages=2 --split-input-file | FileCheck %s
 
-// Work is shared evenly; what follows from inputs alone has the stage of what
-// uses it, or none.
+// Stages have equal work. An operation on inputs alone gets the stage of its
+// user, or no stage if several stages use it.
 // CHECK-LABEL: func.func @main(
 // CHECK: arith.addf {{.*}}nn.stage = 0
 // CHECK: arith.cmpi sgt, %arg0, %arg0 : tensor<4xi64>

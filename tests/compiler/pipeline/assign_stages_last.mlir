@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --partita-assign-stages="stages=3 last=*.h.0;*.h.2;ln" --split-input-file | FileCheck %s
 
-// Each stage ends with the layer that is given; the last one with the model.
+// Each stage ends with the given layer; the last stage ends with the model.
 // CHECK-LABEL: func.func @main(
 // CHECK: arith.addf {{.*}}nn.stage = 0
 // CHECK: call @layer({{.*}}nn.stage = 0

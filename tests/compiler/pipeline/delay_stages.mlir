@@ -1,10 +1,10 @@
 // RUN: partita-opt %s --partita-delay-stages --split-input-file | FileCheck %s
 // RUN: partita-opt %s --partita-delay-stages=weights=newest --split-input-file | FileCheck %s --check-prefix=NEWEST
 
-// Two stages, two microbatches: the second stage is one behind, gradients are
-// too. So of the last microbatch it is the step before's activation, input and
-// weights that are read; its gradient completes the sum, and the update, which
-// the first step leaves out.
+// Two stages, two microbatches: the second stage and all gradients run one
+// microbatch late. The last microbatch therefore reads the previous step's
+// activation, input and weights. Its gradient completes the sum for the update,
+// which the first step skips.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[T:[a-z0-9]+]]: tensor<f32> {nn.kind = "input", nn.name = "t"}
 // CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<4xf32> {nn.kind = "parameter", nn.name = "w"}
@@ -20,7 +20,7 @@
 // CHECK: call @b1({{.*}}, %[[W]]) {nn.backward, nn.microbatch = 0 : i64, nn.stage = 1 : i64}
 // CHECK: call @f0({{.*}}) {nn.microbatch = 1 : i64, nn.stage = 0 : i64}
 
-// The second slot comes after the update.
+// In the second stage, microbatch 0 runs after the update and reads the new weights.
 // NEWEST-LABEL: func.func @main(
 // NEWEST-SAME: %[[W:[a-z0-9]+]]: tensor<4xf32> {nn.kind = "parameter", nn.name = "w"}
 // NEWEST: call @f1(%{{[a-z0-9]+}}, %{{[a-z0-9]+}}, %[[W]]) {nn.microbatch = 1 : i64, nn.stage = 1 : i64}
@@ -48,7 +48,7 @@ func.func @main(%x: tensor<2x4xf32> {nn.kind = "input", nn.name = "x"}, %t: tens
 
 // -----
 
-// One stage waits for nobody.
+// With one stage, nothing is delayed.
 // CHECK-LABEL: func.func @main(
 // CHECK-NOT: delayed
 // CHECK: return

@@ -14,7 +14,7 @@ func.func @main(%x: tensor<f32> {nn.kind = "input", nn.name = "x"}) -> tensor<f3
 
 // -----
 
-// The norm of all gradients before any is used, say.
+// For example: the norm of all gradients, needed before any gradient is used.
 func.func private @f(tensor<f32>) -> tensor<f32>
 func.func @main(%x: tensor<f32> {nn.kind = "input", nn.name = "x"}) -> tensor<f32> {
   %0 = call @f(%x) {nn.microbatch = 0 : i64, nn.stage = 1 : i64} : (tensor<f32>) -> tensor<f32>
@@ -25,7 +25,7 @@ func.func @main(%x: tensor<f32> {nn.kind = "input", nn.name = "x"}) -> tensor<f3
 
 // -----
 
-// As the scale of a loss.
+// For example: the scale of the loss.
 func.func private @f(tensor<f32>, tensor<f32>) -> tensor<f32>
 func.func @main(%x: tensor<f32> {nn.kind = "input", nn.name = "x"}, %s: tensor<f32> {nn.kind = "state", nn.name = "s"}) -> (tensor<f32> {nn.updates = "s"}) {
   // expected-error@+1 {{reads 's', which is computed later, but stages do not wait for the end of a step; take a schedule that does}}

@@ -1,8 +1,8 @@
 // RUN: partita-opt %s --partita-delay-stages="weights=newest rate-steps=100" | FileCheck %s
 
 // Three stages and one microbatch: the first stage's weights are two updates
-// old, so its rate is divided by 2 at first; the second's are one old, and the
-// last's are new.
+// old, so its learning rate is divided by 2 at first. The second stage's weights
+// are one update old, and the last stage's are the newest.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4xf32> {nn.kind = "input", nn.name = "x"}, %[[R:[a-z0-9]+]]: tensor<f32> {nn.kind = "input"
 // CHECK-SAME: tensor<i64> {nn.kind = "state", nn.name = "delayed/0.steps"

@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --partita-delay-stages="weights=newest rate-steps=100" --verify-diagnostics --split-input-file
 
-// One update old at most: there is nothing to slow down.
+// Weights are at most one update old, so no learning rate needs to be reduced.
 func.func private @f(tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
 // expected-error@+1 {{--pipemare: expected weights that are more than one update old, found at most 1.00; take --schedule async with fewer microbatches than stages behind the first, or no --pipemare}}
 func.func @main(%x: tensor<4xf32> {nn.kind = "input", nn.name = "x"}, %r: tensor<f32> {nn.kind = "input", nn.name = "lr", nn.role = "learning_rate"},

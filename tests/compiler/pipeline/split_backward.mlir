@@ -1,9 +1,9 @@
 // RUN: partita-opt %s --partita-split-backward --split-input-file | FileCheck %s
 
-// A layer: what the one before waits for, then the weights'. The product that
-// both need is passed on; the elementwise factor, computed of it and of what is
-// there anyway, is too, as it is no larger. The first layer's gradients nobody
-// waits for, and the last call has no weights.
+// The first half of a layer computes the gradient for the previous layer, the
+// second the weight gradients. The first passes %dh to the second, which is not
+// recomputed because it is no larger than its operand %dy. No call waits for the
+// first layer's gradients, and the loss has no weights: both calls stay whole.
 // CHECK-LABEL: func.func @main(
 // CHECK: %[[L:.*]] = call @loss_backward({{.*}}) {nn.backward = "input", nn.microbatch = 3 : i64, nn.stage = 1 : i64}
 // CHECK: %[[A:.*]]:2 = call @layer_backward_input(%[[L]], %{{.*}}, %{{.*}}) {nn.backward = "input", nn.microbatch = 3 : i64, nn.stage = 1 : i64}
@@ -44,8 +44,8 @@ func.func @main(%x: tensor<4x5xf32>, %y: tensor<4x6xf32>, %w: tensor<5x6xf32>) -
 
 // -----
 
-// What is there in 16 bits is widened twice: half as much is kept. What is wide
-// and elementwise of small values is not kept either.
+// The second half widens %dy again, because keeping the 16-bit value takes half
+// the bytes of the f32 value.
 // CHECK-LABEL: func.func private @layer_backward_input(
 // CHECK: arith.extf
 // CHECK: return %{{.*}} : tensor<4x5xf32>
@@ -70,8 +70,8 @@ func.func @main(%x: tensor<4x5xf32>, %y: tensor<4x6xbf16>, %w: tensor<5x6xf32>) 
 
 // -----
 
-// A sum over rows stays with the first where the second would need all of them
-// for it alone (%s), and goes to the second where they are there (%b).
+// A sum over rows stays in the first half if the second would need all rows for
+// it alone (%s). It moves to the second if the rows are passed anyway (%b).
 // CHECK-LABEL: func.func private @layer_backward_input(
 // CHECK-SAME: -> (tensor<4x5xf32>, tensor<5xf32>)
 // CHECK: nn.reduce

@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --partita-split-backward="cells=1.0;1.2" | FileCheck %s
 
-// The others stay whole, and so does their function.
+// Calls in other cells are not split, and their function stays.
 // CHECK-LABEL: func.func private @layer_backward(
 // CHECK-LABEL: func.func @main(
 // CHECK: call @layer_backward_input({{.*}}) {nn.backward = "input", nn.microbatch = 0 : i64, nn.stage = 1 : i64}

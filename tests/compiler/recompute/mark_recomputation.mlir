@@ -2,7 +2,7 @@
 // RUN: partita-opt %s "--partita-mark-recomputation=rules=full" | FileCheck %s --check-prefix=WHOLE
 // RUN: partita-opt %s "--partita-mark-recomputation=rules=full@h.0" --partita-differentiate=recompute=none | FileCheck %s --check-prefix=GRADIENTS
 
-// A later rule outranks; each policy has a function of its own.
+// A later rule takes precedence. Each policy gets a separate copy of the function.
 // CHECK: call @layer(%{{.*}}) {recompute = "full"}
 // CHECK: call @[[SELECTIVE:.*]](%{{.*}}) {recompute = "selective"}
 // CHECK: call @[[NONE:.*]](%{{.*}}) {recompute = "none"}
@@ -14,7 +14,7 @@
 
 // WHOLE-COUNT-3: call @layer(%{{.*}}) {recompute = "full"}
 
-// The first layer keeps nothing, the others what they compute, and no mark stays.
+// The first layer saves nothing, the others save computed values. No mark remains.
 // GRADIENTS: call @[[FULL:layer_forward.*]](%arg0, %arg1) : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
 // GRADIENTS: %[[B:.*]]:2 = call @[[KEPT:layer.*_forward.*]](%{{.*}}, %arg2)
 // GRADIENTS: call @[[KEPT]](%[[B]]#0, %arg3)

@@ -1,6 +1,6 @@
 // RUN: not partita-opt %s --split-input-file "--partita-apply-plan=mesh=a=2,b=2 shard=B=a" 2>&1 | FileCheck %s
 
-// Values of a group are divided alike; their own annotations say otherwise.
+// Values of a group must have equal shardings; annotations of the values differ.
 // CHECK: annotated_groups_invalid.mlir:[[# @LINE + 7]]:{{[0-9]+}}: error: expected annotations that divide the values of a dist.group alike, found [{a, ?}, {?}] for dist.group '{{.*}}' and [{b, ?}, {?}] for dist.group '{{.*}}'; change the annotations that they come from, or take one of the two out of the group
 // CHECK: annotated_groups_invalid.mlir:[[# @LINE + 5]]:{{[0-9]+}}: note: the other value of the group
 dist.mesh @mesh <["a"=2, "b"=2]>
@@ -15,7 +15,7 @@ func.func @main(
 
 // -----
 
-// Also where the operations themselves are annotated.
+// The annotations of the group operations differ.
 // CHECK: annotated_groups_invalid.mlir:[[# @LINE + 5]]:{{[0-9]+}}: error: expected annotations that divide the values of a dist.group alike, found [{b}, {}] for dist.group '{{.*}}' and [{}, {}] for dist.group '{{.*}}'; change
 // CHECK: annotated_groups_invalid.mlir:[[# @LINE + 3]]:{{[0-9]+}}: note: the other value of the group
 dist.mesh @mesh <["a"=2, "b"=2]>

@@ -1,7 +1,7 @@
 // RUN: partita-opt %s --split-input-file "--partita-apply-plan=mesh=data=2,tensor=2 shard=E=tensor" 2> %t.err | FileCheck %s
 // RUN: FileCheck %s --check-prefix=LOST --input-file=%t.err
 
-// What the model says of its values comes before every entry of the plan, and travels on.
+// The model's annotations take precedence over every entry of the plan, and propagate.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: %{{.*}}: tensor<4x8xf32> {dist.sharding = #dist.sharding<[{"tensor"}, {}]>
 // CHECK: math.exp %{{.*}} {dist.shardings = [#dist.sharding<[{}, {"data"}]>]}
@@ -15,7 +15,7 @@ func.func @main(%x: tensor<4x8xf32> {nn.dims = ["B", "E"], dist.sharding = #dist
 
 // -----
 
-// Annotations that passes lost are counted: a layer's as often as it is called.
+// Annotations that passes lost are counted, once per call of their layer.
 // LOST: remark: 3 of the model's 5 annotations of values within it are not used
 // CHECK-NOT: dist.annotations
 module attributes {dist.annotations = 5 : i64} {

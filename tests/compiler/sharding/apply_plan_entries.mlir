@@ -1,6 +1,6 @@
 // RUN: partita-opt %s "--partita-apply-plan=mesh=data=2,pod=3 shard=B=data;M=pod;B=pod" | FileCheck %s
 
-// One dimension in two entries: each axis has the priority of its own, and M, between the two, keeps its axis from B.
+// Two entries for B: each axis has its entry's priority. The product's M gets pod, because M's entry precedes B's second.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: #dist.sharding<[{"data", "pod", ?}p[1, 3], {?}]>
 // CHECK-SAME: #dist.sharding<[{?}, {"pod", ?}p2]>

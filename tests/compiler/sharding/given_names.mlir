@@ -1,7 +1,7 @@
 // RUN: partita-opt --partita-name-dimensions %s | FileCheck %s
 
-// Names that a module has hold, and spread to what has none: what a structure
-// would say of a step of training is not asked.
+// Existing names stay and spread to dimensions without names. The structure is
+// not used, because it does not describe a training step.
 
 // CHECK: @main(%{{.*}}: tensor<4x8xf32> {nn.dims = ["L", "M"]
 // CHECK-SAME: %{{.*}}: tensor<6x8xf32> {nn.dims = ["V", "M"]

@@ -1,7 +1,7 @@
 // RUN: partita-opt %s --split-input-file --partita-expose-factors --cse | FileCheck %s
 
-// Query, key and value of a layer come apart, in the layer and at its calls;
-// biases too.
+// Packed query, key and value projections are separated, in the layer and at its
+// calls; biases too.
 
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: tensor<8x3x8xf32> {nn.kind = "parameter", nn.name = "qkv.weight", nn.source = #nn.file<"w", 0, 768, f32>, nn.view_of = tensor<8x24xf32>}
@@ -37,8 +37,8 @@ func.func private @layer(%x: tensor<2x8xf32>, %w: tensor<8x24xf32>, %b: tensor<2
 
 // -----
 
-// As timm writes it: split by a reshape, moved by a transpose, then taken. The
-// weight lies [out, in].
+// The form in timm: split by a reshape, permuted by a transpose, then sliced. The
+// weight is stored as [out, in].
 
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[X:.*]]: tensor<2x5x8xf32>, %[[W:.*]]: tensor<3x8x8xf32>
@@ -58,7 +58,7 @@ func.func @main(%x: tensor<2x5x8xf32>, %w: tensor<24x8xf32> {nn.kind = "paramete
 
 // -----
 
-// A convolution's channels.
+// The output channels of a convolution are separated.
 
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: tensor<2x6x3x1x1xf32>
@@ -74,8 +74,8 @@ func.func @main(%x: tensor<2x3x4x4xf32>, %w: tensor<12x3x1x1xf32> {nn.kind = "pa
 
 // -----
 
-// Fewer key and value heads than query heads: the product comes apart, the
-// parameter keeps its shape.
+// With fewer key and value heads than query heads, the product is separated, and
+// the parameter keeps its shape.
 
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[X:.*]]: tensor<2x8xf32>, %[[W:.*]]: tensor<8x24xf32>
@@ -92,8 +92,8 @@ func.func @main(%x: tensor<2x8xf32>, %w: tensor<8x24xf32> {nn.kind = "parameter"
 
 // -----
 
-// Not where the product has another use, nor where heads stand before the parts,
-// nor on activations.
+// Not separated: a product with another use, heads before the parts in the same
+// dimension, and slices of an activation.
 
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: tensor<2x8xf32>, %{{.*}}: tensor<8x24xf32>

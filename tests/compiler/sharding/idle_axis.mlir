@@ -7,10 +7,10 @@
 // CHECK: warning: axis 't' divides nothing: its 3 devices compute the same; add an entry for it, or leave it out of the mesh
 // CHECK-NOT: axis 'one'
 // BUSY-NOT: divides nothing
-// An entry that divides nothing says so itself, once.
+// An entry that divides nothing has a warning; its axis gets no second one.
 // ENTRY: shard 'M' divides nothing
 // ENTRY-NOT: axis 't' divides nothing
-// Devices along D have different layers: no tensor is divided over it.
+// Pipeline stages along D have different layers, so no tensor is divided over the axis.
 // DEPTH-NOT: divides nothing
 // DEPTH: @main({{.*}}dist.sharding = {{[^:]*}}{"d"
 // DEPTH-NOT: {"p"

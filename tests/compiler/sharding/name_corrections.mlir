@@ -1,6 +1,6 @@
 // RUN: partita-opt %s "--partita-name-dimensions=names='h.*.up:1=X; h.?.down:1=V'" | FileCheck %s
 
-// What a user says holds for the whole class and outranks the structure.
+// A user's name applies to the whole class and overrides the structure.
 
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: {nn.dims = ["E", "X"], {{.*}}"h.0.up"

@@ -1,7 +1,7 @@
 // RUN: partita-opt %s --partita-name-dimensions | FileCheck %s
 
-// A stem, a stage with a stride, a block that expands its channels and gates
-// them, then attention over the pixels.
+// A stem with a stride, a block that expands its channels and gates them, then
+// attention over the pixels.
 
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: {nn.dims = ["B", "3", "H", "W"], nn.kind = "input"}

@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --partita-name-dimensions --split-input-file | FileCheck %s
 
-// What the first convolution makes of the colours is hidden if it leads to one other width alone.
+// The channels that the first convolution makes are named M if they lead to exactly one other width.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: {nn.dims = ["M", "3", "3", "3"], {{.*}}"first"
 // CHECK-SAME: {nn.dims = ["E", "M", "3", "3"], {{.*}}"second"
@@ -18,7 +18,7 @@ func.func @main(%x: tensor<2x3x12x12xf32> {nn.kind = "input"},
 
 // -----
 
-// A width that leads two ways is a stream.
+// A width that leads to two widths is named E.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: {nn.dims = ["E", "3", "3", "3"], {{.*}}"first"
 func.func @main(%x: tensor<2x3x12x12xf32> {nn.kind = "input"},

@@ -1,7 +1,7 @@
 // RUN: partita-opt %s --split-input-file --partita-name-dimensions | FileCheck %s
 
-// A decoder: tokens, embeddings, heads with a key-value head for two query
-// heads each, a gated MLP, logits from a tied table.
+// A decoder: tokens, embeddings, attention with one key-value head per two query
+// heads, an MLP, logits from a tied table.
 
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: {nn.dims = ["B", "L"], nn.kind = "input"}
@@ -61,7 +61,7 @@ func.func private @block(%x: tensor<2x6x12xf32>, %norm: tensor<12xf32>, %wq: ten
 
 // -----
 
-// Stacked experts: one matrix each, a batch of products.
+// Stacked experts: one matrix per expert, products with a batch dimension.
 
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: {nn.dims = ["X", "E", "M"], {{.*}}"up"
@@ -82,8 +82,8 @@ func.func @main(%x: tensor<5x6xf32> {nn.kind = "input"},
 
 // -----
 
-// From E to E and no residual between: what is summed over is E, what comes out
-// E'.
+// A product from E to E: the contracted dimension of the weight is named E, the
+// output dimension E'.
 
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: {nn.dims = ["E'", "E"], {{.*}}"dense"

@@ -1,6 +1,6 @@
 // RUN: partita-opt %s "--partita-apply-plan=mesh=data=2 shard=B=data" --partita-partition | FileCheck %s
 
-// What each device has of the gradient is taken as it is; words of signs and scales travel.
+// Each device uses its local gradient without a reduction. Devices exchange words of sign bits, and scales.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: tensor<1x64xf32> {{[^%]*}}nn.name = "w/worker_error"
 // CHECK-SAME: tensor<1x32xf32> {{[^%]*}}nn.name = "w/server_error"

@@ -8,7 +8,7 @@
 // RUN: echo 'overrides: [{tensor: qkv, sharding: "[{}, {a}]"}]' >> %t.cut.yaml
 // RUN: not partita-opt %s --partita-expose-factors --partita-name-dimensions "--partita-apply-plan=plan=%t.cut.yaml" 2>&1 | FileCheck %s --check-prefix=CUT
 
-// Overrides speak of the parameter as it is in the model's file; where they have as many dimensions as the view, of that.
+// An override refers to the parameter's shape in the model's file, or to its view if it has as many dimensions as the view.
 // CHECK: tensor<8x3x8xf32> {dist.sharding = #dist.sharding<[{"a"}, {"b"}, {}]>, {{.*}}nn.view_of = tensor<8x24xf32>}
 // VIEW: tensor<8x3x8xf32> {dist.sharding = #dist.sharding<[{}, {}, {"a"}]>
 // CUT: error: {{.*}}.cut.yaml:2:13: override of 'qkv': a dimension of 24 rows is divided into shards of 12, where the compiler views it as 3 x 8, which they would cut through; divide it into shards that are multiples of 8 rows, or write the override for the view ('tensor<8x3x8xf32>')

@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --split-input-file "--partita-apply-plan=mesh=t=2 shard=M=t@h.0.*" | FileCheck %s
 
-// A function that is called from inside and outside of a scope becomes two; only in one M is divided.
+// A function called inside and outside of a scope is copied. M is divided only in the function called inside.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: %[[UP0:[a-z0-9]+]]: tensor<4x6xf32> {{[^%]*}}[{?}, {"t", ?}p1]
 // CHECK-SAME: %[[UP1:[a-z0-9]+]]: tensor<4x6xf32> {{[^%]*}}[{?}, {?}]
@@ -24,7 +24,7 @@ func.func private @h(%x: tensor<8x4xf32> {nn.dims = ["B", "E"]}, %up: tensor<4x6
 
 // -----
 
-// What has no parameters is where its latest operand is: %2 in h.0, %4 in h.1, though %2 is an operand of it too.
+// An operation without parameters is in the scope of its latest operand: %2 in h.0, %5 in h.1, although its operand %2 is in h.0.
 // CHECK-LABEL: func.func @main
 // CHECK: math.exp {{.*}} {dist.shardings = [#dist.sharding<[{"t", ?}p1]>]}
 // CHECK: arith.addf {{.*}} {dist.barred = array<i64: 1>, dist.shardings = [#dist.sharding<[{?}]>]}

@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --split-input-file --partita-expose-factors | FileCheck %s
 
-// A product and its bias on flat rows: the two reshapes meet and go.
+// A product and its bias on flat rows: the reshape moves behind them and cancels.
 
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[X:.*]]: tensor<4x8x32xf32>, %[[W:.*]]: tensor<32x96xf32>, %[[B:.*]]: tensor<96xf32>
@@ -20,7 +20,7 @@ func.func @main(%x: tensor<4x8x32xf32>, %w: tensor<32x96xf32>, %b: tensor<96xf32
 
 // -----
 
-// Rows flatten and heads merge in one reshape: heads stay merged, contracted.
+// One reshape flattens rows and merges heads: heads stay merged for the product.
 
 // CHECK-LABEL: func.func @main(
 // CHECK: %[[MERGED:.*]] = nn.reshape %{{.*}} : tensor<4x8x2x16xf32> -> tensor<4x8x32xf32>
@@ -33,7 +33,7 @@ func.func @main(%x: tensor<4x8x2x16xf32>, %w: tensor<32x5xf32>) -> tensor<32x5xf
 
 // -----
 
-// Constants, sums of two flattenings, norms, sums over rows.
+// Reshapes move behind sums, products with constants, norms, and sums over rows.
 
 // CHECK-LABEL: func.func @main(
 // CHECK-NOT: nn.reshape
@@ -56,7 +56,7 @@ func.func @main(%x: tensor<4x8x32xf32>, %y: tensor<4x8x32xf32>) -> tensor<32xf32
 
 // -----
 
-// A gather of flat indices, a transpose, a loss on flat rows.
+// Reshapes move behind gathers with flat indices, transposes and losses.
 
 // CHECK-LABEL: func.func @main(
 // CHECK: %[[IDS:.*]] = nn.reshape %{{.*}} : tensor<4x8xi64> -> tensor<4x8x1xi64>
@@ -75,8 +75,8 @@ func.func @main(%ids: tensor<4x8xi64>, %t: tensor<10x6xf32>) -> (tensor<4x8xf32>
 
 // -----
 
-// Not where the other summand is flat by itself, nor through a norm over what
-// was merged.
+// A reshape does not move if the other summand is a flat argument, nor behind a
+// norm over the merged dimensions.
 
 // CHECK-LABEL: func.func @main(
 // CHECK: %[[FLAT:.*]] = nn.reshape

@@ -1,7 +1,7 @@
 // RUN: partita-opt %s --partita-split-batch=microbatches=2 --split-input-file --verify-diagnostics | FileCheck %s
 
-// Every dimension that carries B, in functions too; constants, the batch in a
-// flattened dimension.
+// Splits every dimension that carries B, also in functions, in constants and in
+// flattened dimensions.
 // CHECK-LABEL: func.func private @layer(
 // CHECK-SAME: %{{.*}}: tensor<2x3x6xf32>
 // CHECK-SAME: -> tensor<6x6xf32>
@@ -75,7 +75,7 @@ func.func @main(%x: tensor<4xf32> {nn.dims = ["B"], nn.kind = "input", nn.name =
 
 // -----
 
-// The loss may add up rows; nothing else may.
+// The loss may sum over rows of the batch; other values may not.
 // CHECK-LABEL: func.func @main(
 // CHECK: nn.reduce sum {{.*}} : tensor<2xf32> -> tensor<f32>
 func.func @main(%x: tensor<4xf32> {nn.dims = ["B"], nn.kind = "input", nn.name = "x"}) -> (tensor<f32> {nn.name = "loss"}) {

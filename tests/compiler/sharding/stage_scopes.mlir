@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --split-input-file "--partita-apply-plan=mesh=p=2,x=2 shard=D=p;B=x@stage(0);M=x@stage(1)" | FileCheck %s
 
-// A function that is called in two stages becomes two; each is divided as its stage is, whatever the names of layers.
+// A function called in two stages is copied. Each copy has the shardings of its stage, whatever the names of layers are.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: %[[UP0:[a-z0-9]+]]: tensor<4x6xf32> {{[^%]*}}[{?}, {?}]
 // CHECK-SAME: %[[UP1:[a-z0-9]+]]: tensor<4x6xf32> {{[^%]*}}[{?}, {"x", ?}p3]
@@ -25,7 +25,7 @@ func.func private @h(%x: tensor<8x4xf32> {nn.dims = ["B", "E"]}, %up: tensor<4x6
 
 // -----
 
-// A parameter that two stages use lies as in the first, where it is updated; one that does not change, as in both.
+// A parameter of two stages has the sharding of the stage that updates it; without updates, those of both stages.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: %[[TIED:[a-z0-9]+]]: tensor<6xf32> {{[^%]*}}[{?}]>
 // CHECK-SAME: %[[FIXED:[a-z0-9]+]]: tensor<6xf32> {{[^%]*}}[{"x", ?}p3]>

@@ -1,4 +1,4 @@
-// Rules that hold are left as they are.
+// Correct sharding rules are accepted and left unchanged.
 // RUN: partita-opt %s --partita-verify-rules | FileCheck %s
 
 // CHECK-LABEL: @sound
@@ -9,7 +9,7 @@ func.func @sound(%x: tensor<64x4096xf32>, %w: tensor<4096x50000xf32>) -> tensor<
 }
 
 // CHECK-LABEL: @narrower
-// A user may allow less than the operation could.
+// A user's rule may forbid divisions that the operation supports.
 func.func @narrower(%x: tensor<8x9xf32>) -> tensor<8x9xf32> {
   %y = math.exp %x {nn.rule = #nn.rule<([i, j]) -> ([i, j]) {i=8, j=9} whole={j}>} : tensor<8x9xf32>
   return %y : tensor<8x9xf32>

@@ -17,7 +17,7 @@ func.func @batched(%x: tensor<5x3x4xf32>, %y: tensor<3x4x6xf32>) -> tensor<3x5x6
   return %z : tensor<3x5x6xf32>
 }
 
-// Free dimensions would come in another order.
+// Absorbing this transpose would change the order of the result's free dimensions.
 // CHECK-LABEL: func @free_dimensions_swapped
 // CHECK-NEXT: nn.transpose
 func.func @free_dimensions_swapped(%x: tensor<5x3x4xf32>, %w: tensor<4x6xf32>) -> tensor<3x5x6xf32> {

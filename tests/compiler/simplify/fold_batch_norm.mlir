@@ -19,7 +19,7 @@ func.func @after_conv(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x1x1xf32>, %g: tens
   return %y : tensor<1x4x8x8xf32>
 }
 
-// The bias joins the mean.
+// The bias is subtracted from the mean.
 // CHECK-LABEL: func @after_conv_with_bias
 // CHECK-SAME: %[[CB:[a-z0-9]*]]: tensor<4xf32>)
 // CHECK: nn.conv
@@ -35,7 +35,7 @@ func.func @after_conv_with_bias(%x: tensor<1x4x8x8xf32>, %w: tensor<4x1x1x1xf32>
   return %y : tensor<1x4x8x8xf32>
 }
 
-// Before a convolution, or after one that others read: a scale and a shift.
+// If the convolution has another user, the batch norm becomes a product and a sum.
 // CHECK-LABEL: func @alone
 // CHECK: %[[C:.*]] = nn.conv
 // CHECK: arith.mulf %[[C]], %{{.*}} : tensor<1x4x8x8xf32>

@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --split-input-file --partita-hoist-parameter-work | FileCheck %s
 
-// The work moves to @init, the parameter it alone needs leaves @main, the repetition stays behind.
+// The exp moves to @init, with its parameter, which @main no longer needs. The broadcast stays.
 // CHECK-LABEL: func @init
 // CHECK-SAME: (%[[B:.*]]: tensor<4xf32> {nn.kind = "parameter", nn.name = "b", nn.source = #nn.init<"ones", {{.*}}, 0>}) -> (tensor<4xf32> {nn.name = "derived.0"})
 // CHECK-NEXT: %[[E:.*]] = math.exp %[[B]] : tensor<4xf32>
@@ -23,7 +23,7 @@ func.func @main(%x: tensor<2x4xf32> {nn.kind = "input", nn.name = "x"},
 
 // -----
 
-// Out of layers, for each call; what two calls compute alike is computed once.
+// Work moves out of layers, once per call. Calls with the same parameter share the result.
 // CHECK-LABEL: func @init
 // CHECK-SAME: (%[[A:.*]]: tensor<4xf32> {{{.*}}"a"{{.*}}}, %[[B:.*]]: tensor<4xf32> {{{.*}}"b"{{.*}}})
 // CHECK-NEXT: %[[EA:.*]] = math.exp %[[A]]
@@ -53,7 +53,7 @@ func.func private @layer(%x: tensor<4xf32>, %w: tensor<4xf32>) -> tensor<4xf32> 
 
 // -----
 
-// One call passes an input: the layer must compute for itself.
+// One call passes an input, so the work stays in the layer.
 // CHECK-NOT: @init
 // CHECK-LABEL: func private @layer
 // CHECK: math.exp
@@ -71,7 +71,7 @@ func.func private @layer(%x: tensor<4xf32>, %w: tensor<4xf32>) -> tensor<4xf32> 
 
 // -----
 
-// Only larger for being kept: a repetition, a widening, numbers that count up.
+// A broadcast, a widening and an iota stay, because storing them would take more bytes.
 // CHECK-NOT: @init
 // CHECK-LABEL: func @main
 // CHECK: nn.iota
@@ -89,7 +89,7 @@ func.func @main(%x: tensor<8x4xf32> {nn.kind = "input", nn.name = "x"},
 
 // -----
 
-// A second round adds to @init.
+// A second run of the pass extends @init.
 // CHECK-LABEL: func @init
 // CHECK: %[[E:.*]] = math.exp %{{.*}}
 // CHECK: %[[T:.*]] = math.tanh %[[E]]

@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --split-input-file --partita-join-scatters --partita-remove-dead-arguments | FileCheck %s
 
-// One scatter for all calls; what the function is given it does not return.
+// One scatter for all calls. The function does not return updates that are its arguments.
 // CHECK-LABEL: func @main
 // CHECK-SAME: (%[[X0:.*]]: tensor<2xi64>, %[[X1:.*]]: tensor<2xi64>, %[[D0:.*]]: tensor<2x3xf32>, %[[D1:.*]]: tensor<2x3xf32>)
 // CHECK: %[[I0:.*]] = call @backward(%[[X0]])
@@ -27,7 +27,7 @@ func.func private @backward(%x: tensor<2xi64>, %d: tensor<2x3xf32>) -> tensor<9x
 
 // -----
 
-// A table that is used twice: what else is added comes first, each sum once.
+// A table used twice: the other summands are added first, each sum once.
 // CHECK-LABEL: func @main
 // CHECK-SAME: %[[H0:[^:]*]]: tensor<9x3xf32>, %[[H1:[^:]*]]: tensor<9x3xf32>
 // CHECK: %[[H:.*]] = arith.addf %[[H0]], %[[H1]]
@@ -52,7 +52,7 @@ func.func private @backward(%x: tensor<2xi64>, %d: tensor<2x3xf32>) -> tensor<9x
 
 // -----
 
-// A sum that is needed itself stays.
+// A partial sum that is returned stays.
 // CHECK-LABEL: func @main
 // CHECK: %[[S0:.*]] = nn.scatter
 // CHECK: %[[S1:.*]] = nn.scatter %[[S0]][
@@ -73,7 +73,7 @@ func.func private @backward(%x: tensor<2xi64>, %d: tensor<2x3xf32>) -> tensor<9x
 
 // -----
 
-// All updates together are larger than the tensor.
+// Not joined: the updates together are larger than the tensor.
 // CHECK-LABEL: func @main
 // CHECK-NOT: nn.concat
 // CHECK: arith.addf
@@ -94,7 +94,7 @@ func.func private @backward(%x: tensor<2xi64>, %d: tensor<2x3xf32>) -> tensor<3x
 
 // -----
 
-// Read in another way than by a sum.
+// Not joined: the result is used by an operation other than a sum.
 // CHECK-LABEL: func @main
 // CHECK: call @backward
 // CHECK-NEXT: math.exp

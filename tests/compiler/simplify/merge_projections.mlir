@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --split-input-file --partita-merge-projections | FileCheck %s
 
-// Of different widths, in a layer function.
+// Merges projections of different widths, in a layer function.
 // CHECK-LABEL: func private @layer
 // CHECK-SAME: (%[[X:.*]]: tensor<2x3x4xf32>, %[[Q:.*]]: tensor<4x6xf32>, %[[K:.*]]: tensor<4x2xf32>)
 // CHECK-NEXT: %[[W:.*]] = nn.concat %[[Q]], %[[K]] axis = 1 : (tensor<4x6xf32>, tensor<4x2xf32>) -> tensor<4x8xf32>
@@ -22,7 +22,7 @@ func.func private @layer(%x: tensor<2x3x4xf32>, %q: tensor<4x6xf32>, %k: tensor<
 
 // -----
 
-// One matrix is computed from the input: joining would cost at every run. The others lie differently.
+// Not merged: %w is an input, so each run would concatenate; %k is stored in another order than %q.
 // CHECK-LABEL: func @main
 // CHECK-NOT: nn.concat
 func.func @main(%x: tensor<3x4xf32> {nn.kind = "input", nn.name = "x"}, %w: tensor<4x4xf32> {nn.kind = "input", nn.name = "w"},

@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --split-input-file --partita-outline-layers=min-operations=2 | FileCheck %s
 
-// Layers that differ in their weights; the first and the last operation stay in @main.
+// Layers with different weights share a function. The first and the last operation stay in @main.
 // CHECK-LABEL: func @main
 // CHECK-SAME: (%[[X:.*]]: tensor<2x4xf32>, %[[W0:.*]]: tensor<4x4xf32>, %[[B0:.*]]: tensor<4xf32>, %[[W1:.*]]: tensor<4x4xf32>, %[[B1:.*]]: tensor<4xf32>)
 // CHECK-NEXT: %[[E:.*]] = math.exp %[[X]]
@@ -31,7 +31,7 @@ func.func @main(%x: tensor<2x4xf32>, %w0: tensor<4x4xf32>, %b0: tensor<4xf32>, %
 
 // -----
 
-// A mask that is computed inside the first layer's stretch, and read by both.
+// A mask that both layers read, computed among the operations of the first, moves before it.
 // CHECK-LABEL: func @main
 // CHECK-SAME: (%[[X:.*]]: tensor<2x4xf32>, %[[M:.*]]: tensor<4xf32>, %[[W0:.*]]: tensor<4x4xf32>, %[[W1:.*]]: tensor<4x4xf32>)
 // CHECK-NEXT: %[[N:.*]] = arith.negf %[[M]]
@@ -52,7 +52,7 @@ func.func @main(%x: tensor<2x4xf32>, %m: tensor<4xf32>, %w0: tensor<4x4xf32>, %w
 
 // -----
 
-// What @main returns from the middle of a layer is a result of every layer.
+// If @main returns a value from the middle of a layer, every layer returns it.
 // CHECK-LABEL: func @main
 // CHECK: %[[L0:.*]]:2 = call @layer(
 // CHECK: %[[L1:.*]]:2 = call @layer(%[[L0]]#1
@@ -67,7 +67,7 @@ func.func @main(%x: tensor<2x4xf32>, %w0: tensor<4x4xf32>, %w1: tensor<4x4xf32>)
 
 // -----
 
-// In one layer both summands are the same, in the other they are not: two arguments.
+// The summands are equal in one layer and different in the other: the function has two arguments.
 // CHECK-LABEL: func @main
 // CHECK-SAME: (%[[X:.*]]: tensor<2x4xf32>, %[[W:.*]]: tensor<4x4xf32>, %[[A:.*]]: tensor<2x4xf32>, %[[B:.*]]: tensor<2x4xf32>)
 // CHECK: %[[L0:.*]] = call @layer(%[[X]], %[[W]], %[[A]], %[[A]])
@@ -84,7 +84,7 @@ func.func @main(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>, %a: tensor<2x4xf32>, %
 
 // -----
 
-// Named after the scopes, where there are names.
+// Functions are named after the scopes in locations, if there are any.
 // CHECK-LABEL: func @main
 // CHECK: call @encoder_block(
 // CHECK: call @encoder_block(
@@ -99,7 +99,7 @@ func.func @main(%x: tensor<2x4xf32>, %w0: tensor<4x4xf32>, %w1: tensor<4x4xf32>)
 
 // -----
 
-// Other sizes are another layer.
+// Layers of different sizes do not share a function.
 // CHECK-LABEL: func @main
 // CHECK-NOT: call
 func.func @main(%x: tensor<2x4xf32>, %w0: tensor<4x4xf32>, %w1: tensor<4x8xf32>) -> tensor<2x8xf32> {

@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --split-input-file --partita-raise-composites | FileCheck %s
 
-// BERT: scores divided by a constant, an additive mask repeated over heads and queries, k transposed twice.
+// BERT: scores divided by a constant, an additive mask repeated over heads and queries, k's two transposes merged into one.
 // CHECK-LABEL: func @divided_scores
 // CHECK-SAME: (%[[Q:.*]]: tensor<2x3x5x4xf32>, %[[K0:.*]]: tensor<2x6x3x4xf32>, %[[V:.*]]: tensor<2x3x6x4xf32>, %[[M:.*]]: tensor<2x1x1x6xf32>)
 // CHECK: %[[K:.*]] = nn.transpose %[[K0]] perm = [0, 2, 1, 3]
@@ -38,7 +38,7 @@ func.func @causal_select(%q: tensor<1x2x3x4xf32>, %k: tensor<1x2x3x4xf32>, %v: t
 
 // -----
 
-// The causal mask as a comparison of positions, with two keys of the past before the first query.
+// A causal mask from a comparison of positions, with two past keys before the first query.
 // CHECK-LABEL: func @causal_positions
 // CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}} scale = 1.000000e+00 causal_offset = 2 : (tensor<1x2x3x4xf32>, tensor<1x2x5x4xf32>, tensor<1x2x5x4xf32>)
 func.func @causal_positions(%q: tensor<1x2x3x4xf32>, %k: tensor<1x2x5x4xf32>, %v: tensor<1x2x5x4xf32>) -> tensor<1x2x3x4xf32> {
@@ -58,7 +58,7 @@ func.func @causal_positions(%q: tensor<1x2x3x4xf32>, %k: tensor<1x2x5x4xf32>, %v
 
 // -----
 
-// T5: no scale, a position bias per head, and a constant mask added to it before it meets the scores.
+// T5: no scale, a position bias per head, and a constant mask added after the bias.
 // CHECK-LABEL: func @summed_biases
 // CHECK-SAME: %[[B:[a-z0-9]*]]: tensor<2x3x3xf32>)
 // CHECK: %[[B4:.*]] = nn.reshape %[[B]] : tensor<2x3x3xf32> -> tensor<1x2x3x3xf32>
@@ -77,7 +77,7 @@ func.func @summed_biases(%q: tensor<1x2x3x4xf32>, %k: tensor<1x2x3x4xf32>, %v: t
 
 // -----
 
-// timm's CoAtNet: [heads, h, pixels], q scaled before it is transposed, v times the transposed weights.
+// timm's CoAtNet: [heads, h, pixels], q scaled before its transpose, v times the transposed weights.
 // CHECK-LABEL: func @image_order
 // CHECK-SAME: (%[[Q0:.*]]: tensor<2x3x4x6xf32>, %[[K0:.*]]: tensor<2x3x4x6xf32>, %[[V0:.*]]: tensor<2x3x5x6xf32>, %[[B:.*]]: tensor<1x3x6x6xf32>)
 // CHECK-DAG: %[[Q:.*]] = nn.transpose %[[Q0]] perm = [0, 1, 3, 2]
@@ -100,7 +100,7 @@ func.func @image_order(%q: tensor<2x3x4x6xf32>, %k: tensor<2x3x4x6xf32>, %v: ten
 
 // -----
 
-// Grouped queries: keys and values repeated for each group are taken as they were.
+// Grouped queries: keys and values are used without their repetition for each group.
 // CHECK-LABEL: func @grouped_queries
 // CHECK-SAME: (%[[Q:.*]]: tensor<1x4x3x8xf32>, %[[K:.*]]: tensor<1x2x3x8xf32>, %[[V:.*]]: tensor<1x2x3x8xf32>)
 // CHECK: nn.attention %[[Q]], %[[K]], %[[V]] scale = 1.000000e+00 : (tensor<1x4x3x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>)
@@ -119,7 +119,7 @@ func.func @grouped_queries(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x3x8xf32>, %v:
 
 // -----
 
-// Batch and heads in one dimension, apart again while the mask is added; q and k share the scale.
+// Batch and heads in one dimension, which is split only to add the mask. q and k are each multiplied by the root of the scale.
 // CHECK-LABEL: func @one_batch_dimension
 // CHECK-SAME: (%[[Q0:.*]]: tensor<6x3x4xf32>, %[[K0:.*]]: tensor<6x3x4xf32>, %[[V0:.*]]: tensor<6x3x4xf32>, %[[M:.*]]: tensor<2x1x1x3xi1>)
 // CHECK-DAG: %[[Q:.*]] = nn.reshape %[[Q0]] : tensor<6x3x4xf32> -> tensor<2x3x3x4xf32>
@@ -161,7 +161,7 @@ func.func @soft_cap(%q: tensor<1x2x3x4xf32>, %k: tensor<1x2x3x4xf32>, %v: tensor
 
 // -----
 
-// The softmax runs over queries, not keys.
+// Not raised: the softmax is over queries, not keys.
 // CHECK-LABEL: func @wrong_axis
 // CHECK-NOT: nn.attention
 func.func @wrong_axis(%q: tensor<1x2x3x4xf32>, %k: tensor<1x2x3x4xf32>, %v: tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32> {
@@ -173,7 +173,7 @@ func.func @wrong_axis(%q: tensor<1x2x3x4xf32>, %k: tensor<1x2x3x4xf32>, %v: tens
 
 // -----
 
-// A fill that does not hide: scores may be lower.
+// Not raised: the fill of -10 does not hide keys, because scores may be lower.
 // CHECK-LABEL: func @mild_fill
 // CHECK-NOT: nn.attention
 func.func @mild_fill(%q: tensor<1x2x3x4xf32>, %k: tensor<1x2x3x4xf32>, %v: tensor<1x2x3x4xf32>, %mask: tensor<1x2x3x3xi1>) -> tensor<1x2x3x4xf32> {

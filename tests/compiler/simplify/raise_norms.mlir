@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --partita-raise-composites | FileCheck %s
 
-// As TorchScript writes it before opset 17.
+// The form that TorchScript exports before opset 17.
 // CHECK-LABEL: func @layer_norm
 // CHECK-SAME: (%[[X:.*]]: tensor<2x3x8xf32>, %[[G:.*]]: tensor<8xf32>, %[[B:.*]]: tensor<8xf32>)
 // CHECK-NEXT: %[[Y:.*]] = nn.layer_norm %[[X]] scale(%[[G]] : tensor<8xf32>) bias(%[[B]] : tensor<8xf32>) axis = 2 epsilon = 9.99{{[0-9]+}}E-{{[67]}} : tensor<2x3x8xf32>
@@ -28,7 +28,7 @@ func.func @layer_norm(%x: tensor<2x3x8xf32>, %g: tensor<8xf32>, %b: tensor<8xf32
   return %y : tensor<2x3x8xf32>
 }
 
-// As JAX's libraries write it: the variance is a difference, the scale joins the root.
+// The form in JAX's libraries: the variance is a difference, and the scale multiplies the inverse root.
 // CHECK-LABEL: func @layer_norm_fast_variance
 // CHECK-NEXT: nn.layer_norm %{{.*}} scale({{.*}}) bias({{.*}}) axis = 1 epsilon = 9.99{{[0-9]+}}E-{{[67]}} : tensor<2x8xf32>
 // CHECK-NEXT: return
@@ -58,7 +58,7 @@ func.func @layer_norm_fast_variance(%x: tensor<2x8xf32>, %g: tensor<8xf32>, %b: 
   return %y : tensor<2x8xf32>
 }
 
-// Over the channels of an image.
+// A norm over the channels of an image.
 // CHECK-LABEL: func @layer_norm_channels
 // CHECK-SAME: (%[[X:.*]]: tensor<1x8x2x3xf32>, %[[G:.*]]: tensor<8xf32>)
 // CHECK-NEXT: %[[T:.*]] = nn.transpose %[[X]] perm = [0, 2, 3, 1]
@@ -84,7 +84,7 @@ func.func @layer_norm_channels(%x: tensor<1x8x2x3xf32>, %g: tensor<8xf32>) -> te
   return %scaled : tensor<1x8x2x3xf32>
 }
 
-// As T5 and Llama write it.
+// The form in T5 and Llama.
 // CHECK-LABEL: func @rms_norm
 // CHECK-SAME: (%[[X:.*]]: tensor<2x8xf32>, %[[G:.*]]: tensor<8xf32>)
 // CHECK-NEXT: %[[Y:.*]] = nn.rms_norm %[[X]] scale(%[[G]] : tensor<8xf32>) axis = 1 epsilon = 9.99{{[0-9]+}}E-{{[67]}} : tensor<2x8xf32>
@@ -108,7 +108,7 @@ func.func @rms_norm(%x: tensor<2x8xf32>, %g: tensor<8xf32>) -> tensor<2x8xf32> {
   return %y : tensor<2x8xf32>
 }
 
-// Divided by n - 1: a sample's deviation, not a layer norm.
+// Not raised: a variance divided by n - 1 is that of a sample, not of a layer norm.
 // CHECK-LABEL: func @unbiased
 // CHECK-NOT: nn.layer_norm
 func.func @unbiased(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {

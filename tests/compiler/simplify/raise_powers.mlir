@@ -26,7 +26,7 @@ func.func @other_exponent(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %y : tensor<4xf32>
 }
 
-// Exact: 1/8 is a float.
+// The product is exact, because 1/8 is a float.
 // CHECK-LABEL: func @divided_by_8
 // CHECK-NEXT: %[[C:.*]] = arith.constant dense<1.250000e-01>
 // CHECK-NEXT: arith.mulf %{{.*}}, %[[C]]

@@ -59,7 +59,7 @@ func.func @logarithm(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
   return %y : tensor<2x8xf32>
 }
 
-// The sum is over another dimension than the one it is repeated along.
+// Not raised: the sum is over one dimension but is repeated along another.
 // CHECK-LABEL: func @sum_of_columns
 // CHECK-NOT: nn.softmax
 func.func @sum_of_columns(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {

@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --split-input-file --partita-remove-dead-arguments | FileCheck %s
 
-// The unused argument, the unread result and the result that is an argument.
+// Removes an unused argument, an unread result, and a result that is an argument.
 // CHECK-LABEL: func @main
 // CHECK-SAME: (%[[X:.*]]: tensor<4xf32>, %[[Y:.*]]: tensor<4xf32>)
 // CHECK-NEXT: %[[R:.*]] = call @layer(%[[X]]) : (tensor<4xf32>) -> tensor<4xf32>
@@ -21,7 +21,7 @@ func.func private @layer(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>
 
 // -----
 
-// Through a layer that calls another.
+// Removes arguments and results through a layer that calls another.
 // CHECK-LABEL: func @main
 // CHECK: call @outer(%{{.*}}) : (tensor<4xf32>) -> tensor<4xf32>
 // CHECK-LABEL: func private @outer(%{{.*}}: tensor<4xf32>) -> tensor<4xf32>

@@ -14,7 +14,7 @@ func.func @mask(%mask: tensor<2x8xf32>) -> tensor<2x4x8x8xf32> {
   return %y : tensor<2x4x8x8xf32>
 }
 
-// Rows and columns: together they repeat nothing but the batch.
+// Rows and columns have only the batch as a common repeated dimension.
 // CHECK-LABEL: func @outer
 // CHECK: arith.cmpi sle, %{{.*}}, %{{.*}} : tensor<1x4x4xi64>
 // CHECK: nn.broadcast %{{.*}} dims = [0, 1, 2] : tensor<1x4x4xi1> -> tensor<3x4x4xi1>
@@ -34,7 +34,7 @@ func.func @nothing_shared(%rows: tensor<4xf32>, %x: tensor<4x4xf32>) -> tensor<4
   return %y : tensor<4x4xf32>
 }
 
-// A table looked up with the same indices for each batch.
+// A gather with the same indices for each batch moves before the repetition.
 // CHECK-LABEL: func @gather
 // CHECK: %[[G:.*]] = nn.gather %{{.*}}[%{{.*}}] axes = [0] : tensor<9x4xf32>, tensor<1x3x1xi64> -> tensor<1x3x4xf32>
 // CHECK: nn.broadcast %[[G]] dims = [0, 1, 2] : tensor<1x3x4xf32> -> tensor<2x3x4xf32>
@@ -52,7 +52,7 @@ func.func @constant() -> tensor<3x2xf32> {
   return %y : tensor<3x2xf32>
 }
 
-// Nothing to store once.
+// An empty constant stays.
 // CHECK-LABEL: func @empty_constant
 // CHECK-NEXT: arith.constant dense<> : tensor<0x2xf32>
 func.func @empty_constant() -> tensor<0x2xf32> {

@@ -13,7 +13,7 @@ func.func @priorities(%x: tensor<8x8xf32> {dist.sharding = #dist.sharding<[{"dat
   return
 }
 
-// An image of 7 x 7, flattened: whole rows of it on each device.
+// An image of 7 x 7, flattened: each device has whole rows of the image.
 // CHECK: {dist.sharding = #dist.sharding<[{"data", ?}p1|28]>}
 func.func @block(%x: tensor<49xf32> {dist.sharding = #dist.sharding<[{"data", ?}p1|28]>}) {
   return

@@ -64,7 +64,7 @@ func.func @permute(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
   return %y : tensor<4x6xf32>
 }
 
-// Parts of an axis in another order.
+// A permutation between parts of one axis.
 // CHECK: dist.permute %arg0 over ["tensor"] to ["tensor":(2)2, "tensor":(1)2] : tensor<4x6xf32>
 func.func @permute_parts(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
   %y = dist.permute %x over ["tensor"] to ["tensor":(2)2, "tensor":(1)2] : tensor<4x6xf32>

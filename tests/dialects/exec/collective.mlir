@@ -18,7 +18,7 @@ func.func @exchange(%x: tensor<4xf32>) -> tensor<6xf32> {
   return %y : tensor<6xf32>
 }
 
-// A group of one device per position: nothing to do, and still well formed.
+// A group of one device per position is valid, although it moves no data.
 // CHECK: exec.collective all_reduce %arg0 axes = [] : tensor<4xf32> -> tensor<4xf32>
 func.func @alone(%x: tensor<4xf32>) -> tensor<4xf32> {
   %y = exec.collective all_reduce %x axes = [] : tensor<4xf32> -> tensor<4xf32>

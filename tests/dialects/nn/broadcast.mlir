@@ -58,7 +58,7 @@ func.func @of_a_splat() -> tensor<1000x1000xf32> {
   return %1 : tensor<1000x1000xf32>
 }
 
-// Copies of other constants are not stored.
+// A broadcast of a constant that is not a splat is not folded.
 // CANON-LABEL: @of_a_constant
 // CANON: nn.broadcast
 func.func @of_a_constant() -> tensor<9x2xf32> {

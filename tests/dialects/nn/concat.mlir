@@ -31,7 +31,7 @@ func.func @of_constants() -> tensor<3xi64> {
   return %0 : tensor<3xi64>
 }
 
-// Two splats of one value are one, however large; of two values they stay apart.
+// Concatenating equal splats gives a splat of any size; splats of different values are not folded.
 // CANON-LABEL: @of_splats
 // CANON-DAG: arith.constant dense<7> : tensor<120000xi64>
 // CANON-DAG: nn.concat

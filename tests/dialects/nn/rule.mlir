@@ -1,4 +1,4 @@
-// A user's sharding rule on one operation.
+// A user's sharding rule, attached to one operation.
 // RUN: partita-opt %s | partita-opt | FileCheck %s
 
 // CHECK-LABEL: @rule
@@ -8,7 +8,7 @@ func.func @rule(%x: tensor<4x2xf32>, %w: tensor<2x8xf32>) -> tensor<4x8xf32> {
   return %y : tensor<4x8xf32>
 }
 
-// Factors may have any letters; they are printed in order.
+// Factors may have any names; they are printed as i, j, k ... in order.
 // CHECK-LABEL: @names
 func.func @names(%x: tensor<4x6x1xf32>) -> tensor<24xf32> {
   // CHECK: nn.rule = #nn.rule<([i, jk, 1]) -> ([ijk]) {i=4, j=2, k=3} whole={k} linear={0}>

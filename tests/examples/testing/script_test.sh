@@ -9,8 +9,8 @@ export MPIRUN="${mpi[*]}" PATH=$PWD/compiler/tools:$PWD/runtime/tools:$PATH
 out=$TEST_TMPDIR/out
 fail() { echo "script_test.sh: $*" >&2; cat "$out" >&2; exit 1; }
 
-# Temporary folders are made here, so that one which is left is found. Open MPI
-# needs a short path for its sockets.
+# The script makes its temporary folders here, so that the test finds those left
+# behind. Open MPI needs a short path for its sockets.
 TMPDIR=$(mktemp -d /tmp/example.XXXXXX)
 export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT

@@ -9,7 +9,7 @@ while [[ ${1:-} == -* ]]; do
   [[ $1 != --ntasks=* ]] || tasks=${1#*=}
   shift
 done
-# Each task gets one processor, as srun gives each its own.
+# Each task gets a different processor, as with srun.
 processors=()
 for range in $(sed -n 's/^Cpus_allowed_list:\s*//p' /proc/self/status | tr , ' '); do
   processors+=($(seq "${range%-*}" "${range#*-}"))
