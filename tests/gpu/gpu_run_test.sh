@@ -24,3 +24,15 @@ printf '#!/bin/bash\necho "[  FAILED  ] Devices/X.Y/cuda1, where"\nexit 1\n' >"$
 chmod +x "$folder/conformance/tests/conformance/device_bad_test"
 "$run" "$folder" >"$TEST_TMPDIR/out" 2>&1 && fail "expected a failure"
 grep -q 'device_bad_test .*failed .*Devices/X.Y/cuda1' "$TEST_TMPDIR/out" || fail "expected the name of what failed"
+
+# The folder of the target that suits the GPU is taken.
+rm -rf "$folder/conformance"
+mkdir -p "$folder/targets/sm_80" "$folder/targets/sm_90a" "$TEST_TMPDIR/smi"
+for of in "80 sm_80" "86 sm_80" "90 sm_90a" "100 sm_80"; do
+  printf '#!/bin/bash\necho %s\n' "$(echo "${of% *}" | sed 's/.$/.&/')" >"$TEST_TMPDIR/smi/nvidia-smi"
+  chmod +x "$TEST_TMPDIR/smi/nvidia-smi"
+  found=$(PATH=$TEST_TMPDIR/smi:$PATH bash -x "$run" "$folder" 2>&1 | sed -n 's/^+ made=//p')
+  [ "$found" = "$folder/targets/${of#* }" ] || fail "expected ${of#* } for compute capability ${of% *}, found $found"
+done
+PARTITA_GPU_TARGET=sm_70 "$run" "$folder" >"$TEST_TMPDIR/out" 2>&1 && fail "expected a refusal"
+grep -q 'expected a folder for this GPU in .*, found sm_80 sm_90a' "$TEST_TMPDIR/out" || fail "expected the targets"
