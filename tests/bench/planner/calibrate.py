@@ -8,8 +8,10 @@ iter_time_s_derived or tokens_per_s, mem_per_gpu_GB, status. Every file is a sou
 
 1. per source, the error of the step time with constants fitted to all sources, with constants fitted without the source (not
    with --quick), and with the constants of this build;
-2. in groups of rows of one source that differ only in their division: the rank correlation, and the regret, i.e. how much slower
-   the row with the fastest prediction is than the fastest measured row;
+2. in groups of rows of one source that differ only in their division: the rank correlation of all rows, the highest attainable
+   one, and the regret, i.e. how much slower the division with the fastest prediction is than the fastest measured one. The mean
+   of a division's rows counts. Attainable is the correlation of a prediction that is right, if rows of the same division
+   scatter as those of this source do;
 3. per source, the error of the memory of the fullest rank;
 4. recall and precision for running out of memory.
 
@@ -22,6 +24,7 @@ import csv
 import glob
 import io
 import os
+import random
 import re
 import statistics
 import subprocess
@@ -30,6 +33,9 @@ import sys
 # Columns with equal values within a group.
 SAME = ("model_family", "layers", "hidden", "heads", "ffn", "seq_len", "vocab", "n_gpus", "gpu", "gbs", "recompute",
         "precision", "framework", "task", "zero_stage")
+# Columns that describe a division.
+DIVISION = ("tp", "pp", "dp", "cp", "ep", "vpp", "sp", "mbs", "zero_stage", "predicted_iter_time_s")
+DRAWS = 200  # per group, for the attainable correlation
 # Memory figures under exact flags, for memory.py. Its step times are excluded, because the tests run in a deterministic
 # mode.
 GOLDEN = "megatron_ci_golden"
@@ -97,25 +103,58 @@ def print_times(sources):
     print("over sources: mean %.1f %%, median %.1f %%" % (100 * statistics.mean(means), 100 * statistics.median(means)))
 
 
+def repetitions(group):
+    """Measured seconds by division."""
+    found = collections.defaultdict(list)
+    for row in group:
+        found[tuple(row.get(column, "") for column in DIVISION)].append(measured(row))
+    return found
+
+
+def scatter(groups):
+    """Standard deviation of rows of the same division, relative to their mean."""
+    squares = []
+    for group in groups:
+        for times in repetitions(group).values():
+            if len(times) > 1:
+                mean = statistics.mean(times)
+                squares += [(time / mean - 1) ** 2 * len(times) / (len(times) - 1) for time in times]
+    return statistics.mean(squares) ** 0.5 if squares else 0.0
+
+
+def attainable(group, deviation, random):
+    """Mean rank correlation between a division's mean and times that scatter around it."""
+    means = [statistics.mean(times) for times in repetitions(group).values() for _ in times]
+    return statistics.mean(correlation(means, [mean * random.gauss(1, deviation) for mean in means]) for _ in range(DRAWS))
+
+
 def print_ranks(sources):
-    print("\ngroups that differ in their division alone, of 3 rows or more\n%-30s %6s %12s %8s %12s %8s" % (
-        "source", "groups", "correlation", "median", "mean regret", "median"))
+    print("\ngroups that differ in their division alone: correlation of 3 rows or more, regret of 2 divisions or more\n"
+          "%-30s %6s %12s %8s %8s %11s %6s %12s %8s" % (
+              "source", "groups", "correlation", "median", "scatter", "attainable", "groups", "mean regret", "median"))
     for source, rows in sources.items():
         groups = collections.defaultdict(list)
         for row in rows:
             if measured(row):
-                groups[tuple(row.get(column, "") for column in SAME)].append((number(row, "predicted_iter_time_s"), measured(row)))
-        found = []
+                groups[tuple(row.get(column, "") for column in SAME)].append(row)
+        deviation = scatter(groups.values())
+        draws = random.Random(0)
+        rhos, best, regrets = [], [], []
         for group in groups.values():
-            predicted, times = zip(*group)
-            rho = correlation(predicted, times) if len(group) >= 3 else None
-            if rho is not None:
-                found.append((rho, times[predicted.index(min(predicted))] / min(times) - 1))
-        if found:
-            rhos, regrets = zip(*found)
-            print("%-30s %6d %12.2f %8.2f %11.1f%% %7.1f%%" % (
-                source, len(found), statistics.mean(rhos), statistics.median(rhos), 100 * statistics.mean(regrets),
-                100 * statistics.median(regrets)))
+            times = {division: statistics.mean(each) for division, each in repetitions(group).items()}
+            if len(times) < 2:
+                continue
+            pick = min(times, key=lambda division: float(division[-1]))
+            regrets.append(times[pick] / min(times.values()) - 1)
+            rho = correlation([number(row, "predicted_iter_time_s") for row in group], [measured(row) for row in group])
+            if len(group) >= 3 and rho is not None:
+                rhos.append(rho)
+                best.append(attainable(group, deviation, draws) if deviation else 1.0)
+        if regrets:
+            text = "%-30s %6d" % (source, len(rhos))
+            text += " %12.2f %8.2f" % (statistics.mean(rhos), statistics.median(rhos)) if rhos else " " * 22
+            text += " %7.1f%% %11.2f" % (100 * deviation, statistics.mean(best)) if rhos and deviation else " " * 21
+            print(text + " %6d %11.1f%% %7.1f%%" % (len(regrets), 100 * statistics.mean(regrets), 100 * statistics.median(regrets)))
 
 
 def print_memory(sources):

@@ -1,4 +1,5 @@
-// Groups by the text of the columns that must be equal, in the table's order.
+// Groups by the text of the columns that must be equal, in the table's order,
+// and by the software that predictions distinguish.
 #include "tests/bench/planner/regret.h"
 
 #include <algorithm>
@@ -18,11 +19,24 @@ constexpr const char* kSame[] = {
     "seq_len",      "vocab",      "n_gpus", "gpu",       "gbs",
     "recompute",    "zero_stage", "task",   "framework", "precision"};
 
+// A division and its seconds per step.
 struct Row {
   std::string division;
-  double measured = 0, predicted = 0;  // seconds of a step
+  double measured = 0, predicted = 0;
+  int repeats = 1;  // rows of the division; `measured` is their mean
   bool fits = false;
 };
+
+// Adds a row, or a repetition of a division that the group has.
+void Add(const Row& row, std::vector<Row>& rows) {
+  for (Row& other : rows)
+    if (other.division == row.division) {
+      ++other.repeats;
+      other.measured += (row.measured - other.measured) / other.repeats;
+      return;
+    }
+  rows.push_back(row);
+}
 
 double Number(const std::string& text) {
   return text.empty() ? 0 : std::atof(text.c_str());
@@ -110,10 +124,11 @@ absl::StatusOr<std::vector<RegretGroup>> RegretsOf(const std::string& text,
       continue;
     const absl::StatusOr<Prediction> predicted = Predict((*rows)[i]);
     if (!predicted.ok()) continue;
-    auto& [group, members] = groups[cells.Key(row)];
+    auto& [group, members] = groups[cells.Key(row) + (*rows)[i].software->name];
     if (members.empty()) group = cells.Name(row);
-    members.push_back({Describe((*rows)[i].division), measured, predicted->step,
-                       predicted->fits});
+    Add({Describe((*rows)[i].division), measured, predicted->step, 1,
+         predicted->fits},
+        members);
   }
   std::vector<RegretGroup> found;
   for (const auto& [key, group] : groups)

@@ -11,7 +11,8 @@
 namespace partita::planner {
 
 // Rows of a table that differ only in their division: the model, batch,
-// precision, software and devices are the same.
+// precision, software and devices are the same. Rows of the same division are
+// repetitions, and their mean counts.
 struct RegretGroup {
   std::string name;           // "GPT-20B, 8 x A100-80GB-SXM4, batch 2048"
   int divisions = 0;          // that have a measured and a predicted time

@@ -57,6 +57,17 @@ TEST(Regret, LeavesOutWhatDidNotRunAndSingleRows) {
   EXPECT_TRUE(Groups(Row("1,1,8", "2.0") + Row(",,", "1.0")).empty());
 }
 
+// A group with one division that was measured twice offers no choice.
+TEST(Regret, CountsTheMeanOfADivisionsRows) {
+  EXPECT_TRUE(Groups(Row("1,1,8", "2.0") + Row("1,1,8", "3.0")).empty());
+  const auto groups =
+      Groups(Row("1,1,8", "2.0") + Row("1,1,8", "4.0") + Row("8,1,1", "2.5"));
+  ASSERT_EQ(groups.size(), 1u);
+  EXPECT_EQ(groups[0].divisions, 2);
+  EXPECT_DOUBLE_EQ(groups[0].pick_seconds, 3.0);
+  EXPECT_DOUBLE_EQ(groups[0].fastest_seconds, 2.5);
+}
+
 TEST(Regret, RefusesOtherTables) {
   EXPECT_FALSE(RegretsOf("a,b\n1,2\n", "table").ok());
 }
