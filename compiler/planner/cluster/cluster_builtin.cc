@@ -69,8 +69,8 @@ Device A100(int gigabytes) {
   device.l2 = 40 * kMega;
   device.launch = 6 * kMicro;
   device.kernel = 3 * kMicro;
-  device.matmul = 0.71;
-  device.attention = 0.78;
+  device.matmul = 0.72;
+  device.attention = 0.77;
   device.streaming = 0.77;
   AddHost(device, 125 * kGiga, 31 * kGiga);
   return device;
@@ -87,8 +87,8 @@ Device Hopper(const char* name, double memory, double bandwidth) {
   device.l2 = 50 * kMega;
   device.launch = 5 * kMicro;
   device.kernel = 3 * kMicro;
-  device.matmul = 0.573;
-  device.attention = 0.55;
+  device.matmul = 0.563;
+  device.attention = 0.56;
   device.streaming = 0.8;
   AddHost(device, 250 * kGiga, 63 * kGiga);
   return device;
@@ -176,9 +176,10 @@ std::vector<BuiltIn> BuiltIns() {
   const Device h100 = Hopper("h100-sxm", 79.11 * kGibi, 3.35 * kTera);
   const Device h200 = Hopper("h200-sxm", 139.8 * kGibi, 4.8 * kTera);
   // The 500 W card instead of 700 W, with slower memory (torchtitan's
-  // benchmarks). Its peak is between the 700 W and the 400 W card.
+  // benchmarks). Its peak is not published. It is interpolated by power between
+  // the 400 W card (H100 NVL, 835 TFLOP/s) and the 700 W card (989 TFLOP/s).
   Device h100_96 = Hopper("h100-96-sxm", 95 * kGibi, 2.4 * kTera);
-  h100_96.peak = {62 * kTera, 912 * kTera, 912 * kTera, 1825 * kTera};
+  h100_96.peak = {62 * kTera, 886 * kTera, 886 * kTera, 1772 * kTera};
   const Device gh200 =
       Grace(Hopper("gh200", 96 * kGiga, 4 * kTera), 120 * kGiga);
   // Two devices share the 480 GB of a processor.

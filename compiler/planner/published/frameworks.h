@@ -23,7 +23,8 @@ void Calibrate(const Calibration& calibration);
 
 // Software by the text of a `framework` column ("Megatron-LM v1.x",
 // "Composer+PyTorch FSDP" ...), ignoring case. Partita if the text is empty.
-// Null if unknown.
+// Null if unknown. Options may follow the name: ", f32 gradients" and
+// ", blocking launches" for DeepSpeed, ", eager" for torchtitan.
 const Software* FindSoftware(const std::string& framework);
 // Known names, for refusals.
 std::vector<std::string> FrameworkNames();

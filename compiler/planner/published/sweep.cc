@@ -82,7 +82,7 @@ const std::vector<std::string>& RowColumns() {
       "precision",    "framework", "task",
       "swiglu",       "untie",     "moe_experts",
       "moe_topk",     "moe_ffn",   "shared_experts",
-      "etp"};
+      "etp",          "schedule",  "notes"};
   return *columns;
 }
 

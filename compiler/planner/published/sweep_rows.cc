@@ -7,6 +7,7 @@
 
 #include "compiler/plan/text.h"
 #include "compiler/planner/published/frameworks.h"
+#include "compiler/planner/published/software_defaults.h"
 #include "compiler/planner/published/sweep.h"
 
 namespace partita::planner {
@@ -70,8 +71,8 @@ class RowReader {
   Status ReadExperts();
   Status ReadDivision();
   Status ReadWords();
+  std::string SaidFramework() const;
   Status ReadCluster(const std::optional<Cluster>& cluster);
-  void CutEnds();
   void Default(const std::string& column, const std::string& value) {
     row_out_.defaults.push_back(column + "=" + value);
   }
@@ -258,10 +259,30 @@ Status RowReader::ReadDivision() {
         row_out_.architecture.layers / *layers / d.pp, 1, 1 << 16));
     return absl::OkStatus();
   }
-  StatusOr<int64_t> stages = Count("vpp", 1);
+  // torchtitan's interleaved schedules have two stages per rank by default.
+  const bool interleaved = Lower(Cell("schedule")).rfind("interleaved", 0) == 0;
+  StatusOr<int64_t> stages = Count("vpp", interleaved ? 2 : 1);
   if (!stages.ok()) return stages.status();
   d.vpp = d.pp == 1 ? 1 : static_cast<int>(std::min<int64_t>(*stages, 1 << 16));
   return absl::OkStatus();
+}
+
+// The framework, with the options that other columns describe.
+std::string RowReader::SaidFramework() const {
+  std::string framework = Cell("framework");
+  const std::string words = Lower(framework), notes = Lower(Cell("notes"));
+  const std::string precision = Lower(Cell("precision"));
+  if (Has(words, "deepspeed") && !Has(words, "zero-3")) {
+    if (Has(precision, "fp32 grad")) framework += ", f32 gradients";
+    if (Has(Lower(Cell("inter_node")), "jean zay"))
+      framework += ", blocking launches";
+  }
+  // Both asynchronous tensor parallelism and fp8 need a compiler.
+  if (Has(words, "torchtitan") && !Has(words, "compile") &&
+      !Has(notes, "compile") && !Has(notes, "async") &&
+      !Has(precision, "fp8") && !Has(precision, "float8"))
+    framework += ", eager";
+  return framework;
 }
 
 Status RowReader::ReadWords() {
@@ -302,14 +323,12 @@ Status RowReader::ReadWords() {
     Default("precision", "bf16");
   else
     return Refuse("precision", "f32, bf16, fp16 or fp8");
-  const std::string framework = Cell("framework");
+  const std::string framework = SaidFramework();
   row_out_.software = FindSoftware(framework);
   if (framework.empty()) Default("framework", "partita");
-  constexpr char kDeepSpeed[] = "megatron-deepspeed";
-  if (row_out_.software == FindSoftware(kDeepSpeed) &&
-      Has(precision, "fp32 grad"))
-    row_out_.software =
-        FindSoftware(std::string(kDeepSpeed) + ", f32 gradients");
+  if (row_out_.software != nullptr && !Cell("task").empty() &&
+      Lower(Cell("task")) != "pretrain")
+    row_out_.architecture.packed = row_out_.software->packed_sample;
   if (row_out_.software == nullptr) {
     // The framework that most others are compared with.
     constexpr char kUsual[] = "megatron-core";
@@ -424,23 +443,6 @@ Status RowReader::ReadCluster(const std::optional<Cluster>& cluster) {
   return absl::OkStatus();
 }
 
-// If one or two layers are missing to fill all stages, e.g. Llama 3's 126
-// layers in 128 stages (Llama Team 2024, section 3.3.2), the last and the first
-// stage have only the head and the embedding. Partita's own stages have at
-// least one layer.
-void RowReader::CutEnds() {
-  const Architecture& a = row_out_.architecture;
-  Division& d = row_out_.division;
-  constexpr int64_t kMostStages = 1 << 12;
-  const int64_t stages = int64_t{d.pp} * d.vpp, missing = stages - a.layers;
-  if (stages > kMostStages || row_out_.software->own ||
-      a.kind == ModelKind::kT5 || d.vpp == 1 || missing < 1 || missing > 2)
-    return;
-  d.cut.assign(stages, 1);
-  d.cut.back() = 0;
-  if (missing == 2) d.cut.front() = 0;
-}
-
 SweepRow RowReader::Read(const std::optional<Cluster>& cluster) {
   row_out_.line = row_.line;
   row_out_.software = &SoftwareOf("");
@@ -452,7 +454,7 @@ SweepRow RowReader::Read(const std::optional<Cluster>& cluster) {
       Problem(std::string(status.message()));
   if (Status status = ReadCluster(cluster); !status.ok())
     Problem(std::string(status.message()));
-  CutEnds();
+  ApplySoftwareDefaults(row_out_);
   if (Division& d = row_out_.division; d.tp > 1) {
     // Pad the vocabulary as Megatron does: equal parts in multiples of 128.
     const int64_t part = int64_t{128} * d.tp;

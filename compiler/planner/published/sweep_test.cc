@@ -189,7 +189,8 @@ TEST(Sweep, KnowsFrameworksInAnyCase) {
   EXPECT_EQ(row("Partita").software, &SoftwareOf(""));
   EXPECT_EQ(row("NeMo Megatron-Core").software->name, "megatron-core");
   EXPECT_EQ(row("NeMo Megatron 22.09").software->name, "nemo megatron");
-  EXPECT_EQ(row("torchtitan FSDP2").software->name, "torchtitan");
+  EXPECT_EQ(row("torchtitan FSDP2").software->name, "torchtitan, eager");
+  EXPECT_EQ(row("torchtitan with compile").software->name, "torchtitan");
   EXPECT_EQ(row("Alpa parax.auto").software->name, "alpa");
   EXPECT_EQ(row("DeepSpeed 3D").software->name, "megatron-deepspeed");
   EXPECT_EQ(row("").other_framework, "");
@@ -243,6 +244,87 @@ TEST(Sweep, LeavesTheEndsOfAPipelineWithoutLayers) {
   SweepRow five = row("5", "Megatron-Core"), own = row("6", "partita");
   EXPECT_FALSE(Predict(five).ok());
   EXPECT_FALSE(Predict(own).ok());
+}
+
+// torchtitan does not compile by default. Both fp8 and asynchronous tensor
+// parallelism need torch.compile.
+TEST(Sweep, ReadsHowTorchtitanRan) {
+  const auto name = [](const std::string& notes, const std::string& precision) {
+    return Rows(
+               "layers,hidden,heads,seq_len,gbs,framework,notes,precision\n"
+               "2,64,2,32,16,torchtitan," +
+               notes + "," + precision + "\n")[0]
+        .software->name;
+  };
+  EXPECT_EQ(name("eager", "bf16"), "torchtitan, eager");
+  EXPECT_EQ(name("torch.compile", "bf16"), "torchtitan");
+  EXPECT_EQ(name("AsyncTP", "bf16"), "torchtitan");
+  EXPECT_EQ(name("", "float8"), "torchtitan");
+}
+
+TEST(Sweep, KnowsThatLaunchesBlockOnJeanZay) {
+  const auto name = [](const std::string& network,
+                       const std::string& precision) {
+    return Rows(
+               "layers,hidden,heads,seq_len,gbs,framework,inter_node,precision"
+               "\n2,64,2,32,16,Megatron-DeepSpeed," +
+               network + "," + precision + "\n")[0]
+        .software->name;
+  };
+  EXPECT_EQ(name("4x Omni-Path 100 Gbps per node (Jean Zay)", "bf16"),
+            "megatron-deepspeed, blocking launches");
+  EXPECT_EQ(name("4x Omni-Path 100 Gbps per node (Jean Zay)",
+                 "bf16 (fp32 grad accumulation)"),
+            "megatron-deepspeed, f32 gradients, blocking launches");
+  EXPECT_EQ(name("8x HDR 200 Gbps", "bf16"), "megatron-deepspeed");
+}
+
+// By default, torchtitan has as many microbatches as stages, and two stages per
+// rank in interleaved schedules.
+TEST(Sweep, TakesTorchtitansMicrobatchesAndStages) {
+  const auto row = [](const std::string& schedule, const std::string& mbs) {
+    return Rows(
+        "layers,hidden,heads,seq_len,gbs,n_gpus,pp,framework,schedule,mbs\n"
+        "16,64,2,32,64,8,4,torchtitan," +
+        schedule + "," + mbs + "\n")[0];
+  };
+  EXPECT_EQ(row("1F1B", "").division.microbatch, 8);
+  EXPECT_EQ(row("1F1B", "").division.vpp, 1);
+  EXPECT_EQ(row("Interleaved 1F1B", "2").division.microbatch, 2);
+  EXPECT_EQ(row("Interleaved 1F1B", "").division.vpp, 2);
+  EXPECT_THAT(row("1F1B", "").defaults, ::testing::Contains("mbs=8"));
+  EXPECT_FALSE(row("1F1B", "").choose_microbatch);
+}
+
+TEST(Sweep, FillsStagesAsDeepSpeedDoes) {
+  const auto cut = [](const std::string& layers, const std::string& software) {
+    return Rows("layers,hidden,heads,seq_len,gbs,n_gpus,pp,framework\n" +
+                layers + ",64,2,32,16,4,4," + software + "\n")[0]
+        .division.cut;
+  };
+  using Layers = std::vector<int64_t>;
+  EXPECT_EQ(cut("16", "DeepSpeed"), Layers());
+  EXPECT_EQ(cut("14", "DeepSpeed"), Layers({3, 4, 4, 3}));
+  EXPECT_EQ(cut("15", "DeepSpeed"), Layers({4, 4, 4, 3}));
+  EXPECT_EQ(cut("17", "DeepSpeed"), Layers({5, 5, 5, 2}));
+  EXPECT_EQ(cut("14", "Megatron-LM"), Layers());
+}
+
+// NeMo packs samples of fine-tuning, so attention spans a sample.
+TEST(Sweep, PacksSamplesOfFineTuning) {
+  const auto row = [](const std::string& software, const std::string& task) {
+    return Rows(
+        "layers,hidden,heads,seq_len,gbs,framework,task\n"
+        "2,256,2,4096,16," +
+        software + "," + task + "\n")[0];
+  };
+  EXPECT_EQ(row("NeMo/Megatron-Core", "pretrain").architecture.packed, 0);
+  EXPECT_GT(row("NeMo/Megatron-Core", "SFT").architecture.packed, 0);
+  EXPECT_GT(row("NeMo/Megatron-Core", "LoRA").architecture.packed, 0);
+  EXPECT_EQ(row("Megatron-LM", "SFT").architecture.packed, 0);
+  SweepRow packed = row("NeMo/Megatron-Core", "SFT");
+  SweepRow whole = row("NeMo/Megatron-Core", "pretrain");
+  EXPECT_LT(Predict(packed)->attention, 0.5 * Predict(whole)->attention);
 }
 
 TEST(Sweep, SaysWhatTheFirstRowOfAKindLacks) {

@@ -30,6 +30,9 @@ struct Architecture {
   int64_t ffn = 0;
   int64_t seq = 0;
   int64_t decoder_seq = 0;  // kT5 only
+  // Tokens of a sample, if a sequence has several that do not attend to each
+  // other. 0: one.
+  int64_t packed = 0;
   int64_t vocab = 0;
   // Mixture of experts. Instead of one MLP, a layer has `experts` of width
   // `expert_ffn`. A router sends each token to `topk` of them. An additional

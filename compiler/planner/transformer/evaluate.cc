@@ -245,7 +245,8 @@ void Evaluation::FindGathers() {
           share.parameters / layers * ElementBytes(d_.precision);
       sum += pieces * DataTime(kind, bytes / pieces, share.group);
       if (software_.by_weight)
-        sum += pieces * share.group.members() * cluster_.device.launch;
+        sum += pieces * share.group.members() * software_.dispatch /
+               kKernelsOfLayer;
     }
     return sum;
   };
@@ -261,8 +262,11 @@ Evaluation::Exposed Evaluation::ExposedOf(double layers,
            std::min(HiddenShare(software_.gather_overlap) * layers * sent,
                     pass.total());
   };
+  // Recomputation gathers once more, unless backward keeps its parameters.
+  const bool twice =
+      software_.by_weight && d_.recompute == Recomputation::kFull;
   return {exposed(gather_, work.forward),
-          exposed(gather_ + reduce_, work.backward)};
+          exposed((twice ? 2 : 1) * gather_ + reduce_, work.backward)};
 }
 
 // The time at which each rank has finished its cells.

@@ -410,6 +410,64 @@ TEST(Evaluate, ScoresOfUnalignedHeadsAreSlow) {
   EXPECT_GT(Of(Gpt(8, 14400, 96), d).attention, 3 * aligned);
 }
 
+// Host and device never work at once, so the host's work is all exposed.
+TEST(Evaluate, BlockingLaunchesExposeTheHost) {
+  const Architecture a = Gpt(24, 12288, 96);
+  const Division d = Divide(8, 1, 1, 4, 16);
+  const Software& usual = SoftwareOf("DeepSpeed");
+  const Prediction hidden = Of(a, d, "DeepSpeed");
+  const Prediction exposed = Of(a, d, "DeepSpeed, blocking launches");
+  EXPECT_EQ(hidden.host, 0);
+  EXPECT_GT(exposed.host, 2.5 * usual.dispatch * 24 * 4);
+  EXPECT_NEAR(exposed.step - hidden.step, exposed.host, 1e-9);
+}
+
+TEST(Evaluate, UnfusedElementwiseKernelsTakeLonger) {
+  Architecture a = Gpt(32, 4096, 32);
+  a.kind = ModelKind::kLlama;
+  const Division d = Divide(1, 1, 8, 2, 16);
+  const Prediction fused = Of(a, d, "torchtitan");
+  const Prediction eager = Of(a, d, "torchtitan, eager");
+  EXPECT_GT(eager.elementwise, 2 * fused.elementwise);
+  EXPECT_DOUBLE_EQ(eager.products, fused.products);
+}
+
+// torchtitan gathers the keys and values of all heads, and nothing hides it.
+TEST(Evaluate, GatheredKeysOfContextParallelismAreExposed) {
+  Architecture a = Gpt(32, 4096, 32);
+  a.kind = ModelKind::kLlama;
+  a.kv_heads = 8;
+  a.seq = 65536;
+  Division d = Divide(1, 1, 1, 1, 1);
+  d.cp = d.devices = 8;
+  EXPECT_EQ(Of(a, d, "Megatron-Core").tensor, 0);
+  EXPECT_GT(Of(a, d, "torchtitan").tensor, 0);
+}
+
+// Forward, recomputation and backward gather the parameters.
+TEST(Evaluate, DeepSpeedGathersOnceMoreToRecompute) {
+  const Architecture a = Gpt(24, 4096, 32);
+  const char kZero[] = "DeepSpeed ZeRO-3 in Megatron";
+  Division d = Divide(1, 1, 64, 1, 64);
+  d.zero = 3;
+  const double two = Of(a, d, kZero).data;
+  d.recompute = Recomputation::kFull;
+  const double three = Of(a, d, kZero).data;
+  EXPECT_GT(three, 1.25 * two);
+  EXPECT_LT(three, 1.45 * two);
+}
+
+TEST(Memory, OfGatheredCopiesIsTwoBytes) {
+  const Architecture a = Gpt(24, 4096, 32);
+  Division d = Divide(1, 1, 8, 1, 64);
+  d.zero = 1;
+  Software software = SoftwareOf("DeepSpeed, f32 gradients");
+  const double with = EvaluateMemory(a, d, software).parameters;
+  software.gathered_bytes = 0;
+  const double without = EvaluateMemory(a, d, software).parameters;
+  EXPECT_NEAR((with - without) / Parameters(a), 2, 1e-4);
+}
+
 TEST(Memory, DeferredReductionsHoldWholeGradients) {
   const Software& titan = SoftwareOf("torchtitan");
   Division d = Divide(1, 1, 8, 1, 64);

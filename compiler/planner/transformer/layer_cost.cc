@@ -41,8 +41,14 @@ constexpr double kFusedBackward = 2.5;
 // Multiplication Background", section 2.2; BigScience's heads of 108, 150 and
 // 450).
 constexpr int64_t kAlignedElements = 8;
-// fp8: every operand is read in 16 bits, written in 8 bits, and transposed.
-constexpr double kCastBytes = 4;
+// Additional passes if elementwise operations are not fused, counted in
+// torchtitan's model (PyTorch's RMSNorm without a fused kernel: to f32, square,
+// mean, product, to 16 bits, weight). Per hidden element, two norms: 18 instead
+// of 2. Per element of queries and keys: rotation in f32. Per inner element:
+// SiLU apart from the gate's product.
+constexpr double kUnfusedNormPasses = 2 * 16;
+constexpr double kUnfusedRotationPasses = 10;
+constexpr double kUnfusedGatePasses = 2;
 
 // Layout of a weight in its forward product, and in the product for its input's
 // gradient.
@@ -89,11 +95,12 @@ class LayerModel {
   }
   // Adds a linear layer and both its gradients, or `batch` such layers at once.
   void AddLinear(int64_t tokens, int64_t in, int64_t out, Precision precision,
-                 int64_t batch = 1) {
-    AddLinear(tokens, in, out, precision, batch, FormsOf(a_));
+                 int64_t batch = 1, bool normed = false) {
+    AddLinear(tokens, in, out, precision, batch, normed, FormsOf(a_));
   }
+  // `normed`: the input is the result of a norm.
   void AddLinear(int64_t tokens, int64_t in, int64_t out, Precision precision,
-                 int64_t batch, const WeightForms& forms);
+                 int64_t batch, bool normed, const WeightForms& forms);
   void AddElementwise(double elements) {
     cost_.forward.elementwise += Kernel(elements);
     cost_.backward.elementwise += Kernel(kBackwardPasses * elements);
@@ -118,7 +125,7 @@ class LayerModel {
 };
 
 void LayerModel::AddLinear(int64_t tokens, int64_t in, int64_t out,
-                           Precision precision, int64_t batch,
+                           Precision precision, int64_t batch, bool normed,
                            const WeightForms& forms) {
   last_product_ = Product(batch, tokens, out, in, precision, forms.ahead);
   cost_.forward.products += last_product_;
@@ -131,9 +138,10 @@ void LayerModel::AddLinear(int64_t tokens, int64_t in, int64_t out,
     cost_.weights += time;
   }
   if (precision != Precision::kFp8) return;
-  const double cast = double(batch) * tokens * kCastBytes;
+  const double cast = double(batch) * tokens * software_.cast_bytes;
   const double bandwidth = device_.memory_bandwidth * device_.streaming;
-  cost_.forward.elementwise += cast * in / bandwidth;
+  if (!normed || !software_.norms_cast)
+    cost_.forward.elementwise += cast * in / bandwidth;
   cost_.backward.elementwise += cast * out / bandwidth;
 }
 
@@ -141,7 +149,8 @@ void LayerModel::AddProjections(int64_t tokens, int64_t kv_tokens) {
   const int64_t kv =
       a_.hidden / a_.heads * std::max<int64_t>(a_.kv_heads, d_.tp);
   if (tokens == kv_tokens) {
-    AddLinear(tokens, a_.hidden, (a_.hidden + 2 * kv) / d_.tp, d_.precision);
+    AddLinear(tokens, a_.hidden, (a_.hidden + 2 * kv) / d_.tp, d_.precision, 1,
+              true);
   } else {
     AddLinear(tokens, a_.hidden, a_.hidden / d_.tp, d_.precision);
     AddLinear(kv_tokens, a_.hidden, 2 * kv / d_.tp, d_.precision);
@@ -149,6 +158,10 @@ void LayerModel::AddProjections(int64_t tokens, int64_t kv_tokens) {
   AddLinear(tokens, a_.hidden / d_.tp, a_.hidden, d_.precision);
   AddElementwise(kProjectionPasses *
                  (double(tokens) * a_.hidden + 2.0 * kv_tokens * kv) / d_.tp);
+  if (!software_.fused_elementwise)
+    AddElementwise(kUnfusedRotationPasses *
+                   (double(tokens) * a_.hidden + double(kv_tokens) * kv) /
+                   d_.tp);
 }
 
 void LayerModel::AddAttention(int64_t tokens, int64_t others, bool causal) {
@@ -177,23 +190,28 @@ void LayerModel::AddAttention(int64_t tokens, int64_t others, bool causal) {
 }
 
 // Ring attention: keys and values travel around the ring while attention
-// computes. So do their gradients.
+// computes. So do their gradients. Gathers take as long, but nothing hides
+// them.
 void LayerModel::AddRing(int64_t tokens, double attention) {
+  const int64_t heads = software_.gathers_keys ? a_.heads : a_.kv_heads;
   const double bytes = 2.0 * d_.microbatch * tokens * (d_.cp - 1) * element_ *
                        (a_.hidden / a_.heads) *
-                       std::max<int64_t>(a_.kv_heads / d_.tp, 1);
+                       std::max<int64_t>(heads / d_.tp, 1);
   const double time = CollectiveTime(cluster_, CollectiveKind::kPermute, bytes,
                                      ShapeOfStride(cluster_, d_.tp, d_.cp));
-  cost_.forward.tensor += std::max(0.0, time - attention);
-  cost_.backward.tensor += std::max(0.0, 2 * time - kFusedBackward * attention);
+  const double hidden = software_.gathers_keys ? 0 : attention;
+  cost_.forward.tensor += std::max(0.0, time - hidden);
+  cost_.backward.tensor += std::max(0.0, 2 * time - kFusedBackward * hidden);
 }
 
 void LayerModel::AddMlp(int64_t tokens, int64_t ffn) {
   const int64_t inner = ffn / d_.tp;
-  AddLinear(tokens, a_.hidden, a_.gated() ? 2 * inner : inner, d_.precision);
+  AddLinear(tokens, a_.hidden, a_.gated() ? 2 * inner : inner, d_.precision, 1,
+            true);
   AddLinear(tokens, inner, a_.hidden, d_.precision);
-  AddElementwise((a_.gated() ? kGatePasses : kGeluPasses) * double(tokens) *
-                 inner);
+  const double passes = (a_.gated() ? kGatePasses : kGeluPasses) +
+                        (software_.fused_elementwise ? 0 : kUnfusedGatePasses);
+  AddElementwise(passes * double(tokens) * inner);
 }
 
 // A rank routes its tokens of the sequence divided over tp, as in
@@ -228,7 +246,9 @@ void LayerModel::AddExperts(int64_t tokens) {
 }
 
 void LayerModel::AddResiduals(int64_t tokens) {
-  AddElementwise(kResidualPasses * double(tokens) * a_.hidden /
+  const double passes =
+      kResidualPasses + (software_.fused_elementwise ? 0 : kUnfusedNormPasses);
+  AddElementwise(passes * double(tokens) * a_.hidden /
                  (d_.sequence_parallel ? d_.tp : 1));
 }
 
@@ -252,9 +272,13 @@ void LayerModel::AddTensorCollectives(int64_t tokens, int count) {
 }
 
 PartCost LayerModel::Finish(double share_of_dispatch) {
-  const double dispatch = share_of_dispatch * software_.dispatch;
+  // A blocking launch exposes the host's work and the launch itself.
+  const bool blocking = software_.blocking_launches;
+  const double dispatch =
+      share_of_dispatch *
+      (software_.dispatch + (blocking ? kKernelsOfLayer * device_.launch : 0));
   const auto wait = [&](Pass& pass, double host) {
-    pass.host = std::max(0.0, host - pass.total());
+    pass.host = blocking ? host : std::max(0.0, host - pass.total());
   };
   wait(cost_.forward, dispatch);
   double host = dispatch * 1.5;
@@ -291,7 +315,7 @@ PartCost LayerModel::Head() {
   const int64_t seq = a_.kind == ModelKind::kT5 ? a_.decoder_seq : a_.seq;
   const int64_t tokens = d_.microbatch * seq / d_.cp;
   const int64_t columns = (a_.vocab + d_.tp - 1) / d_.tp;
-  AddLinear(tokens, a_.hidden, columns, sixteen_bit(), 1, kOutByIn);
+  AddLinear(tokens, a_.hidden, columns, sixteen_bit(), 1, true, kOutByIn);
   const double logits = double(tokens) * columns;
   cost_.forward.elementwise += MemoryBoundTime(device_, 16 * logits);
   cost_.backward.elementwise += MemoryBoundTime(device_, 8 * logits);
@@ -354,7 +378,7 @@ PartCost LayerCost(const Setting& setting) {
   LayerModel layer(setting);
   const int64_t own = a.seq / d.cp, tokens = d.microbatch * own;
   layer.AddProjections(tokens, tokens);
-  layer.AddAttention(own, a.seq, a.causal());
+  layer.AddAttention(own, a.packed > 0 ? a.packed : a.seq, a.causal());
   const int64_t ffn = a.experts > 0 ? a.shared_ffn : a.ffn;
   if (ffn > 0) layer.AddMlp(tokens, ffn);
   if (a.experts > 0) layer.AddExperts(tokens);

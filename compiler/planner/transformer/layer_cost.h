@@ -9,6 +9,10 @@
 
 namespace partita::planner {
 
+// Kernels in the forward pass of a layer. A layer's dispatch divided by it is
+// the host's time for one of PyTorch's operations.
+constexpr double kKernelsOfLayer = 60;
+
 // Seconds of a forward or backward pass, by category.
 struct Pass {
   double products = 0, attention = 0, elementwise = 0;

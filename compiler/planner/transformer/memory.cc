@@ -74,6 +74,7 @@ void AddStates(const Architecture& a, const Division& d,
   const double gradient = software.state_bytes - 2 - software.optimizer_bytes;
   use.parameters += (narrow ? 2 : 4) * parameters / over(3);
   use.gradients += trained * (narrow ? gradient : 4) * parameters / over(2);
+  if (d.zero == 1) use.parameters += software.gathered_bytes * parameters;
   if (d.zero >= 1)
     use.gradients += trained * software.divided_bytes * parameters / replicas;
   (d.offload ? use.host : use.optimizer) +=

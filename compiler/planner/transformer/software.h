@@ -41,9 +41,29 @@ struct Software {
   // Share of the products that selective recomputation repeats, besides all
   // elementwise kernels. 0: it repeats only attention's scores.
   double selective = 0;
+  // Kernels are launched one at a time, so host and device never work at once.
+  bool blocking_launches = false;
+  // A compiler fuses elementwise operations into kernels. Otherwise each
+  // operation of a norm, of rotary positions and of the gate is a kernel.
+  bool fused_elementwise = true;
+  // Bytes that fp8 reads and writes per operand element, besides the product.
+  double cast_bytes = 4;
+  // Context parallelism copies keys and values to all heads and gathers them,
+  // instead of passing them around a ring during attention.
+  bool gathers_keys = false;
+  bool norms_cast = false;  // norms write their result in fp8
+  // Number of microbatches if a row does not give their size: the stages, or
+  // else the fastest.
+  bool microbatch_per_stage = false;
+  // Stages are filled from the first, up to the largest number of layers.
+  bool fills_stages = false;
+  // Tokens of a sample in fine-tuning, which packs many into a sequence. 0: it
+  // has one sample per sequence.
+  int packed_sample = 0;
   int state_bytes = 16;      // parameter, gradient and Adam's states
   int optimizer_bytes = 12;  // of these, the part that ZeRO-1 divides
   int divided_bytes = 0;     // copies of a rank's part of ZeRO-1's gradients
+  int gathered_bytes = 0;    // copies of parameters that ZeRO-1 gathers
   int loss_bytes = 6;        // per logit: 16-bit logits and their f32 softmax
   bool dropout = true;       // a GPT or BERT keeps dropout masks
   double libraries = 0;      // bytes of scratch memory of libraries

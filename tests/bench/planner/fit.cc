@@ -280,7 +280,7 @@ int main(int argc, char** argv) {
   const bool counts = argc == 4 && std::strcmp(argv[2], "--rounds") == 0;
   if ((argc == 2 || counts) && std::filesystem::is_directory(argv[1], error))
     return partita::planner::LeaveOneOut(argv[1],
-                                         counts ? std::atoi(argv[3]) : 12);
+                                         counts ? std::atoi(argv[3]) : 20);
   std::fprintf(stderr,
                "usage: fit FOLDER [--rounds N]\n       fit --predict FILE\n");
   return 2;
