@@ -164,7 +164,7 @@ class SimulateTest(unittest.TestCase):
             row = next(csv.DictReader(file))
         self.assertGreater(float(row["predicted_iter_time_s"]), 1)
         self.assertIn("expected -o FILE", self.simulate_sweep("--sweep", "rows.csv", code=2))
-        self.assertIn("excludes", self.simulate_sweep("--sweep", "rows.csv", "-o", "p.csv", "--trace", "t.json", code=2))
+        self.assertIn("found both", self.simulate_sweep("--sweep", "rows.csv", "-o", "p.csv", "--trace", "t.json", code=2))
         self.assertIn("no.csv", self.simulate_sweep("--sweep", "no.csv", "-o", "p.csv", code=1))
         self.assertIn("or --sweep ROWS.csv", self.simulate_sweep(code=2))
 
