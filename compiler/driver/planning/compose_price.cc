@@ -3,7 +3,9 @@
 #include "compiler/driver/planning/compose_price.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "compiler/core/schedule_generators.h"
@@ -23,6 +25,10 @@ namespace {
 
 // Layers of the smaller model.
 constexpr int64_t kFew = 2;
+// The share of a layer's seconds in the small model that a lower bound counts.
+constexpr double kCertainShare = 0.97;
+// A bar that excludes no plan.
+constexpr double kAnySeconds = std::numeric_limits<double>::infinity();
 // The operations of @main before the first layer; see
 // compiler/autodiff/segments.cc.
 constexpr llvm::StringRef kFirstRun = "segment_forward";
@@ -37,7 +43,7 @@ struct Rank {
 
 }  // namespace
 
-std::optional<PriceComposer::Part> PriceComposer::compile(
+const std::optional<PriceComposer::Part>& PriceComposer::compile(
     const plan::Plan& plan, int64_t layers, int64_t microbatches,
     std::string& problem) {
   // The key has the batch, since plans with other microbatches have the same
@@ -45,13 +51,33 @@ std::optional<PriceComposer::Part> PriceComposer::compile(
   const int64_t batch = model_.batch / microbatches * plan.microbatches;
   const auto [known, is_new] =
       known_.try_emplace({plan::WritePlan(plan), {layers, batch}});
-  if (!is_new) return known->second;
+  Known& found = known->second;
+  if (is_new) {
+    problem.clear();
+    found.part = compileNew(plan, layers, batch, problem);
+    found.problem = problem;
+  } else if (!found.part) {
+    problem = found.problem;
+  }
+  return found.part;
+}
+
+std::optional<PriceComposer::Part> PriceComposer::compileNew(
+    const plan::Plan& plan, int64_t layers, int64_t batch,
+    std::string& problem) {
   CompileOptions options = options_;
   options.plan = plan;
   mlir::OwningOpRef<mlir::ModuleOp> step = steps(layers, batch).named(options);
-  if (!step) return std::nullopt;
+  if (!step) {
+    if (problem.empty())
+      problem = "expected a model of which one of " + std::to_string(layers) +
+                " layers can be made";
+    return std::nullopt;
+  }
   Compilation compilation(std::move(step), options, Milestone::kStep,
                           /*machine_code=*/false);
+  compilation.keepShardingsAside();
+  compilation.usePassesOf(managers_);
   if (mlir::failed(compilation.runTo(Milestone::kPlanned))) return std::nullopt;
   auto parts = artifactOf(compilation);
   if (mlir::failed(parts)) return std::nullopt;
@@ -83,7 +109,7 @@ std::optional<PriceComposer::Part> PriceComposer::compile(
     sum += total.seconds;
   }
   part.rest = std::max(0.0, price->simulation.step - all);
-  return known->second = part;
+  return part;
 }
 
 StepCache& PriceComposer::steps(int64_t layers, int64_t batch) {
@@ -124,6 +150,7 @@ bool PriceComposer::composes(const plan::Plan& plan) {
 }
 
 std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
+                                                    double bar,
                                                     std::string& problem) {
   if (!composes(plan)) {
     problem =
@@ -140,33 +167,74 @@ std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
     return std::nullopt;
   }
   stage.microbatches = std::min<int64_t>(microbatches, 2);
-  const auto few = compile(stage, kFew, microbatches, problem),
-             more = compile(stage, kFew + 1, microbatches, problem);
-  if (!few || !more) return std::nullopt;
-  // Times per layer and microbatch, and times of the ends.
   const double runs = static_cast<double>(stage.microbatches);
-  const double ahead = (more->forward - few->forward) / runs;
-  double back = (more->backward - few->backward) / runs;
-  double rest = few->rest, rest_of_layer = more->rest - few->rest;
-  const double first[] = {few->first_forward / runs,
-                          few->first_backward / runs};
-  double last[] = {few->last_forward / runs, few->last_backward / runs};
+  const auto& few = compile(stage, kFew, microbatches, problem);
+  if (!few) return std::nullopt;
+  Rates rates;
+  for (const auto& [ends, forward, backward] :
+       {std::tuple(rates.first, few->first_forward, few->first_backward),
+        std::tuple(rates.last, few->last_forward, few->last_backward)}) {
+    ends[0] = forward / runs;
+    ends[1] = backward / runs;
+  }
+  rates.rest = few->rest;
+  rates.memory = few->memory;
+  rates.saved = few->saved;
+  // Layers are equal, so kFew of them take kFew times the seconds of one,
+  // except for operations that run at the same time.
+  rates.layer[0] = kCertainShare * few->forward / (kFew * runs);
+  rates.layer[1] = kCertainShare * few->backward / (kFew * runs);
+  const auto isOver = [&](std::optional<ComposedPrice>& price) {
+    if (!price || price->seconds <= bar) return false;
+    price->is_bound = true;
+    return true;
+  };
+  if (bar < kAnySeconds) {
+    std::optional<ComposedPrice> bound = putTogether(plan, rates, problem);
+    if (isOver(bound)) {
+      bound->instructions = 4 * few->instructions;
+      return bound;
+    }
+  }
+  const auto& more = compile(stage, kFew + 1, microbatches, problem);
+  if (!more) return std::nullopt;
+  const int64_t instructions = 2 * (few->instructions + more->instructions);
+  rates.layer[0] = (more->forward - few->forward) / runs;
+  rates.layer[1] = (more->backward - few->backward) / runs;
+  rates.rest_of_layer = more->rest - few->rest;
+  rates.memory_of_layer = more->memory - few->memory;
   // Each further microbatch adds its gradients to the sums. That time counts as
   // part of its backward pass.
   if (microbatches > 2) {
+    if (bar < kAnySeconds) {
+      std::optional<ComposedPrice> bound = putTogether(plan, rates, problem);
+      if (isOver(bound)) {
+        bound->instructions = instructions;
+        return bound;
+      }
+    }
     stage.microbatches = 3;
-    const auto few_longer = compile(stage, kFew, microbatches, problem),
-               more_longer = compile(stage, kFew + 1, microbatches, problem);
-    if (!few_longer || !more_longer) return std::nullopt;
+    const auto& few_longer = compile(stage, kFew, microbatches, problem);
+    if (!few_longer) return std::nullopt;
+    const auto& more_longer = compile(stage, kFew + 1, microbatches, problem);
+    if (!more_longer) return std::nullopt;
     const double sums = std::max(0.0, few_longer->rest - few->rest),
                  more_sums = std::max(sums, more_longer->rest - more->rest);
     const double of_layer = more_sums - sums;
     const double of_ends = std::max(0.0, sums - kFew * of_layer);
-    rest -= sums;
-    rest_of_layer -= of_layer;
-    back += of_layer;
-    last[1] += of_ends;
+    rates.rest -= sums;
+    rates.rest_of_layer -= of_layer;
+    rates.layer[1] += of_layer;
+    rates.last[1] += of_ends;
   }
+  std::optional<ComposedPrice> price = putTogether(plan, rates, problem);
+  if (price) price->instructions = instructions;
+  return price;
+}
+
+std::optional<ComposedPrice> PriceComposer::putTogether(
+    const plan::Plan& plan, const Rates& rates, std::string& problem) const {
+  const double ahead = rates.layer[0], back = rates.layer[1];
   core::Schedule schedule;
   const bool pipeline = !plan::DepthAxes(plan).empty();
   if (pipeline) {
@@ -180,7 +248,8 @@ std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
     schedule = core::GPipe(1, 1);
   }
   const std::vector<int> layers = layersOfStages(
-      schedule.stages, ahead + back, first[0] + first[1], last[0] + last[1]);
+      schedule.stages, ahead + back, rates.first[0] + rates.first[1],
+      rates.last[0] + rates.last[1]);
   if (layers.empty()) {
     problem = "expected a layer for each stage";
     return std::nullopt;
@@ -188,15 +257,17 @@ std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
   core::Costs costs;
   for (int s = 0; s < schedule.stages; ++s) {
     core::StageCost cost;
-    cost.forward = layers[s] * ahead + (s == 0 ? first[0] : 0) +
-                   (s + 1 == schedule.stages ? last[0] : 0);
-    cost.backward = layers[s] * back + (s == 0 ? first[1] : 0) +
-                    (s + 1 == schedule.stages ? last[1] : 0);
+    cost.forward = layers[s] * ahead + (s == 0 ? rates.first[0] : 0) +
+                   (s + 1 == schedule.stages ? rates.last[0] : 0);
+    cost.backward = layers[s] * back + (s == 0 ? rates.first[1] : 0) +
+                    (s + 1 == schedule.stages ? rates.last[1] : 0);
     cost.input_grad = cost.weight_grad = cost.backward / 2;
     costs.stages.push_back(cost);
   }
   const int ranks = schedule.ranks();
-  const double samples = static_cast<double>(model_.batch / parts);
+  const int64_t microbatches = plan.microbatches;
+  const double samples =
+      static_cast<double>(model_.batch / (microbatches * batchParts(plan)));
   if (pipeline)
     costs.transfer = planner::TransferTime(
         cluster_, 0, cluster_.devices / ranks,
@@ -224,7 +295,8 @@ std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
       rank.busy *= static_cast<double>(microbatches);
       rank.end = rank.busy;
     }
-    const double behind = rest + (rank.layers - kFew) * rest_of_layer;
+    const double behind =
+        rates.rest + (rank.layers - kFew) * rates.rest_of_layer;
     if (rank.end + behind > price.seconds) {
       price.seconds = rank.end + behind;
       price.rest = behind;
@@ -233,13 +305,12 @@ std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
       price.backward = rank.busy - price.forward;
     }
     const int64_t bytes =
-        few->memory +
+        rates.memory +
         static_cast<int64_t>((rank.layers - kFew) *
-                             static_cast<double>(more->memory - few->memory)) +
-        rank.kept * few->saved;
+                             static_cast<double>(rates.memory_of_layer)) +
+        rank.kept * rates.saved;
     price.memory_bytes = std::max(price.memory_bytes, bytes);
   }
-  price.instructions = 2 * (few->instructions + more->instructions);
   return price;
 }
 

@@ -16,6 +16,7 @@
 
 #include "compiler/driver/compile_options.h"
 #include "compiler/driver/planning/step_cache.h"
+#include "compiler/driver/run_phase.h"
 #include "compiler/plan/plan.h"
 #include "compiler/planner/cluster/cluster.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -45,6 +46,9 @@ struct ComposedPrice {
   int64_t memory_bytes = 0;  // of the fullest rank; ends count on each
   // Instructions of all its programs, as if they were compiled for it alone.
   int64_t instructions = 0;
+  // `seconds` is a lower bound, above the given bar; memory and parts are
+  // unknown.
+  bool is_bound = false;
 };
 
 class PriceComposer {
@@ -59,8 +63,10 @@ class PriceComposer {
   static bool composes(const plan::Plan& plan);
 
   // Returns nothing if the plan does not compile; `problem` says why. Plans
-  // that differ only in depth share what is compiled.
-  std::optional<ComposedPrice> compose(const plan::Plan& plan,
+  // that differ only in depth share what is compiled. If the step takes longer
+  // than `bar` seconds, the result may be a lower bound, which needs fewer
+  // compilations.
+  std::optional<ComposedPrice> compose(const plan::Plan& plan, double bar,
                                        std::string& problem);
 
  private:
@@ -73,8 +79,31 @@ class PriceComposer {
     int64_t memory = 0, instructions = 0;
     int64_t saved = 0;  // per layer and microbatch, for the backward pass
   };
-  std::optional<Part> compile(const plan::Plan& plan, int64_t layers,
-                              int64_t microbatches, std::string& problem);
+  // A compiled part, or the problem if it does not compile.
+  struct Known {
+    std::optional<Part> part;
+    std::string problem;
+  };
+  // The times that make up a step: seconds per microbatch of one layer, and of
+  // the operations before and after all layers ([0]: forward, [1]: backward);
+  // once per step, `rest` with kFew layers and `rest_of_layer` for each further
+  // layer.
+  struct Rates {
+    double layer[2] = {0, 0}, first[2] = {0, 0}, last[2] = {0, 0};
+    double rest = 0, rest_of_layer = 0;
+    // Bytes: of kFew layers, of each further layer, and those that one layer
+    // keeps per microbatch for its backward pass.
+    int64_t memory = 0, memory_of_layer = 0, saved = 0;
+  };
+  const std::optional<Part>& compile(const plan::Plan& plan, int64_t layers,
+                                     int64_t microbatches,
+                                     std::string& problem);
+  std::optional<Part> compileNew(const plan::Plan& plan, int64_t layers,
+                                 int64_t batch, std::string& problem);
+  // Composes the price by the timetable of the plan's schedule.
+  std::optional<ComposedPrice> putTogether(const plan::Plan& plan,
+                                           const Rates& rates,
+                                           std::string& problem) const;
   static int64_t savedBytes(const program::Program& program);
   // Layers of each stage; empty if there are fewer layers than stages.
   std::vector<int> layersOfStages(int stages, double layer, double first,
@@ -87,10 +116,9 @@ class PriceComposer {
   const CompileOptions options_;
   const planner::Cluster cluster_;
   // By the plan's text, layers and batch.
-  std::map<std::pair<std::string, std::pair<int64_t, int64_t>>,
-           std::optional<Part>>
-      known_;
+  std::map<std::pair<std::string, std::pair<int64_t, int64_t>>, Known> known_;
   std::map<std::pair<int64_t, int64_t>, StepCache> steps_;
+  PhaseManagers managers_;
 };
 
 }  // namespace partita::driver
