@@ -232,21 +232,33 @@ std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
   return price;
 }
 
-std::optional<ComposedPrice> PriceComposer::putTogether(
-    const plan::Plan& plan, const Rates& rates, std::string& problem) const {
-  const double ahead = rates.layer[0], back = rates.layer[1];
-  core::Schedule schedule;
-  const bool pipeline = !plan::DepthAxes(plan).empty();
-  if (pipeline) {
-    auto table = plan::ScheduleOf(plan, /*trains=*/true);
-    if (!table.ok()) {
-      problem = std::string(table.status().message());
-      return std::nullopt;
-    }
-    schedule = *std::move(table);
-  } else {
-    schedule = core::GPipe(1, 1);
+const core::Schedule* PriceComposer::scheduleOf(const plan::Plan& plan,
+                                                std::string& problem) {
+  const plan::Schedule given = plan.schedule.value_or(plan::Schedule());
+  const bool is_file = given.kind == plan::ScheduleKind::kFile;
+  const auto [known, is_new] =
+      schedules_.try_emplace({core::SizeOf(plan::DepthAxes(plan)),
+                              plan.microbatches, given.kind, given.chunks});
+  if (!is_new && !is_file) return &known->second;
+  auto table = plan::ScheduleOf(plan, /*trains=*/true);
+  if (table.ok()) {
+    known->second = *std::move(table);
+    return &known->second;
   }
+  problem = std::string(table.status().message());
+  schedules_.erase(known);
+  return nullptr;
+}
+
+std::optional<ComposedPrice> PriceComposer::putTogether(const plan::Plan& plan,
+                                                        const Rates& rates,
+                                                        std::string& problem) {
+  const double ahead = rates.layer[0], back = rates.layer[1];
+  const bool pipeline = !plan::DepthAxes(plan).empty();
+  const core::Schedule single = core::GPipe(1, 1);
+  const core::Schedule* found = pipeline ? scheduleOf(plan, problem) : &single;
+  if (found == nullptr) return std::nullopt;
+  const core::Schedule& schedule = *found;
   const std::vector<int> layers = layersOfStages(
       schedule.stages, ahead + back, rates.first[0] + rates.first[1],
       rates.last[0] + rates.last[1]);

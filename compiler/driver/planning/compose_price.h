@@ -11,9 +11,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "compiler/core/schedule.h"
 #include "compiler/driver/compile_options.h"
 #include "compiler/driver/planning/step_cache.h"
 #include "compiler/driver/run_phase.h"
@@ -103,7 +105,11 @@ class PriceComposer {
   // Composes the price by the timetable of the plan's schedule.
   std::optional<ComposedPrice> putTogether(const plan::Plan& plan,
                                            const Rates& rates,
-                                           std::string& problem) const;
+                                           std::string& problem);
+  // The schedule of a plan with a pipeline; null if there is none, with
+  // `problem`.
+  const core::Schedule* scheduleOf(const plan::Plan& plan,
+                                   std::string& problem);
   static int64_t savedBytes(const program::Program& program);
   // Layers of each stage; empty if there are fewer layers than stages.
   std::vector<int> layersOfStages(int stages, double layer, double first,
@@ -118,6 +124,10 @@ class PriceComposer {
   // By the plan's text, layers and batch.
   std::map<std::pair<std::string, std::pair<int64_t, int64_t>>, Known> known_;
   std::map<std::pair<int64_t, int64_t>, StepCache> steps_;
+  // By ranks, microbatches, the schedule's kind and its stages per rank.
+  std::map<std::tuple<int64_t, int64_t, plan::ScheduleKind, int64_t>,
+           core::Schedule>
+      schedules_;
   PhaseManagers managers_;
 };
 
