@@ -144,7 +144,7 @@ int64_t PriceComposer::savedBytes(const program::Program& program) {
   return most;
 }
 
-bool PriceComposer::composes(const plan::Plan& plan) {
+bool PriceComposer::isExact(const plan::Plan& plan) {
   return !plan.schedule || (plan.schedule->kind != plan::ScheduleKind::kZbH1 &&
                             plan.schedule->kind != plan::ScheduleKind::kZbV);
 }
@@ -152,12 +152,6 @@ bool PriceComposer::composes(const plan::Plan& plan) {
 std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
                                                     double bar,
                                                     std::string& problem) {
-  if (!composes(plan)) {
-    problem =
-        "the price of a zero-bubble schedule cannot be composed of layer "
-        "kinds: write the plan, compile it and simulate the program";
-    return std::nullopt;
-  }
   plan::Plan stage = plan::WithoutDepth(plan);
   const int64_t microbatches = plan.microbatches;
   const int64_t parts = microbatches * batchParts(plan);
@@ -205,6 +199,7 @@ std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
   rates.memory_of_layer = more->memory - few->memory;
   // Each further microbatch adds its gradients to the sums. That time counts as
   // part of its backward pass.
+  double sums_of_layer = 0, sums_of_ends = 0;
   if (microbatches > 2) {
     if (bar < kAnySeconds) {
       std::optional<ComposedPrice> bound = putTogether(plan, rates, problem);
@@ -226,8 +221,16 @@ std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
     rates.rest_of_layer -= of_layer;
     rates.layer[1] += of_layer;
     rates.last[1] += of_ends;
+    sums_of_layer = of_layer;
+    sums_of_ends = of_ends;
   }
-  std::optional<ComposedPrice> price = putTogether(plan, rates, problem);
+  std::optional<Halves> halves;
+  if (!isExact(plan) && (halves = halvesOf(plan))) {
+    halves->layer[1] += sums_of_layer;
+    halves->last[1] += sums_of_ends;
+  }
+  std::optional<ComposedPrice> price =
+      putTogether(plan, rates, problem, halves);
   if (price) price->instructions = instructions;
   return price;
 }
@@ -250,9 +253,62 @@ const core::Schedule* PriceComposer::scheduleOf(const plan::Plan& plan,
   return nullptr;
 }
 
-std::optional<ComposedPrice> PriceComposer::putTogether(const plan::Plan& plan,
-                                                        const Rates& rates,
-                                                        std::string& problem) {
+std::optional<PriceComposer::Halves> PriceComposer::halvesOf(
+    const plan::Plan& plan) {
+  const std::vector<core::AxisRef> depth = plan::DepthAxes(plan);
+  if (depth.size() != 1) return std::nullopt;
+  plan::Plan pair = plan;
+  pair.mesh.axes[depth.front().axis].size = 2;
+  pair.schedule = plan::Schedule{plan::ScheduleKind::kZbH1};
+  pair.microbatches = 2;
+  pair.memory.reset();
+  const int64_t batch = model_.batch / plan.microbatches * pair.microbatches;
+  const auto [known, is_new] =
+      halves_.try_emplace({plan::WritePlan(pair), batch});
+  if (is_new) known->second = measureHalves(pair, batch);
+  return known->second;
+}
+
+std::optional<PriceComposer::Halves> PriceComposer::measureHalves(
+    const plan::Plan& pair, int64_t batch) {
+  CompileOptions options = options_;
+  options.plan = pair;
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      steps(2 * kFew, batch).simplified(options);
+  if (!module) return std::nullopt;
+  Compilation model(*module, options, Milestone::kSimplified,
+                    /*machine_code=*/false);
+  model.usePassesOf(managers_);
+  Fault fault = Fault::kUser;
+  auto made = compileProgram(model, /*machine_code=*/false, fault);
+  if (mlir::failed(made)) return std::nullopt;
+  auto parts = artifactOf(**made);
+  if (mlir::failed(parts)) return std::nullopt;
+  auto price = simulator::PriceStep(
+      *flatbuffers::GetRoot<program::Program>(parts->program.data()), cluster_);
+  if (!price.ok()) return std::nullopt;
+  // Calls and seconds by function.
+  std::map<std::string, std::pair<double, double>> functions;
+  for (const simulator::OperationTotal& total : price->simulation.operations) {
+    auto& [calls, seconds] = functions[total.function];
+    calls = std::max(calls, total.calls);
+    seconds += total.seconds;
+  }
+  Halves halves;
+  for (const auto& [name, total] : functions) {
+    const llvm::StringRef function = name;
+    const bool input = function.ends_with("_backward_input");
+    if (!input && !function.ends_with("_backward_weight")) continue;
+    double* cells = function.starts_with(kRun) ? halves.last : halves.layer;
+    cells[input ? 0 : 1] += total.second / total.first;
+  }
+  if (halves.layer[0] == 0 || halves.layer[1] == 0) return std::nullopt;
+  return halves;
+}
+
+std::optional<ComposedPrice> PriceComposer::putTogether(
+    const plan::Plan& plan, const Rates& rates, std::string& problem,
+    const std::optional<Halves>& halves) {
   const double ahead = rates.layer[0], back = rates.layer[1];
   const bool pipeline = !plan::DepthAxes(plan).empty();
   const core::Schedule single = core::GPipe(1, 1);
@@ -274,6 +330,15 @@ std::optional<ComposedPrice> PriceComposer::putTogether(const plan::Plan& plan,
     cost.backward = layers[s] * back + (s == 0 ? rates.first[1] : 0) +
                     (s + 1 == schedule.stages ? rates.last[1] : 0);
     cost.input_grad = cost.weight_grad = cost.backward / 2;
+    if (halves) {
+      const bool is_last = s + 1 == schedule.stages;
+      cost.input_grad =
+          layers[s] * halves->layer[0] + (is_last ? halves->last[0] : 0);
+      // The operations before all layers need no gradient of their input.
+      cost.weight_grad = layers[s] * halves->layer[1] +
+                         (s == 0 ? rates.first[1] : 0) +
+                         (is_last ? halves->last[1] : 0);
+    }
     costs.stages.push_back(cost);
   }
   const int ranks = schedule.ranks();

@@ -60,9 +60,9 @@ class PriceComposer {
                 const planner::Cluster& cluster)
       : model_(std::move(model)), options_(options), cluster_(cluster) {}
 
-  // False for zero-bubble schedules: a step without depth does not have the
-  // functions of their cells.
-  static bool composes(const plan::Plan& plan);
+  // False for zero-bubble schedules, whose composed prices are less accurate: a
+  // pipeline of two stages gives the times of their cells.
+  static bool isExact(const plan::Plan& plan);
 
   // Returns nothing if the plan does not compile; `problem` says why. Plans
   // that differ only in depth share what is compiled. If the step takes longer
@@ -97,15 +97,26 @@ class PriceComposer {
     // keeps per microbatch for its backward pass.
     int64_t memory = 0, memory_of_layer = 0, saved = 0;
   };
+  // Seconds of the cells that a zero-bubble schedule makes of a backward pass
+  // ([0]: input gradient, [1]: weight gradient), per microbatch of one layer
+  // and of the operations after all layers.
+  struct Halves {
+    double layer[2] = {0, 0}, last[2] = {0, 0};
+  };
   const std::optional<Part>& compile(const plan::Plan& plan, int64_t layers,
                                      int64_t microbatches,
                                      std::string& problem);
   std::optional<Part> compileNew(const plan::Plan& plan, int64_t layers,
                                  int64_t batch, std::string& problem);
-  // Composes the price by the timetable of the plan's schedule.
-  std::optional<ComposedPrice> putTogether(const plan::Plan& plan,
-                                           const Rates& rates,
-                                           std::string& problem);
+  // The halves in a pipeline of two stages, else like the plan. None if it does
+  // not compile.
+  std::optional<Halves> halvesOf(const plan::Plan& plan);
+  std::optional<Halves> measureHalves(const plan::Plan& pair, int64_t batch);
+  // Composes the price by the timetable of the plan's schedule. Without
+  // `halves`, cells for input and weight gradients are equal.
+  std::optional<ComposedPrice> putTogether(
+      const plan::Plan& plan, const Rates& rates, std::string& problem,
+      const std::optional<Halves>& halves = std::nullopt);
   // The schedule of a plan with a pipeline; null if there is none, with
   // `problem`.
   const core::Schedule* scheduleOf(const plan::Plan& plan,
@@ -124,6 +135,8 @@ class PriceComposer {
   // By the plan's text, layers and batch.
   std::map<std::pair<std::string, std::pair<int64_t, int64_t>>, Known> known_;
   std::map<std::pair<int64_t, int64_t>, StepCache> steps_;
+  // By the text of the pipeline of two stages and its batch.
+  std::map<std::pair<std::string, int64_t>, std::optional<Halves>> halves_;
   // By ranks, microbatches, the schedule's kind and its stages per rank.
   std::map<std::tuple<int64_t, int64_t, plan::ScheduleKind, int64_t>,
            core::Schedule>

@@ -117,10 +117,7 @@ const PricedPlan* PlanPricer::price(const plan::Plan& plan) {
 }
 
 const PricedPlan* PlanPricer::rank(const plan::Plan& plan, double bar) {
-  return find(plan,
-              callsOf(plan) > kFewCalls &&
-                  (isLong(plan) || PriceComposer::composes(plan)),
-              bar);
+  return find(plan, callsOf(plan) > kFewCalls, bar);
 }
 
 const PricedPlan* PlanPricer::find(const plan::Plan& wanted, bool compose,
@@ -175,9 +172,7 @@ const PricedPlan* PlanPricer::find(const plan::Plan& wanted, bool compose,
 }
 
 const PricedPlan* PlanPricer::compose(const plan::Plan& plan) {
-  return composer_ && PriceComposer::composes(plan)
-             ? find(plan, true, kAnySeconds)
-             : nullptr;
+  return composer_ && composes(plan) ? find(plan, true, kAnySeconds) : nullptr;
 }
 
 void PlanPricer::setLayers(RepeatedModel model) {
@@ -193,12 +188,23 @@ bool PlanPricer::isLong(const plan::Plan& plan) const {
   return callsOf(plan) > kManyCalls;
 }
 
+// A long program may never be compiled, so its price must be exact.
+bool PlanPricer::composes(const plan::Plan& plan) const {
+  return PriceComposer::isExact(plan) || !isLong(plan);
+}
+
 bool PlanPricer::canCompile(const plan::Plan& plan) const {
   return callsOf(plan) <= kMostCalls;
 }
 
 std::optional<PricedPlan> PlanPricer::composed(const plan::Plan& plan,
                                                double bar) {
+  if (!composes(plan)) {
+    problem_ =
+        "the price of a long zero-bubble schedule cannot be composed of layer "
+        "kinds: write the plan, compile it and simulate the program";
+    return std::nullopt;
+  }
   std::optional<ComposedPrice> found = composer_->compose(plan, bar, problem_);
   if (!found) return std::nullopt;
   instructions_ += found->instructions;

@@ -90,6 +90,8 @@ class PlanPricer {
   std::unique_ptr<Compilation> describe(const CompileOptions& options);
   std::optional<PricedPlan> compile(const plan::Plan& plan);
   std::optional<PricedPlan> composed(const plan::Plan& plan, double bar);
+  // True if the price can be composed of layer kinds.
+  bool composes(const plan::Plan& plan) const;
   // Calls of layers in all ranks' programs.
   int64_t callsOf(const plan::Plan& plan) const;
   const PricedPlan* find(const plan::Plan& plan, bool compose, double bar);
