@@ -1,7 +1,12 @@
 // Turns gradients into new parameters; see passes.td. Each parameter's update
-// is a function.
+// is a function. Repeated layers share the functions of their parameters.
 
 #include <cassert>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "compiler/autodiff/choose_optimizer.h"
 #include "compiler/autodiff/glob_list.h"
@@ -274,13 +279,43 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
       if (!state.is_frozen) names.push_back(trained.name + "/" + state.name);
     }
     llvm::append_range(operands, values_.all());
-    auto call = mlir::func::CallOp::create(
-        builder, trained.parameter.getLoc(),
-        makeUpdate(getOperation(), optimizer, own, factored, operands, values_,
-                   trained.parameter.getType()),
-        operands);
+    const auto make = [&] {
+      return makeUpdate(getOperation(), optimizer, own, factored, operands,
+                        values_, trained.parameter.getType());
+    };
+    auto call =
+        mlir::func::CallOp::create(builder, trained.parameter.getLoc(),
+                                   updateOf(trained, own, make), operands);
     for (auto [name, value] : llvm::zip_equal(names, call.getResults()))
       addUpdate(signature, value, name);
+  }
+
+  // Returns the update function of a parameter, and makes it if the same
+  // parameter of an equal layer has none yet.
+  FuncOp updateOf(const Trained& trained, const Optimizer& own,
+                  llvm::function_ref<FuncOp()> make) {
+    const std::set<Place> places = placesOf(trained.parameter);
+    if (places.empty()) return make();
+    const llvm::ArrayRef<int64_t> shape = trained.modelShape();
+    const auto [known, is_new] = updates_.try_emplace(
+        {places, shape.vec(), trained.gradient.getType().getAsOpaquePointer(),
+         own.weight_decay, own.rate_scale});
+    if (is_new) known->second = make();
+    return known->second;
+  }
+
+  // An argument of a function: its name and the argument's number.
+  using Place = std::pair<std::string, unsigned>;
+
+  // The arguments that take the parameter. Empty if @main itself reads it.
+  static std::set<Place> placesOf(Value parameter) {
+    std::set<Place> places;
+    for (mlir::OpOperand& use : parameter.getUses()) {
+      auto call = llvm::dyn_cast<mlir::func::CallOp>(use.getOwner());
+      if (!call) return {};
+      places.insert({call.getCallee().str(), use.getOperandNumber()});
+    }
+    return places;
   }
 
   static Value addStateOf(nn::Signature& signature, const Trained& trained,
@@ -315,6 +350,13 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
   std::optional<LossScale> loss_scale_;
   SmallVector<Trained> trained_;
   SmallVector<RateScale> rate_scales_;
+  // By the arguments that take the parameter, its shape in the model, the type
+  // of its gradient, its weight decay and its rate's scale. The same parameter
+  // of equal layers has the same names of dimensions and the same sharding.
+  std::map<std::tuple<std::set<Place>, std::vector<int64_t>, const void*,
+                      double, double>,
+           FuncOp>
+      updates_;
 };
 
 }  // namespace

@@ -23,10 +23,10 @@ mlir::Value chooseFinite(nn::MathBuilder& math, mlir::Value finite,
 
 // Makes a private function (parameter, gradient or momentum, states,
 // StepValues::all) -> (parameter in type `stored` if it differs from the
-// updated type, new parameter, states that are not frozen). Each parameter has
-// its own function, because parameters of equal shape may have different
-// dimension names. Functions that are equal when the program is divided are
-// merged then.
+// updated type, new parameter, states that are not frozen). Parameters of equal
+// shape need functions of their own, because they may have different dimension
+// names; only the same parameter of equal layers shares one. Functions that are
+// equal when the program is divided are merged then.
 mlir::func::FuncOp makeUpdate(mlir::ModuleOp module, llvm::StringRef name,
                               const Optimizer& optimizer,
                               const Factored& factored,

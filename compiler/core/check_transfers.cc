@@ -76,7 +76,12 @@ absl::Status CheckComputes(const Schedule& run, const Actions& actions) {
 absl::Status CheckRank(const Schedule& run, const Actions& actions, int rank) {
   std::set<Value> wanted;                  // from other ranks
   std::map<Value, std::set<int>> readers;  // of this rank's values
-  for (int stage = 0; stage < run.stages; ++stage)
+  const auto is_own = [&](int stage) {
+    return stage >= 0 && stage < run.stages && run.rank_of_stage[stage] == rank;
+  };
+  for (int stage = 0; stage < run.stages; ++stage) {
+    // Cells exchange values with their own stage and its neighbours only.
+    if (!is_own(stage - 1) && !is_own(stage) && !is_own(stage + 1)) continue;
     for (int microbatch = 0; microbatch < run.microbatches; ++microbatch)
       for (Work work : {Work::kForward, Work::kInputGrad}) {
         if (work == Work::kInputGrad && !run.trains) continue;
@@ -88,6 +93,7 @@ absl::Status CheckRank(const Schedule& run, const Actions& actions, int rank) {
           if (from == rank) readers[ValueOf(need)].insert(to);
         }
       }
+  }
   std::set<Value> made, received;
   for (size_t i = 0; i < actions[rank].size(); ++i) {
     const Action& action = actions[rank][i];

@@ -78,9 +78,24 @@ class Delay {
     return true;
   }
 
+  // False if no result of the operation can be partial: it reads no partial
+  // sum, and no tensor is divided along a reduced factor.
+  bool MayMakePartial(const Op& op) const {
+    for (int value : op.operands)
+      if (!shardings_[value].unreduced.empty()) return true;
+    for (const OpTensor& tensor : TensorsOf(op))
+      for (size_t d = 0; d < tensor.factors->size(); ++d) {
+        if (shardings_[tensor.value].dims[d].axes.empty()) continue;
+        for (int factor : (*tensor.factors)[d])
+          if (IsPartialInSome(op.rule, factor)) return true;
+      }
+    return false;
+  }
+
   // Collects values that their own operation makes partial.
   void Collect() {
     for (size_t op = 0; op < graph_.ops.size(); ++op) {
+      if (!MayMakePartial(graph_.ops[op])) continue;
       const std::vector<Factor>& factors = graph_.ops[op].rule.factors;
       if (std::any_of(factors.begin(), factors.end(), [](const Factor& factor) {
             return IsReduced(factor.kind) &&

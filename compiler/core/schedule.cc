@@ -18,10 +18,10 @@ std::string ToString(const Cell& cell) {
   return text;
 }
 
-std::vector<Cell> Needs(const Cell& cell, int stages) {
+NeededCells Needs(const Cell& cell, int stages) {
   const int stage = cell.stage;
   const int microbatch = cell.microbatch;
-  std::vector<Cell> needs;
+  NeededCells needs;
   if (cell.work == Work::kForward) {
     if (stage > 0) needs.push_back({Work::kForward, stage - 1, microbatch});
   } else if (cell.work == Work::kWeightGrad) {
@@ -146,15 +146,15 @@ const CellMap::Place& CellMap::Find(const Cell& cell) const {
 }
 
 CellMap::Place CellMap::Add(const Cell& cell, Place place) {
-  std::vector<Work> yields = {cell.work};
-  if (cell.work == Work::kBackward)
-    yields = {Work::kInputGrad, Work::kWeightGrad};
-  for (Work work : yields) {
+  const auto add = [&](Work work) -> Place {
     Place& known = places_[Index(work, cell)];
     if (known.found()) return known;
     known = place;
-  }
-  return {};
+    return {};
+  };
+  if (cell.work != Work::kBackward) return add(cell.work);
+  const Place other = add(Work::kInputGrad);
+  return other.found() ? other : add(Work::kWeightGrad);
 }
 
 }  // namespace partita::core

@@ -47,10 +47,23 @@ struct Schedule {
 // if the version is not 0.
 std::string ToString(const Cell& cell);
 
+// At most two cells. Timetables ask for the needs of millions of cells, so this
+// does not allocate.
+class NeededCells {
+ public:
+  void push_back(const Cell& cell) { cells_[size_++] = cell; }
+  const Cell* begin() const { return cells_; }
+  const Cell* end() const { return cells_ + size_; }
+
+ private:
+  Cell cells_[2];
+  int size_ = 0;
+};
+
 // Returns the cells that must run before `cell`, named by their results:
 // kForward for an activation, kInputGrad for a gradient, from an I or a B. A
 // backward also needs the forward of its own stage.
-std::vector<Cell> Needs(const Cell& cell, int stages);
+NeededCells Needs(const Cell& cell, int stages);
 
 // Returns a run of `steps` steps as one schedule with flushes. Its microbatches
 // and versions count from the start of the run.

@@ -39,6 +39,9 @@ Schedule Empty(int ranks, int stages, int microbatches) {
   for (int stage = 0; stage < stages; ++stage)
     schedule.rank_of_stage.push_back(stage % ranks);
   schedule.cells.resize(ranks);
+  // Forwards, input gradients and weight gradients.
+  for (std::vector<Cell>& cells : schedule.cells)
+    cells.reserve(3 * static_cast<size_t>(stages / ranks) * microbatches);
   return schedule;
 }
 

@@ -26,27 +26,29 @@ double Duration(const Costs& costs, const Cell& cell) {
 void RunClock(const Schedule& run, const Costs& costs, Timetable& table) {
   const CellMap map(run);
   table.ranks.resize(run.ranks());
+  for (int rank = 0; rank < run.ranks(); ++rank)
+    table.ranks[rank].reserve(run.cells[rank].size());
   // Starts the rank's next cell if all its needs are computed.
   auto start_next = [&](int rank) {
     std::vector<TimedCell>& done = table.ranks[rank];
     if (done.size() == run.cells[rank].size()) return false;
     const Cell& cell = run.cells[rank][done.size()];
     double start = done.empty() ? 0 : done.back().end;
-    std::vector<TimedTransfer> arrivals;
+    TimedTransfer arrivals[2];
+    int count = 0;
     for (const Cell& need : Needs(cell, run.stages)) {
       const CellMap::Place place = map.Find(need);
       const std::vector<TimedCell>& others = table.ranks[place.rank];
       if (place.position >= static_cast<int>(others.size())) return false;
       double ready = others[place.position].end;
       if (place.rank != rank) {
-        arrivals.push_back(
-            {need, place.rank, rank, ready, ready + costs.transfer});
+        arrivals[count++] = {need, place.rank, rank, ready,
+                             ready + costs.transfer};
         ready += costs.transfer;
       }
       start = std::max(start, ready);
     }
-    table.transfers.insert(table.transfers.end(), arrivals.begin(),
-                           arrivals.end());
+    table.transfers.insert(table.transfers.end(), arrivals, arrivals + count);
     done.push_back({cell, start, start + Duration(costs, cell)});
     table.end = std::max(table.end, done.back().end);
     return true;
@@ -91,7 +93,9 @@ Timetable MakeTimetable(const Schedule& schedule, const Costs& costs) {
   const int ranks = schedule.ranks();
   const int settled = 2 * ranks;
   const int steps = settled + ranks + StepsAhead(schedule) + 1;
-  const Schedule run = schedule.flushes ? schedule : Unroll(schedule, steps);
+  const Schedule unrolled =
+      schedule.flushes ? Schedule() : Unroll(schedule, steps);
+  const Schedule& run = schedule.flushes ? schedule : unrolled;
   table.microbatches = run.microbatches;
   RunClock(run, costs, table);
   CountInFlight(schedule.trains, table);

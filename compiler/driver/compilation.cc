@@ -96,7 +96,8 @@ LogicalResult Compilation::runTo(Milestone milestone) {
         case Milestone::kCut:
           return isPipeline() ? cut() : success();
         case Milestone::kPartitioned:
-          return plan_ ? runPhases({partitionModel(*plan_)}) : success();
+          return plan_ ? runPhases(partitionModel(*plan_, decided_))
+                       : success();
         case Milestone::kLowered:
           return runPhases(lowerToExec({train() != nullptr, onGpu()}));
         case Milestone::kMerged:
@@ -137,7 +138,10 @@ LogicalResult Compilation::stage() {
 }
 
 LogicalResult Compilation::divide() {
-  if (mlir::failed(runPhases({shardModel(*plan_)}))) return failure();
+  // Cutting and listing paddings read shardings from the module.
+  if (shardings_aside_ && !isPipeline() && !lists_paddings_)
+    decided_ = std::make_shared<sharding::Decided>();
+  if (mlir::failed(runPhases({shardModel(*plan_, decided_)}))) return failure();
   if (!lists_paddings_) return success();
   auto found = partition::listPaddings(module());
   if (mlir::failed(found)) return failure();
@@ -223,7 +227,7 @@ LogicalResult Compilation::runPhases(const std::vector<Phase>& phases) {
     if (mlir::failed(phase(next.name, [&]() -> LogicalResult {
           for (mlir::ModuleOp program : programs_)
             if (mlir::failed(runPhase(program, next, fault_,
-                                      /*verify=*/machine_code_)))
+                                      /*verify=*/machine_code_, managers_)))
               return failure();
           return success();
         })))
@@ -235,6 +239,7 @@ void Compilation::continueAfter(const Compilation& before) {
   dumps_ = before.dumps_;
   start_ = before.start_;
   report_ = before.report_;
+  managers_ = before.managers_;
 }
 
 plan::Precision Compilation::precision() const {

@@ -5,6 +5,7 @@
 #ifndef PARTITA_COMPILER_DRIVER_COMPILATION_H_
 #define PARTITA_COMPILER_DRIVER_COMPILATION_H_
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "compiler/driver/cut_model.h"
 #include "compiler/driver/run_phase.h"
 #include "compiler/partition/padding_report.h"
+#include "compiler/sharding/problem.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "runtime/program/target.h"
@@ -99,6 +101,12 @@ class Compilation {
   const std::vector<partition::Padding>& paddings() const { return paddings_; }
   // Makes kDivided list paddings.
   void listPaddings() { lists_paddings_ = true; }
+  // Takes passes from `managers`, which must outlive this object and have the
+  // same context.
+  void usePassesOf(PhaseManagers& managers) { managers_ = &managers; }
+  // Keeps the shardings beside the module, and not in its attributes, between
+  // kDivided and kPartitioned.
+  void keepShardingsAside() { shardings_aside_ = true; }
   // Cuts stages by work even if the plan has a memory limit.
   void cutByTime() { cuts_by_time_ = true; }
   // Leaves all layers in @main when simplifying.
@@ -128,8 +136,12 @@ class Compilation {
   Milestone at_;
   const bool machine_code_;
   bool cuts_by_time_ = false, lists_paddings_ = false, outlines_layers_ = true;
+  bool shardings_aside_ = false;
+  PhaseManagers* managers_ = nullptr;
   pipeline::StageTimes times_;
   std::vector<partition::Padding> paddings_;
+  // Shardings between kDivided and kPartitioned, if they are kept aside.
+  std::shared_ptr<sharding::Decided> decided_;
   PortNames ports_;
   std::string code_;
   double start_;

@@ -2,6 +2,7 @@
 #include "compiler/driver/model_phases.h"
 
 #include "compiler/autodiff/passes.h"
+#include "compiler/partition/partition.h"
 #include "compiler/partition/passes.h"
 #include "compiler/pipeline/delayed_step.h"
 #include "compiler/pipeline/passes.h"
@@ -12,6 +13,7 @@
 #include "compiler/sharding/passes.h"
 #include "compiler/simplify/passes.h"
 #include "compiler/simplify/pipeline.h"
+#include "mlir/Dialect/Func/Transforms/Passes.h"
 #include "mlir/Transforms/Passes.h"
 
 namespace partita::driver {
@@ -202,24 +204,37 @@ std::vector<Phase> completeStep(const plan::Plan* plan,
   return phases;
 }
 
-Phase shardModel(const plan::Plan& plan) {
+Phase shardModel(const plan::Plan& plan,
+                 std::shared_ptr<sharding::Decided> decided) {
   // From here to partitioning, all passes must keep names and shardings.
-  return {"shard", [plan](mlir::OpPassManager& pm) {
-            pm.addPass(sharding::createApplyPlanPass(plan));
+  return {"shard", [plan, decided](mlir::OpPassManager& pm) {
+            pm.addPass(sharding::createApplyPlanPass(plan, decided));
           }};
 }
 
-Phase partitionModel(const plan::Plan& plan) {
+std::vector<Phase> partitionModel(const plan::Plan& plan,
+                                  std::shared_ptr<sharding::Decided> decided) {
   const bool hold = plan.gather && plan.gather->hold == plan::Hold::kStep;
-  return {"partition", [hold](mlir::OpPassManager& pm) {
-            pm.addPass(partition::createPartitionPass());
-            // Before equal operations of layers are joined, so that none of
-            // them needs two arguments for one parameter.
-            if (hold) pm.addPass(partition::createHoldGathersPass());
-            // Merges equal masks and reshards.
-            pm.addPass(mlir::createCanonicalizerPass());
-            pm.addPass(mlir::createCSEPass());
-          }};
+  const auto divide = [hold, decided](mlir::OpPassManager& pm) {
+    pm.addPass(decided ? partition::createPartitionPass(decided)
+                       : partition::createPartitionPass());
+    // Before equal operations of layers are joined, so that none of them needs
+    // two arguments for one parameter.
+    if (hold) pm.addPass(partition::createHoldGathersPass());
+  };
+  const auto join = [](mlir::OpPassManager& pm) {
+    // Merges functions that had to differ until here and are equal now, e.g.
+    // the updates of parameters. Later passes then process one of them.
+    pm.addPass(mlir::func::createDuplicateFunctionEliminationPass());
+    // Merges equal masks and reshards.
+    pm.addPass(mlir::createCanonicalizerPass());
+    pm.addPass(mlir::createCSEPass());
+  };
+  if (decided) return {{"partition", divide}, {"join", join, ""}};
+  return {{"partition", [=](mlir::OpPassManager& pm) {
+             divide(pm);
+             join(pm);
+           }}};
 }
 
 }  // namespace partita::driver

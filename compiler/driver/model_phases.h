@@ -4,12 +4,15 @@
 #define PARTITA_COMPILER_DRIVER_MODEL_PHASES_H_
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "compiler/driver/train_options.h"
 #include "compiler/pipeline/passes.h"
 #include "compiler/plan/plan.h"
+#include "compiler/sharding/problem.h"
 #include "mlir/Pass/PassManager.h"
 
 namespace partita::driver {
@@ -19,6 +22,10 @@ namespace partita::driver {
 struct Phase {
   std::string name;
   std::function<void(mlir::OpPassManager&)> build;
+  // A text of all values that the passes depend on. Phases with equal names and
+  // options may share passes, since passes keep no state between runs. Without
+  // it, no pass of the phase is shared.
+  std::optional<std::string> options = std::nullopt;
 };
 
 // Turns an output of the model into a loss. No phases if `train` is null.
@@ -52,12 +59,17 @@ Phase trainModel(const TrainOptions& train);
 std::vector<Phase> completeStep(const plan::Plan* plan,
                                 const TrainOptions* train);
 
-// Decides the sharding of each tensor by the plan. cut_model.h follows.
-Phase shardModel(const plan::Plan& plan);
+// Decides the sharding of each tensor by the plan. cut_model.h follows. If
+// `decided` is given, the shardings are stored there and not in the module.
+Phase shardModel(const plan::Plan& plan,
+                 std::shared_ptr<sharding::Decided> decided = nullptr);
 
 // Turns the module into the program of one device, on local shapes. The plan
-// says whether gathered parameters are kept for the step.
-Phase partitionModel(const plan::Plan& plan);
+// says whether gathered parameters are kept for the step. `decided` is what
+// shardModel stored.
+std::vector<Phase> partitionModel(
+    const plan::Plan& plan,
+    std::shared_ptr<sharding::Decided> decided = nullptr);
 
 }  // namespace partita::driver
 

@@ -21,7 +21,8 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
          pm.addPass(partition::createMergeCollectivesPass());
          pm.addPass(mlir::createCanonicalizerPass());
          pm.addPass(kernels::createLowerCollectivesPass());
-       }},
+       },
+       ""},
       // Merges functions that had to differ while dimensions were named and
       // divided, and are equal now: updates of parameters, and layers that an
       // entry of the plan acted on.
@@ -36,7 +37,8 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
          simplify::LoadTimeOptions load_time;
          load_time.training = options.training;
          simplify::buildLoadTimePipeline(pm, load_time);
-       }},
+       },
+       options.training ? "training" : ""},
       // Chooses layouts while convolutions and transposes are still nn
       // operations that can be moved.
       {"layouts",
@@ -45,7 +47,8 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
          pm.addPass(kernels::createChooseLayoutsPass());
          pm.addPass(mlir::createCanonicalizerPass());
          pm.addPass(mlir::createCSEPass());
-       }},
+       },
+       ""},
       // Library calls before fusion, which fills the space between them.
       {"library-calls",
        [](mlir::OpPassManager& pm) {

@@ -5,11 +5,27 @@
 
 namespace partita::driver {
 
+mlir::PassManager& PhaseManagers::of(const Phase& phase,
+                                     mlir::MLIRContext* context) {
+  auto& manager = managers_[{phase.name, *phase.options}];
+  if (!manager) {
+    manager = std::make_unique<mlir::PassManager>(context);
+    phase.build(*manager);
+  }
+  return *manager;
+}
+
 mlir::LogicalResult runPhase(mlir::ModuleOp module, const Phase& phase,
-                             Fault& fault, bool verify) {
-  mlir::PassManager manager(module.getContext());
+                             Fault& fault, bool verify,
+                             PhaseManagers* managers) {
+  std::optional<mlir::PassManager> made;
+  if (!managers || !phase.options) {
+    made.emplace(module.getContext());
+    phase.build(*made);
+  }
+  mlir::PassManager& manager =
+      made ? *made : managers->of(phase, module.getContext());
   manager.enableVerifier(verify);
-  phase.build(manager);
   if (mlir::succeeded(manager.run(module))) return mlir::success();
   // These phases report errors in the user's names and entries themselves.
   if (llvm::is_contained({"loss", "rules", "differentiate", "name", "shard",

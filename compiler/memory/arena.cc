@@ -5,16 +5,13 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 namespace partita::memory {
 namespace {
 
 int64_t alignUp(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
-bool meet(const Lifetime& a, const Lifetime& b) {
-  return a.first <= b.last && b.first <= a.last;
 }
 
 int64_t duration(const Lifetime& lifetime) {
@@ -42,30 +39,39 @@ constexpr size_t kMostTrials = 16, kMostPlaced = 12000;
 // the lowest gap, or the tightest one.
 enum class Fit { kLowest, kTightest };
 
+// A buffer with an offset.
+struct Placed {
+  int64_t first = 0, last = 0;  // as in its lifetime
+  int64_t offset = 0, end = 0;  // bytes
+};
+
 ArenaPlan place(const std::vector<Lifetime>& lifetimes,
                 const std::vector<size_t>& order, Fit fit) {
   ArenaPlan plan;
   plan.offsets.resize(lifetimes.size());
-  std::vector<size_t> placed;  // sorted by offset
+  // Sorted by offset. Contiguous, since each new buffer reads all of them.
+  std::vector<Placed> placed;
+  placed.reserve(lifetimes.size());
   for (size_t next : order) {
-    const int64_t bytes = alignUp(lifetimes[next].bytes);
+    const Lifetime& lifetime = lifetimes[next];
+    const int64_t bytes = alignUp(lifetime.bytes);
     int64_t best = -1, best_gap = INT64_MAX, free_from = 0;
-    for (size_t other : placed) {
-      if (!meet(lifetimes[next], lifetimes[other])) continue;
-      const int64_t gap = plan.offsets[other] - free_from;
+    for (const Placed& other : placed) {
+      if (lifetime.first > other.last || other.first > lifetime.last) continue;
+      const int64_t gap = other.offset - free_from;
       if (gap >= bytes && gap < best_gap) {
         best = free_from, best_gap = gap;
         if (fit == Fit::kLowest) break;
       }
-      free_from = std::max(
-          free_from, plan.offsets[other] + alignUp(lifetimes[other].bytes));
+      free_from = std::max(free_from, other.end);
     }
-    plan.offsets[next] = best >= 0 ? best : free_from;
-    plan.bytes = std::max(plan.bytes, plan.offsets[next] + bytes);
-    auto where = std::upper_bound(
-        placed.begin(), placed.end(), next,
-        [&](size_t a, size_t b) { return plan.offsets[a] < plan.offsets[b]; });
-    placed.insert(where, next);
+    const int64_t offset = best >= 0 ? best : free_from;
+    plan.offsets[next] = offset;
+    plan.bytes = std::max(plan.bytes, offset + bytes);
+    placed.insert(std::upper_bound(
+                      placed.begin(), placed.end(), offset,
+                      [](int64_t a, const Placed& b) { return a < b.offset; }),
+                  {lifetime.first, lifetime.last, offset, offset + bytes});
   }
   return plan;
 }
@@ -95,7 +101,11 @@ ArenaPlan planArena(const std::vector<Lifetime>& lifetimes) {
     });
     for (const Fit fit : {Fit::kTightest, Fit::kLowest}) {
       std::vector<size_t> order = sorted;
-      for (size_t trial = 0; trial < trials; ++trial) {
+      // An order that was tried before has the same result, and so do all
+      // later ones.
+      std::set<std::vector<size_t>> tried;
+      for (size_t trial = 0; trial < trials && tried.insert(order).second;
+           ++trial) {
         ArenaPlan plan = place(lifetimes, order, fit);
         if (plan.bytes < best.bytes) best = plan;
         if (best.bytes == bound) return best;

@@ -126,7 +126,7 @@ class Lister {
     row.bytes += bytes * times_;
     if (is_new || bytes > most) {
       most = bytes;
-      row.largest = problem_.graph.values[id].name;
+      row.largest = sharding::describeValue(problem_.values[id]);
       row.dim = dim;
     }
   }

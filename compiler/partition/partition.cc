@@ -14,6 +14,7 @@
 #include "dialects/dist/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/signature.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Matchers.h"
@@ -54,13 +55,16 @@ class Partitioner {
               std::vector<core::Sharding> shardings)
       : module_(module),
         problem_(std::move(problem)),
-        shardings_(std::move(shardings)) {}
+        shardings_(std::move(shardings)),
+        resharder_(problem_.graph.mesh) {}
 
   LogicalResult run() {
     // Keep the old bodies until all functions are rebuilt: calls look up the
     // shardings of arguments and results there.
-    for (FuncOp function : module_.getOps<FuncOp>())
+    for (FuncOp function : module_.getOps<FuncOp>()) {
       bodies_[function] = &function.front();
+      functions_[function.getName()] = function;
+    }
     LogicalResult result = success();
     for (FuncOp function : module_.getOps<FuncOp>())
       if (mlir::succeeded(result)) result = rebuild(function);
@@ -79,6 +83,9 @@ class Partitioner {
   RankedTensorType localTypeOf(Value global) const {
     return localType(typeOf(global), shardingOf(global));
   }
+
+  // Builds an explanation. Called only if a collective needs one.
+  using Explanation = llvm::function_ref<std::string()>;
 
   LogicalResult rebuild(FuncOp function) {
     locals_.clear();
@@ -103,11 +110,12 @@ class Partitioner {
     SmallVector<Value> returned;
     for (auto [i, value] : llvm::enumerate(end.getOperands())) {
       const core::Sharding& wanted = returnedAs(function, i, value);
-      returned.push_back(resharded(
-          value, wanted, builder, end.getLoc(),
-          function.getResultAttr(i, nn::kUpdatesAttr)
-              ? "the next step reads the updated value divided as the old one"
-              : "it takes the place of the old value"));
+      returned.push_back(resharded(value, wanted, builder, end.getLoc(), [&] {
+        return function.getResultAttr(i, nn::kUpdatesAttr)
+                   ? "the next step reads the updated value divided as the old "
+                     "one"
+                   : "it takes the place of the old value";
+      }));
       results.push_back(returned.back().getType());
       if (!function.isPrivate()) {
         signature.setResult(
@@ -179,10 +187,11 @@ class Partitioner {
     for (auto [i, pair] :
          llvm::enumerate(llvm::zip_equal(op->getResults(), *results))) {
       auto [global, local] = pair;
+      const int tensor = static_cast<int>(op->getNumOperands() + i);
       define(global, local, decided.results[i], reductionOf(rule, decided),
-             builder,
-             conflictsOf(static_cast<int>(op->getNumOperands() + i), global,
-                         decided));
+             builder, [&, value = global] {
+               return conflictsOf(op, tensor, value, decided);
+             });
     }
     return success();
   }
@@ -233,15 +242,15 @@ class Partitioner {
   }
 
   LogicalResult rebuildCall(CallOp call, mlir::OpBuilder& builder) {
-    auto callee = module_.lookupSymbol<FuncOp>(call.getCallee());
-    mlir::Block& body = calleeBody(callee);
+    mlir::Block& body = calleeBody(functions_.lookup(call.getCallee()));
     SmallVector<Value> operands;
     for (auto [operand, argument] :
          llvm::zip_equal(call.getOperands(), body.getArguments()))
       operands.push_back(
-          resharded(operand, shardingOf(argument), builder, call.getLoc(),
-                    "the layer @" + call.getCallee().str() +
-                        " takes this argument so wherever it is called"));
+          resharded(operand, shardingOf(argument), builder, call.getLoc(), [&] {
+            return "the layer @" + call.getCallee().str() +
+                   " takes this argument so wherever it is called";
+          }));
     SmallVector<mlir::Type> types;
     for (Value returned : body.getTerminator()->getOperands())
       types.push_back(localTypeOf(returned));
@@ -256,14 +265,18 @@ class Partitioner {
 
   // Records an operation's result and converts it to its annotated placement.
   // Partial results are reduced here, at their definition.
-  void define(Value global, Value local, const core::Sharding& has,
-              core::Reduction reduction, mlir::OpBuilder& builder,
-              const std::string& conflicts = "") {
+  void define(
+      Value global, Value local, const core::Sharding& has,
+      core::Reduction reduction, mlir::OpBuilder& builder,
+      Explanation conflicts = [] { return std::string(); }) {
     const core::Sharding& wanted = shardingOf(global);
-    locals_[global] = buildReshard(
-        builder, global.getLoc(), mesh(), typeOf(global), local, has, wanted,
-        reduction,
-        (has.unreduced.empty() ? placedAs(global) : reduced(has)) + conflicts);
+    if (!has.SamePlacement(wanted))
+      local = resharder_.build(
+          builder, global.getLoc(), typeOf(global), local, has, wanted,
+          reduction,
+          (has.unreduced.empty() ? placedAs(global) : reduced(has)) +
+              conflicts());
+    locals_[global] = local;
   }
 
   Value reshardedOperand(Operation* op, int index,
@@ -271,25 +284,29 @@ class Partitioner {
                          mlir::OpBuilder& builder) {
     Value operand = op->getOperand(index);
     return resharded(operand, decided.operands[index], builder, op->getLoc(),
-                     "operand of " + sharding::describeOperation(op) +
-                         conflictsOf(index, operand, decided));
+                     [&] {
+                       return "operand of " + sharding::describeOperation(op) +
+                              conflictsOf(op, index, operand, decided);
+                     });
   }
 
   // Explains why an operation does not use this tensor (operands first) as
   // annotated.
-  std::string conflictsOf(int tensor, Value value,
+  std::string conflictsOf(Operation* op, int tensor, Value value,
                           const core::OpSharding& decided) {
     std::string words;
     for (const core::Conflict& conflict : decided.conflicts)
-      if (core::Concerns(problem_.graph, conflict, tensor, shardingOf(value)))
+      if (core::Concerns(problem_.graph, conflict, tensor, shardingOf(value))) {
+        sharding::nameTensors(op, problem_);
         words += "; " + core::Describe(problem_.graph, conflict);
+      }
     return words;
   }
 
   // Equal reshards of a value are shared.
   Value resharded(Value global, const core::Sharding& wanted,
                   mlir::OpBuilder& builder, mlir::Location loc,
-                  const std::string& why) {
+                  Explanation why) {
     const core::Sharding& has = shardingOf(global);
     Value local = locals_.lookup(global);
     if (has.SamePlacement(wanted)) return local;
@@ -297,8 +314,8 @@ class Partitioner {
     auto [entry, is_new] = resharded_.try_emplace(
         {problem_.ids.lookup(global), core::ToString(mesh(), wanted)}, Value());
     if (is_new)
-      entry->second = buildReshard(builder, loc, mesh(), typeOf(global), local,
-                                   has, wanted, core::Reduction::kSum, why);
+      entry->second = resharder_.build(builder, loc, typeOf(global), local, has,
+                                       wanted, core::Reduction::kSum, why());
     return entry->second;
   }
 
@@ -334,9 +351,11 @@ class Partitioner {
   mlir::ModuleOp module_;
   sharding::Problem problem_;
   std::vector<core::Sharding> shardings_;
+  Resharder resharder_;
   llvm::DenseMap<Value, Value> locals_;
   std::map<std::pair<int, std::string>, Value> resharded_;
   llvm::DenseMap<Operation*, mlir::Block*> bodies_;
+  llvm::StringMap<FuncOp> functions_;
   llvm::StringMap<unsigned> by_name_;  // arguments of the current function
 };
 
@@ -347,9 +366,21 @@ class Partitioner {
 
 namespace {
 struct PartitionPass : impl::PartitionPassBase<PartitionPass> {
+  PartitionPass() = default;
+  explicit PartitionPass(std::shared_ptr<sharding::Decided> decided)
+      : decided_(std::move(decided)) {}
+
   void runOnOperation() override {
-    if (mlir::failed(partitionModule(getOperation()))) signalPassFailure();
+    if (mlir::failed(decided_ ? Partitioner(getOperation(),
+                                            std::move(decided_->problem),
+                                            std::move(decided_->shardings))
+                                    .run()
+                              : partitionModule(getOperation())))
+      signalPassFailure();
   }
+
+ private:
+  std::shared_ptr<sharding::Decided> decided_;
 };
 }  // namespace
 
@@ -361,6 +392,11 @@ LogicalResult partitionModule(mlir::ModuleOp module) {
   auto shardings = sharding::readShardings(*problem);
   if (mlir::failed(shardings)) return failure();
   return Partitioner(module, std::move(*problem), std::move(*shardings)).run();
+}
+
+std::unique_ptr<mlir::Pass> createPartitionPass(
+    std::shared_ptr<sharding::Decided> decided) {
+  return std::make_unique<PartitionPass>(std::move(decided));
 }
 
 }  // namespace partita::partition

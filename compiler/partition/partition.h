@@ -2,7 +2,11 @@
 #ifndef PARTITA_COMPILER_PARTITION_PARTITION_H_
 #define PARTITA_COMPILER_PARTITION_PARTITION_H_
 
+#include <memory>
+
+#include "compiler/sharding/problem.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
 
 namespace partita::partition {
 
@@ -23,6 +27,11 @@ inline constexpr char kOriginReductionAttr[] = "origin_reduction";
 // `dist.coordinate`. Its size does not depend on the mesh size. Requires the
 // interfaces of registerLocalForms.
 mlir::LogicalResult partitionModule(mlir::ModuleOp module);
+
+// Does the same as a pass, for a module whose shardings are in `decided` and
+// not in its attributes. The pass consumes `decided` when it runs.
+std::unique_ptr<mlir::Pass> createPartitionPass(
+    std::shared_ptr<sharding::Decided> decided);
 
 }  // namespace partita::partition
 

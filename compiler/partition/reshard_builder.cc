@@ -56,21 +56,32 @@ mlir::Operation* buildStep(mlir::OpBuilder& builder, mlir::Location loc,
 
 }  // namespace
 
-Value buildReshard(mlir::OpBuilder& builder, mlir::Location loc,
-                   const core::Mesh& mesh, RankedTensorType global, Value local,
-                   const core::Sharding& from, const core::Sharding& to,
-                   core::Reduction reduction, const std::string& why) {
+Value Resharder::build(mlir::OpBuilder& builder, mlir::Location loc,
+                       RankedTensorType global, Value local,
+                       const core::Sharding& from, const core::Sharding& to,
+                       core::Reduction reduction, const std::string& why) {
   if (from.SamePlacement(to)) return local;
-  const core::ReshardPlan plan =
-      core::PlanReshard(mesh, global.getShape().vec(),
-                        llvm::divideCeil(global.getElementTypeBitWidth(), 8),
-                        from, to, reduction);
-  for (const core::Collective& step : plan.steps) {
-    local = buildStep(builder, loc, mesh, global, local, step,
-                      builder.getStringAttr(why))
+  const mlir::StringAttr words = builder.getStringAttr(why);
+  for (const core::Collective& step : planOf(global, from, to, reduction).steps)
+    local = buildStep(builder, loc, mesh_, global, local, step, words)
                 ->getResult(0);
-  }
   return local;
+}
+
+const core::ReshardPlan& Resharder::planOf(RankedTensorType global,
+                                           const core::Sharding& from,
+                                           const core::Sharding& to,
+                                           core::Reduction reduction) {
+  const std::vector<int64_t> shape = global.getShape().vec();
+  const int64_t bytes = llvm::divideCeil(global.getElementTypeBitWidth(), 8);
+  std::string key =
+      std::to_string(bytes) + " " + std::to_string(static_cast<int>(reduction));
+  for (const int64_t size : shape) key += " " + std::to_string(size);
+  key += core::ToString(mesh_, from) + core::ToString(mesh_, to);
+  const auto [plan, is_new] = plans_.try_emplace(std::move(key));
+  if (is_new)
+    plan->second = core::PlanReshard(mesh_, shape, bytes, from, to, reduction);
+  return plan->second;
 }
 
 }  // namespace partita::partition

@@ -151,9 +151,23 @@ bool MatchesGlob(const std::string& pattern, const std::string& text) {
 
 bool MatchesScope(const std::vector<std::string>& patterns,
                   const std::string& text) {
+  return ScopeGlobs(patterns).Match(text);
+}
+
+ScopeGlobs::ScopeGlobs(const std::vector<std::string>& patterns)
+    : any_(patterns.empty()) {
   for (const std::string& pattern : patterns)
-    if (MatchesGlob(pattern, text)) return true;
-  return patterns.empty();
+    if (absl::StatusOr<std::vector<std::string>> expanded = Compile(pattern);
+        expanded.ok())
+      alternatives_.insert(alternatives_.end(), expanded->begin(),
+                           expanded->end());
+}
+
+bool ScopeGlobs::Match(const std::string& text) const {
+  if (any_) return true;
+  for (const std::string& alternative : alternatives_)
+    if (Matches(alternative, text)) return true;
+  return false;
 }
 
 }  // namespace partita::plan

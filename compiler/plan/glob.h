@@ -17,7 +17,20 @@ namespace partita::plan {
 absl::Status CheckGlob(const std::string& pattern);
 // True if the pattern matches the whole text. False if CheckGlob refuses it.
 bool MatchesGlob(const std::string& pattern, const std::string& text);
-// True if any pattern matches, or if there are no patterns.
+
+// Patterns that are read once to be matched with many texts.
+class ScopeGlobs {
+ public:
+  explicit ScopeGlobs(const std::vector<std::string>& patterns);
+  // True if any pattern matches the whole text, or if there are no patterns.
+  bool Match(const std::string& text) const;
+
+ private:
+  bool any_;                               // there are no patterns
+  std::vector<std::string> alternatives_;  // without braces
+};
+
+// Same as ScopeGlobs, for one text.
 bool MatchesScope(const std::vector<std::string>& patterns,
                   const std::string& text);
 

@@ -33,12 +33,15 @@ constexpr int kFirstEntry = 1;
 
 class Application {
  public:
-  Application(mlir::ModuleOp module, const plan::Plan& plan)
-      : module_(module), plan_(plan) {}
+  // `before` is empty, or the problem that an earlier application left after it
+  // decomposed operations.
+  Application(mlir::ModuleOp module, const plan::Plan& plan, Problem before)
+      : module_(module), plan_(plan), problem_(std::move(before)) {}
 
   // Returns the number of operations decomposed; 0 means done.
   FailureOr<int> run() {
-    FailureOr<Problem> problem = buildProblem(module_, plan_.mesh);
+    FailureOr<Problem> problem =
+        buildProblem(module_, plan_.mesh, std::move(problem_));
     if (mlir::failed(problem)) return failure();
     problem_ = std::move(*problem);
     barOutside(module_, plan_, kFirstEntry, problem_);
@@ -68,10 +71,10 @@ class Application {
     warnOfIdleDivisions();
     warnOfIdleAxes();
     setMesh(module_, plan_.mesh);
-    writeShardings(problem_, shardings_);
-    writeBarred(problem_);
     return 0;
   }
+
+  Decided take() { return {std::move(problem_), std::move(shardings_)}; }
 
  private:
   // A division that applies to no dimension. `of_one`: dimensions of that name
@@ -86,8 +89,8 @@ class Application {
   void divide(const plan::ShardedDimension& division, int priority,
               bool scoped) {
     bool found = false, of_one = false;
-    for (auto [id, value] : llvm::enumerate(problem_.values)) {
-      auto names = dimsOf(value);
+    for (size_t id = 0; id < problem_.values.size(); ++id) {
+      const auto& names = problem_.dims[id];
       if (!names ||
           llvm::is_contained(problem_.graph.values[id].barred, priority))
         continue;
@@ -130,8 +133,7 @@ class Application {
 
   // Dimensions of size 1 have no name.
   bool hasBatch() const {
-    for (auto [id, value] : llvm::enumerate(problem_.values)) {
-      auto names = dimsOf(value);
+    for (auto [id, names] : llvm::enumerate(problem_.dims)) {
       if (!names) continue;
       for (auto [name, size] :
            llvm::zip_equal(*names, problem_.graph.values[id].shape))
@@ -189,7 +191,7 @@ class Application {
   }
 
   FailureOr<int> decompose() {
-    int count = 0;
+    llvm::SmallVector<Operation*> erased;
     for (auto [op, index] : problem_.operations) {
       auto composite = llvm::dyn_cast<nn::DecompositionOpInterface>(op);
       if (!composite ||
@@ -208,10 +210,15 @@ class Application {
               made->setAttr(kept, attr);
         old.replaceAllUsesWith(fresh);
       }
-      op->erase();
-      ++count;
+      erased.push_back(op);
     }
-    return count;
+    // New operations may reuse the addresses of erased ones.
+    for (Operation* op : erased) {
+      for (Value result : op->getResults()) problem_.ids.erase(result);
+      problem_.operations.erase(op);
+      op->erase();
+    }
+    return static_cast<int>(erased.size());
   }
 
   mlir::ModuleOp module_;
@@ -240,7 +247,8 @@ absl::StatusOr<plan::Plan> planOf(const std::string& path,
 
 struct ApplyPlanPass : impl::ApplyPlanPassBase<ApplyPlanPass> {
   using ApplyPlanPassBase::ApplyPlanPassBase;
-  explicit ApplyPlanPass(plan::Plan given) : given_(std::move(given)) {}
+  ApplyPlanPass(plan::Plan given, std::shared_ptr<Decided> decided)
+      : given_(std::move(given)), decided_(std::move(decided)) {}
 
   void runOnOperation() override {
     absl::StatusOr<plan::Plan> plan =
@@ -250,42 +258,68 @@ struct ApplyPlanPass : impl::ApplyPlanPassBase<ApplyPlanPass> {
           << std::string(plan.status().message());
       return signalPassFailure();
     }
-    if (mlir::failed(applyPlan(getOperation(), *plan))) signalPassFailure();
+    if (mlir::failed(apply(*plan))) signalPassFailure();
   }
 
  private:
+  LogicalResult apply(const plan::Plan& plan) {
+    if (!decided_) return applyPlan(getOperation(), plan);
+    FailureOr<Decided> decided = decideShardings(getOperation(), plan);
+    if (mlir::succeeded(decided)) *decided_ = *std::move(decided);
+    return decided;
+  }
+
   std::optional<plan::Plan> given_;
+  std::shared_ptr<Decided> decided_;
 };
 
 // Stores the entries as the user wrote them, for explanations.
-void writeEntries(mlir::ModuleOp module, const plan::Plan& plan) {
+void writeEntries(mlir::ModuleOp module, const plan::Plan& plan,
+                  Problem& problem) {
   llvm::SmallVector<mlir::Attribute> texts;
-  for (const plan::Entry& entry : plan.shard)
-    texts.push_back(mlir::StringAttr::get(
-        module.getContext(), plan::ToString(plan.mesh, entry) + ", " +
-                                 plan::Where(plan, entry.where)));
+  problem.graph.entries.clear();
+  for (const plan::Entry& entry : plan.shard) {
+    problem.graph.entries.push_back(plan::ToString(plan.mesh, entry) + ", " +
+                                    plan::Where(plan, entry.where));
+    texts.push_back(mlir::StringAttr::get(module.getContext(),
+                                          problem.graph.entries.back()));
+  }
   module->setAttr(kEntriesAttr,
                   mlir::ArrayAttr::get(module.getContext(), texts));
 }
 
 }  // namespace
 
-LogicalResult applyPlan(mlir::ModuleOp module, const plan::Plan& plan) {
+FailureOr<Decided> decideShardings(mlir::ModuleOp module,
+                                   const plan::Plan& plan, Problem before) {
   if (mlir::failed(checkMesh(module, plan))) return failure();
   reportLostAnnotations(module);
   if (mlir::failed(compressMomenta(module, plan))) return failure();
   if (mlir::failed(splitByScope(module, scopesOf(plan)))) return failure();
+  Decided decided;
+  decided.problem = std::move(before);
   for (;;) {
-    FailureOr<int> decomposed = Application(module, plan).run();
+    Application application(module, plan, std::move(decided.problem));
+    FailureOr<int> decomposed = application.run();
     if (mlir::failed(decomposed)) return failure();
+    decided = application.take();
     if (*decomposed > 0) continue;
-    writeEntries(module, plan);
-    return success();
+    writeEntries(module, plan, decided.problem);
+    return decided;
   }
 }
 
-std::unique_ptr<mlir::Pass> createApplyPlanPass(plan::Plan plan) {
-  return std::make_unique<ApplyPlanPass>(std::move(plan));
+LogicalResult applyPlan(mlir::ModuleOp module, const plan::Plan& plan) {
+  FailureOr<Decided> decided = decideShardings(module, plan);
+  if (mlir::failed(decided)) return failure();
+  writeShardings(decided->problem, decided->shardings);
+  writeBarred(decided->problem);
+  return success();
+}
+
+std::unique_ptr<mlir::Pass> createApplyPlanPass(
+    plan::Plan plan, std::shared_ptr<Decided> decided) {
+  return std::make_unique<ApplyPlanPass>(std::move(plan), std::move(decided));
 }
 
 }  // namespace partita::sharding

@@ -2,7 +2,10 @@
 #ifndef PARTITA_COMPILER_SHARDING_APPLY_PLAN_H_
 #define PARTITA_COMPILER_SHARDING_APPLY_PLAN_H_
 
+#include <memory>
+
 #include "compiler/plan/plan.h"
+#include "compiler/sharding/problem.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
@@ -18,8 +21,17 @@ namespace partita::sharding {
 // is for another mesh.
 mlir::LogicalResult applyPlan(mlir::ModuleOp module, const plan::Plan& plan);
 
-// Runs `applyPlan` as a pass.
-std::unique_ptr<mlir::Pass> createApplyPlanPass(plan::Plan plan);
+// Like `applyPlan`, but writes no shardings on the module, only the mesh. The
+// result describes the module as this function leaves it. `before` is a problem
+// of the current module, which saves time, or empty.
+mlir::FailureOr<Decided> decideShardings(mlir::ModuleOp module,
+                                         const plan::Plan& plan,
+                                         Problem before = Problem());
+
+// Runs `applyPlan` as a pass. If `decided` is given, runs `decideShardings` and
+// stores the result there.
+std::unique_ptr<mlir::Pass> createApplyPlanPass(
+    plan::Plan plan, std::shared_ptr<Decided> decided = nullptr);
 
 }  // namespace partita::sharding
 

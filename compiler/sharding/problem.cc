@@ -3,6 +3,8 @@
 #include "compiler/sharding/problem.h"
 
 #include <map>
+#include <memory>
+#include <utility>
 
 #include "compiler/sharding/convert.h"
 #include "compiler/sharding/dims.h"
@@ -11,6 +13,7 @@
 #include "dialects/nn/sharding_rule.h"
 #include "dialects/nn/signature.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Matchers.h"
@@ -67,7 +70,8 @@ bool carriesAll(const core::ShardingRule& rule) {
 
 class Builder {
  public:
-  Builder(mlir::ModuleOp module, const core::Mesh& mesh) : module_(module) {
+  Builder(mlir::ModuleOp module, const core::Mesh& mesh, Problem before)
+      : module_(module), before_(std::move(before)) {
     problem_.graph.mesh = mesh;
     if (auto entries = module->getAttrOfType<mlir::ArrayAttr>(kEntriesAttr))
       for (auto entry : entries.getAsRange<mlir::StringAttr>())
@@ -75,8 +79,10 @@ class Builder {
   }
 
   FailureOr<Problem> run() {
-    for (FuncOp function : module_.getOps<FuncOp>())
+    for (FuncOp function : module_.getOps<FuncOp>()) {
+      functions_[function.getName()] = function;
       if (mlir::failed(addFunction(function))) return failure();
+    }
     for (FuncOp function : module_.getOps<FuncOp>())
       function.walk([&](CallOp call) { tieCall(call); });
     if (auto main = module_.lookupSymbol<FuncOp>("main")) tieUpdates(main);
@@ -87,6 +93,21 @@ class Builder {
 
  private:
   LogicalResult addValue(Value value) {
+    const int id = static_cast<int>(problem_.values.size());
+    if (auto known = before_.ids.find(value); known != before_.ids.end()) {
+      core::Value& plain = before_.graph.values[known->second];
+      plain.barred.clear();
+      problem_.graph.values.push_back(std::move(plain));
+      problem_.dims.push_back(std::move(before_.dims[known->second]));
+    } else if (mlir::failed(addNewValue(value))) {
+      return failure();
+    }
+    problem_.ids[value] = id;
+    problem_.values.push_back(value);
+    return success();
+  }
+
+  LogicalResult addNewValue(Value value) {
     auto type = llvm::dyn_cast<mlir::RankedTensorType>(value.getType());
     if (!type || !type.hasStaticShape())
       return mlir::emitError(value.getLoc())
@@ -95,13 +116,12 @@ class Builder {
     core::Value plain;
     plain.shape.assign(type.getShape().begin(), type.getShape().end());
     plain.element_bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
-    plain.name = describeValue(value);
-    if (auto dims = dimsOf(value))
-      for (const Dim& dim : *dims) plain.dims.push_back(print(dim));
     plain.is_zero = mlir::matchPattern(value, mlir::m_AnyZeroFloat());
-    problem_.ids[value] = static_cast<int>(problem_.values.size());
-    problem_.values.push_back(value);
     problem_.graph.values.push_back(std::move(plain));
+    auto dims = dimsOf(value);
+    problem_.dims.push_back(
+        dims ? std::make_shared<llvm::SmallVector<Dim>>(*std::move(dims))
+             : nullptr);
     return success();
   }
 
@@ -118,6 +138,30 @@ class Builder {
 
   void addOperation(Operation* op) {
     core::Op plain;
+    auto known = before_.operations.find(op);
+    if (known != before_.operations.end())
+      plain = std::move(before_.graph.ops[known->second]);
+    else
+      plain = newOperation(op);
+    if (auto group = llvm::dyn_cast<dist::GroupOp>(op))
+      groups_[group.getId()].push_back(problem_.ids.lookup(group.getResult()));
+    plain.barred.clear();
+    if (auto barred = op->getAttrOfType<mlir::DenseI64ArrayAttr>(kBarredAttr))
+      plain.barred.assign(barred.asArrayRef().begin(),
+                          barred.asArrayRef().end());
+    plain.operands.clear();
+    for (Value operand : op->getOperands())
+      plain.operands.push_back(problem_.ids.lookup(operand));
+    plain.results.clear();
+    for (Value result : op->getResults())
+      plain.results.push_back(problem_.ids.lookup(result));
+    problem_.operations[op] = static_cast<int>(problem_.graph.ops.size());
+    problem_.graph.ops.push_back(std::move(plain));
+  }
+
+  // The operation without its operands and results.
+  static core::Op newOperation(Operation* op) {
+    core::Op plain;
     if (llvm::isa<dist::ConstraintOp, dist::BarrierOp, dist::GroupOp,
                   dist::ReshardOp>(op)) {
       plain.rule = identityRule(
@@ -125,9 +169,6 @@ class Builder {
               .getShape());
       if (auto barrier = llvm::dyn_cast<dist::BarrierOp>(op))
         plain.direction = directionOf(barrier);
-      if (auto group = llvm::dyn_cast<dist::GroupOp>(op))
-        groups_[group.getId()].push_back(
-            problem_.ids.lookup(group.getResult()));
     } else if (auto rule = nn::shardingRuleOf(op)) {
       plain.rule = *rule;
     } else {
@@ -138,19 +179,7 @@ class Builder {
       plain.takes_shares = true;
     }
     plain.round = carriesAll(plain.rule) ? 0 : 1;
-    plain.name =
-        op->getNumResults() > 0
-            ? problem_.graph.values[problem_.ids.lookup(op->getResult(0))].name
-            : describeOperation(op);
-    if (auto barred = op->getAttrOfType<mlir::DenseI64ArrayAttr>(kBarredAttr))
-      plain.barred.assign(barred.asArrayRef().begin(),
-                          barred.asArrayRef().end());
-    for (Value operand : op->getOperands())
-      plain.operands.push_back(problem_.ids.lookup(operand));
-    for (Value result : op->getResults())
-      plain.results.push_back(problem_.ids.lookup(result));
-    problem_.operations[op] = static_cast<int>(problem_.graph.ops.size());
-    problem_.graph.ops.push_back(std::move(plain));
+    return plain;
   }
 
   core::Op& tie(Value from, Value to) {
@@ -164,7 +193,7 @@ class Builder {
   }
 
   void tieCall(CallOp call) {
-    auto callee = module_.lookupSymbol<FuncOp>(call.getCallee());
+    FuncOp callee = functions_.lookup(call.getCallee());
     for (auto [operand, argument] :
          llvm::zip_equal(call.getOperands(), callee.getArguments()))
       tie(operand, argument);
@@ -192,14 +221,32 @@ class Builder {
   }
 
   mlir::ModuleOp module_;
-  Problem problem_;
+  Problem before_, problem_;
+  llvm::StringMap<FuncOp> functions_;
   llvm::MapVector<int64_t, std::vector<int>> groups_;
 };
 
 }  // namespace
 
-FailureOr<Problem> buildProblem(mlir::ModuleOp module, const core::Mesh& mesh) {
-  return Builder(module, mesh).run();
+FailureOr<Problem> buildProblem(mlir::ModuleOp module, const core::Mesh& mesh,
+                                Problem before) {
+  return Builder(module, mesh, std::move(before)).run();
+}
+
+void nameTensors(Operation* op, Problem& problem) {
+  const auto name = [&](Value value) -> const std::string& {
+    const int id = problem.ids.lookup(value);
+    core::Value& plain = problem.graph.values[id];
+    if (!plain.name.empty()) return plain.name;
+    plain.name = describeValue(value);
+    if (problem.dims[id])
+      for (const Dim& dim : *problem.dims[id]) plain.dims.push_back(print(dim));
+    return plain.name;
+  };
+  for (Value operand : op->getOperands()) name(operand);
+  for (Value result : op->getResults()) name(result);
+  problem.graph.ops[problem.operations.lookup(op)].name =
+      op->getNumResults() > 0 ? name(op->getResult(0)) : describeOperation(op);
 }
 
 FailureOr<std::vector<core::Sharding>> readShardings(const Problem& problem) {

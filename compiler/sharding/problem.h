@@ -2,10 +2,12 @@
 #ifndef PARTITA_COMPILER_SHARDING_PROBLEM_H_
 #define PARTITA_COMPILER_SHARDING_PROBLEM_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "compiler/core/propagate.h"
+#include "compiler/sharding/dims.h"
 #include "llvm/ADT/DenseMap.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -30,16 +32,33 @@ inline constexpr char kEntriesAttr[] = "dist.entries";
 // call's results, by identity operations. All layers that share a function are
 // therefore divided alike.
 struct Problem {
-  core::Graph graph;
+  core::Graph graph;                // without names; see nameTensors
   std::vector<mlir::Value> values;  // parallel to graph.values
   llvm::DenseMap<mlir::Value, int> ids;
   // Operations with a rule and their index in graph.ops; ties have no entry.
   llvm::DenseMap<mlir::Operation*, int> operations;
+  // Names of dimensions, parallel to graph.values; null for unnamed ones.
+  std::vector<std::shared_ptr<const llvm::SmallVector<Dim>>> dims;
 };
 
-// Fails with a diagnostic if a value is not a static tensor.
+// A problem and its solution, one sharding per value. Valid until the module
+// changes.
+struct Decided {
+  Problem problem;
+  std::vector<core::Sharding> shardings;
+};
+
+// Fails with a diagnostic if a value is not a static tensor. `before` is empty
+// or an earlier problem of the same module and mesh, whose facts about existing
+// operations are reused. Its `operations` and `ids` must not contain erased
+// operations and their results.
 mlir::FailureOr<Problem> buildProblem(mlir::ModuleOp module,
-                                      const core::Mesh& mesh);
+                                      const core::Mesh& mesh,
+                                      Problem before = Problem());
+
+// Sets the names of an operation, its tensors and their dimensions, for
+// explanations (core/conflict.h).
+void nameTensors(mlir::Operation* op, Problem& problem);
 
 // Reads the shardings of arguments (`dist.sharding`) and operations
 // (`dist.shardings`). Values without one are replicated and open.

@@ -48,13 +48,15 @@ bool isAnyOfStages(Scopes scopes) {
 // Computes which scopes contain a layer path.
 class Matcher {
  public:
-  explicit Matcher(Scopes scopes) : scopes_(scopes) {}
+  explicit Matcher(Scopes scopes) : scopes_(scopes) {
+    for (const Scope& scope : scopes) globs_.emplace_back(scope.at);
+  }
 
   const Mask& of(const std::string& path) {
     auto [found, added] = masks_.try_emplace(path);
     if (added)
-      for (const Scope& scope : scopes_)
-        found->second.push_back(scope.at.empty() || holds(scope.at, path));
+      for (auto [scope, globs] : llvm::zip_equal(scopes_, globs_))
+        found->second.push_back(scope.at.empty() || holds(globs, path));
     return found->second;
   }
 
@@ -71,17 +73,17 @@ class Matcher {
  private:
   // A pattern contains a layer, all its parts, and, if it ends in ".*", the
   // parent layer whose parts it names.
-  static bool holds(const std::vector<std::string>& patterns,
-                    const std::string& path) {
+  static bool holds(const plan::ScopeGlobs& globs, const std::string& path) {
     if (path.empty()) return false;
-    if (plan::MatchesScope(patterns, path + ".")) return true;
+    if (globs.Match(path + ".")) return true;
     for (size_t end = path.size(); end != std::string::npos && end > 0;
          end = path.rfind('.', end - 1))
-      if (plan::MatchesScope(patterns, path.substr(0, end))) return true;
+      if (globs.Match(path.substr(0, end))) return true;
     return false;
   }
 
   const Scopes scopes_;
+  std::vector<plan::ScopeGlobs> globs_;  // parallel to scopes_
   std::map<std::string, Mask> masks_;
 };
 

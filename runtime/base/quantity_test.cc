@@ -23,5 +23,19 @@ TEST(QuantityTest, CountsInWords) {
   EXPECT_EQ(FormatCount(-30592), "-30.6 thousand");
 }
 
+TEST(QuantityTest, SecondsHaveThreeDigitsBelowOne) {
+  EXPECT_EQ(FormatSeconds(0), "0.000 s");
+  EXPECT_EQ(FormatSeconds(14.34149), "14.341 s");
+  EXPECT_EQ(FormatSeconds(0.99949), "999 ms");
+  EXPECT_EQ(FormatSeconds(0.9996), "1.000 s");
+  EXPECT_EQ(FormatSeconds(0.12869), "129 ms");
+  EXPECT_EQ(FormatSeconds(0.01037), "10.4 ms");
+  EXPECT_EQ(FormatSeconds(0.0010349), "1.03 ms");
+  EXPECT_EQ(FormatSeconds(0.00099961), "1.00 ms");
+  EXPECT_EQ(FormatSeconds(0.0000702), "70.2 us");
+  EXPECT_EQ(FormatSeconds(0.0000000012), "0.00 us");
+  EXPECT_EQ(FormatSeconds(-0.0021), "-2.10 ms");
+}
+
 }  // namespace
 }  // namespace partita::base

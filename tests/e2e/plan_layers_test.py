@@ -96,13 +96,43 @@ class PlanLayersTest(unittest.TestCase):
         self.assertLessEqual(tight["memory_bytes"], limit)
         self.assertTrue(any(word in tight["text"] for word in ("zero:", "microbatches:", "recompute:", "pipe:", "tensor:")), tight["text"])
 
+    def test_fixed_choices(self):
+        options = ["coatnet-0", "--dim", "batch=16", "--cluster", "8x a100-80-sxm", "--effort", "1", "--json"]
+        for fixed, wanted in (
+                ("tp=2", ("mesh: {data: 4, tensor: 2}",)),
+                ("dp=8,zero=2,mbs=1,recompute=full", ("mesh: {data: 8}", "zero: 2", "microbatches: 2", "recompute: full")),
+                ("pp=2,dp=4,schedule=gpipe,mbs=1", ("mesh: {pipe: 2, data: 4}", "schedule: gpipe", "microbatches: 4")),
+                ("pp=2,tp=2,dp=2", ("mesh: {pipe: 2, data: 2, tensor: 2}", "schedule: 1f1b")),
+                ("offload=y", ("offload: optimizer",))):
+            with self.subTest(fixed=fixed):
+                facts = json.loads(self.partita("plan", *options, "--fix", fixed))
+                for each in [facts] + facts["alternatives"]:
+                    for part in wanted:
+                        self.assertIn(part, each["text"])
+
+    # Parameters, gradients and states exceed the limit. With one device, only the host has more memory.
+    def test_states_go_to_the_host(self):
+        options = ["coatnet-0", "--dim", "batch=1", "--cluster", "1x a100-80-sxm", "--json"]
+        free = json.loads(self.partita("plan", *options))
+        self.assertNotIn("offload", free["text"])
+        tight = json.loads(self.partita("plan", *options, "--memory", "%d B" % (0.7 * free["memory_bytes"])))
+        self.assertIn("offload: optimizer", tight["text"])
+        self.assertIn("found none", self.partita(
+            "plan", *options, "--memory", "%d B" % (0.7 * free["memory_bytes"]), "--fix", "offload=n", code=1))
+
     def test_refusals(self):
         options = ["coatnet-0", "--dim", "batch=4", "--cluster", "8x a100-80-sxm"]
         self.assertIn("expected a division within 100.0 MB a device, found none: the least of ",
                       self.partita("plan", *options, "--memory", "100 MB", code=1))
         self.assertIn("--by-layer: applies to a model", self.partita(
             "plan", "--by-layer", "--row", "layers=2,hidden=64,heads=2,seq_len=8", "--batch", "4", "--cluster", "cpu", code=2))
-        self.assertIn("--fix: expected none where each layer", self.partita("plan", *options, "--fix", "tp=2", code=1))
+        for fixed, refusal in (
+                ("tp=3", "--fix tp: expected a divisor of the 8 devices, found 3"),
+                ("dp=8", "--fix dp: expected a divisor of the batch's 4 samples, found 8"),
+                ("cp=2", "--fix cp: expected tp, pp, dp, vpp, zero, mbs, offload, recompute or schedule for a model that is planned by its layers"),
+                ("dp=1,zero=3", "--fix zero: expected 0 with dp=1, as ZeRO divides"),
+                ("tp=2,pp=2,dp=1", "--fix tp x pp x dp: expected the 8 devices, found 4")):
+            self.assertIn(refusal, self.partita("plan", *options, "--fix", fixed, code=1))
         self.assertIn("--batch: expected the model's own, 4, found 8", self.partita("plan", *options, "--batch", "8", code=1))
 
 

@@ -87,6 +87,8 @@ class PlanTest(unittest.TestCase):
         text = self.plan(GPT2, "--dim", "batch=8,seq=8")
         for part in ("mesh: {", "chosen: ", "binds: ", "in bf16: ", "runners-up:", "savings per step with better hardware", "a step of a batch of 8 in "):
             self.assertIn(part, text)
+        # A step far below a second has three digits.
+        self.assertRegex(text.splitlines()[0], r" in [0-9.]{3,4} (ms|us), ")
 
     def test_precision_is_chosen(self):
         options = [GPT2, "--dim", "batch=8,seq=8", "--json"]
@@ -125,6 +127,8 @@ class PlanTest(unittest.TestCase):
         self.assertIn("tpu-v9", self.partita("plan", GPT2, "--dim", "batch=8,seq=8", "--cluster", "tpu-v9", code=1))
         self.assertIn("--devices: expected at most the 4 of", self.plan(GPT2, "--dim", "batch=8,seq=8", "--devices", "8", code=1))
         self.assertIn("at least 1", self.plan(GPT2, "--dim", "batch=8,seq=8", "--batch", "0", code=2))
+        self.assertIn("--fix zero: expected 0 with dp=1, as ZeRO divides states over the devices that divide the batch, found 3",
+                      self.plan(GPT2, "--dim", "batch=8,seq=8", "--fix", "dp=1,zero=3", code=1))
         self.assertIn("found both: '" + GPT2, self.plan(GPT2, "--row", "layers=2,hidden=64,heads=2,seq_len=8", code=2))
         self.assertIn("found 'seqlen'; did you mean 'seq_len'?",
                       self.plan("--row", "layers=2,hidden=64,heads=2,seqlen=8", "--batch", "4", code=2))

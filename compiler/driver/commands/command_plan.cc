@@ -210,7 +210,6 @@ int run(PlanCommand& command) {
     return kUsageError;
   if (!readMachine(command) || !canWrite(command.request.output))
     return kUserError;
-  command.request.has_fixed = !command.fixed.empty();
   if (std::string wrong = command.request.options.target.empty()
                               ? ""
                               : checkMachine(command.request.options);

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
 #include "compiler/driver/check_model.h"
+#include "compiler/driver/planning/describe_choice.h"
 #include "compiler/driver/planning/find_architecture.h"
 #include "compiler/driver/planning/find_layers.h"
 #include "compiler/driver/planning/price_plan.h"
@@ -28,12 +30,9 @@ namespace {
 
 using absl::StatusOr;
 using llvm::StringRef;
-using llvm::json::Array;
-using llvm::json::Object;
 using llvm::json::Value;
 using Prices = std::vector<const PricedPlan*>;
 
-constexpr size_t kAlternatives = 8;
 // Relative difference of step times below which plans are the same.
 constexpr double kSame = 1e-9;
 // Proposals that are priced even if they exceed the effort.
@@ -43,7 +42,9 @@ constexpr size_t kFinalists = 3;
 // Pipelines are tried above these shares: of the memory limit, and of a step
 // that is spent in collectives.
 constexpr double kMemoryBoundShare = 0.8, kCommunicationBoundShare = 0.5;
-constexpr double kGiga = 1e9;
+// A plan is priced no further if its step takes longer than this times the best
+// one.
+constexpr double kMuchSlower = 1.1;
 
 bool better(const PricedPlan* a, const PricedPlan* b) {
   if (a->fits != b->fits) return a->fits;
@@ -86,9 +87,11 @@ class Chooser {
     if (!best()->fits) return nothingFits();
     const std::chrono::duration<double> taken =
         std::chrono::steady_clock::now() - start;
-    Value facts = describe();
-    Object& object = *facts.getAsObject();
-    object["search_seconds"] = taken.count();
+    Value facts = describeChoice(request_,
+                                 {priced_, batch_, considered_,
+                                  found_ || request_.by_layer ? "" : because_},
+                                 pricer_);
+    (*facts.getAsObject())["search_seconds"] = taken.count();
     if (!request_.output.empty())
       if (absl::Status status =
               base::WriteFileAtomically(request_.output, best()->text);
@@ -128,10 +131,6 @@ class Chooser {
       pricer_.setLayers({request_.make, model.layers, found_->batch,
                          4.0 * static_cast<double>(model.seq * model.hidden)});
     }
-    if (!found_ && request_.has_fixed)
-      return absl::InvalidArgumentError(
-          "--fix: expected none where each layer is divided in its own way" +
-          (because_.empty() ? "" : ": " + because_));
     return absl::OkStatus();
   }
 
@@ -171,7 +170,8 @@ class Chooser {
           "expected a model of layers that can be told apart");
     batch_ = layers->batch;
     return proposePlans(*layers, request_.cluster, precision,
-                        static_cast<double>(pricer_.memoryLimit()));
+                        static_cast<double>(pricer_.memoryLimit()),
+                        request_.fixed);
   }
 
   absl::Status search(plan::Precision precision) {
@@ -201,7 +201,8 @@ class Chooser {
           found.push_back(exact);
     if (found.empty()) return absl::OkStatus();
     // In addition to the effort, which is for the proposed plans.
-    if (!found_ && wantsPipelines(*found.front())) limit += addPipelines(found);
+    if (!found_ && !request_.fixed.pp && wantsPipelines(*found.front()))
+      limit += addPipelines(found);
     climb(found, limit);
     confirm(found);
     for (const PricedPlan* each : found) insert(each);
@@ -215,19 +216,37 @@ class Chooser {
     return plan;
   }
 
+  // Upper bound on the step, in seconds, of plans that are priced to the end.
+  static double barOf(const Prices& found) {
+    return found.size() < kMinProposals || !found.front()->fits
+               ? std::numeric_limits<double>::infinity()
+               : kMuchSlower * found.front()->seconds();
+  }
+
   const PricedPlan* add(const plan::Plan& plan, Prices& found) {
-    const PricedPlan* priced = pricer_.rank(withLimit(plan));
+    const PricedPlan* priced = pricer_.rank(withLimit(plan), barOf(found));
     if (priced && !llvm::is_contained(found, priced)) found.push_back(priced);
     llvm::stable_sort(found, better);
     return priced;
+  }
+
+  bool isMemoryBound(const PricedPlan& plan) const {
+    return static_cast<double>(plan.price.memory_bytes) >
+           kMemoryBoundShare * static_cast<double>(pricer_.memoryLimit());
+  }
+
+  // Moves the optimizer's states to the host only if nothing fits. Simulated
+  // steps do not include transfers between a device and its host, so offloading
+  // would look free.
+  bool wantsOffload(const PricedPlan& plan) const {
+    return !plan.fits && request_.cluster.device.host_bandwidth > 0;
   }
 
   // True if memory or communication limits the speed of the plan.
   bool wantsPipelines(const PricedPlan& plan) const {
     const auto parts = partsOf(plan);
     const auto exchanged = parts.find("collectives");
-    return static_cast<double>(plan.price.memory_bytes) >
-               kMemoryBoundShare * static_cast<double>(pricer_.memoryLimit()) ||
+    return isMemoryBound(plan) ||
            (exchanged != parts.end() &&
             exchanged->second > kCommunicationBoundShare * plan.seconds());
   }
@@ -237,7 +256,8 @@ class Chooser {
   int64_t addPipelines(Prices& found) {
     const int64_t start = pricer_.instructions();
     const PricedPlan* last = nullptr;
-    for (const plan::Plan& plan : pipelinesLike(found.front()->plan, batch_)) {
+    for (const plan::Plan& plan :
+         pipelinesLike(found.front()->plan, batch_, request_.fixed)) {
       const PricedPlan* priced = add(plan, found);
       if (!priced || (last && !better(priced, last))) break;
       last = priced;
@@ -252,8 +272,8 @@ class Chooser {
     while (pricer_.instructions() < limit &&
            varied.insert(found.front()).second) {
       const PricedPlan* from = found.front();
-      for (const plan::Plan& plan :
-           variationsOf(from->plan, batch_, request_.fixed)) {
+      for (const plan::Plan& plan : variationsOf(
+               from->plan, batch_, request_.fixed, wantsOffload(*from))) {
         if (pricer_.instructions() >= limit) return;
         const PricedPlan* priced = add(plan, found);
         if (priced && found.front() == priced) break;
@@ -299,183 +319,6 @@ class Chooser {
             base::FormatBytes(least), base::FormatBytes(least - limit),
             describePlan(best()->plan))
             .str());
-  }
-
-  static Object toJson(const PricedPlan& plan) {
-    return Object{{"division", describePlan(plan.plan)},
-                  {"step_seconds", plan.seconds()},
-                  {"memory_bytes", plan.price.memory_bytes},
-                  {"composed", plan.composed},
-                  {"text", plan.text}};
-  }
-
-  // Mean seconds over all devices; the parts add up to the step.
-  static std::map<std::string, double> partsOf(const PricedPlan& plan) {
-    std::map<std::string, double> parts;
-    double sum = 0;
-    for (const simulator::OperationTotal& total :
-         plan.price.simulation.operations) {
-      const bool product =
-          total.kind == "product" || total.kind == "convolution";
-      const bool kernel = total.kind == "kernel" || total.kind == "copy" ||
-                          total.kind == "call";
-      const bool sends = total.kind == "receive" || total.kind == "send";
-      parts[product  ? "products"
-            : kernel ? "kernels"
-            : sends  ? "transfers"
-                     : "collectives"] += total.seconds;
-      sum += total.seconds;
-    }
-    parts["bubble"] = std::max(0.0, plan.seconds() - sum);
-    return parts;
-  }
-
-  static std::string whyOther(const PricedPlan& chosen,
-                              const PricedPlan& other) {
-    std::map<std::string, double> difference = partsOf(other);
-    for (const auto& [name, seconds] : partsOf(chosen))
-      difference[name] -= seconds;
-    std::vector<std::pair<double, std::string>> changes;
-    for (const auto& [name, seconds] : difference)
-      if (const double change = seconds / chosen.seconds();
-          std::abs(change) >= 0.002)
-        changes.push_back({change, name});
-    llvm::sort(changes, [](const auto& a, const auto& b) {
-      return std::abs(a.first) > std::abs(b.first);
-    });
-    std::string text;
-    for (const auto& [change, name] : llvm::ArrayRef(changes).take_front(3))
-      text += (text.empty() ? "" : ", ") + name +
-              llvm::formatv(" {0}{1:f1} %", change > 0 ? "+" : "", 100 * change)
-                  .str();
-    return text.empty() ? "as long" : text;
-  }
-
-  // One row per function of the program. Repeated layers share a function.
-  static Array kindsOf(const PricedPlan& plan) {
-    struct Kind {
-      double calls = 0, seconds = 0, collectives = 0;
-    };
-    std::map<std::string, Kind> kinds;
-    for (const simulator::OperationTotal& total :
-         plan.price.simulation.operations) {
-      Kind& kind = kinds[total.function];
-      kind.calls = std::max(kind.calls, total.calls);
-      kind.seconds += total.seconds;
-      if (total.group > 0 || total.kind == "await")
-        kind.collectives += total.seconds;
-    }
-    std::vector<std::pair<std::string, Kind>> sorted(kinds.begin(),
-                                                     kinds.end());
-    llvm::stable_sort(sorted, [](const auto& a, const auto& b) {
-      return a.second.seconds > b.second.seconds;
-    });
-    Array rows;
-    for (const auto& [name, kind] : sorted)
-      rows.push_back(Object{{"name", name},
-                            {"calls", kind.calls},
-                            {"seconds", kind.seconds},
-                            {"collectives_seconds", kind.collectives}});
-    return rows;
-  }
-
-  std::string binds() const {
-    if (pricer_.memoryLimit() < 1.05 * best()->price.memory_bytes)
-      return "memory";
-    const auto parts = partsOf(*best());
-    const auto most = std::max_element(
-        parts.begin(), parts.end(),
-        [](const auto& a, const auto& b) { return a.second < b.second; });
-    return llvm::formatv("{0}, {1:f0} % of the step", most->first,
-                         100 * most->second / best()->seconds())
-        .str();
-  }
-
-  // Seconds that the same program saves on slightly better hardware.
-  Array gains() const {
-    Array rows;
-    const auto add = [&](const std::string& what,
-                         const planner::Cluster& cluster) {
-      StatusOr<double> seconds = pricer_.secondsOn(*best(), cluster);
-      if (seconds.ok())
-        rows.push_back(Object{{"what", what},
-                              {"saved_seconds", best()->seconds() - *seconds}});
-    };
-    for (size_t i = 0; i < request_.cluster.levels.size(); ++i) {
-      planner::Cluster cluster = request_.cluster;
-      cluster.levels[i].bandwidth += kGiga;
-      add("1 GB/s more on " + cluster.levels[i].name, cluster);
-    }
-    planner::Cluster cluster = request_.cluster;
-    cluster.device.memory_bandwidth += kGiga;
-    add("1 GB/s more of memory bandwidth", cluster);
-    return rows;
-  }
-
-  bool hasProducts(plan::Precision precision) const {
-    return request_.cluster.device.peak[static_cast<size_t>(precision)] > 0;
-  }
-
-  // The chosen plan in f32 and bf16, except its own precision.
-  Array otherPrecisions() {
-    Array rows;
-    const plan::Precision chosen =
-        best()->plan.precision.value_or(plan::Precision::kF32);
-    for (const plan::Precision precision :
-         {plan::Precision::kF32, plan::Precision::kBF16}) {
-      if (precision == chosen || !hasProducts(precision)) continue;
-      plan::Plan other = best()->plan;
-      other.precision = precision;
-      if (const PricedPlan* priced = pricer_.rank(other))
-        rows.push_back(Object{
-            {"composed", priced->composed},
-            {"precision", plan::NameOf(plan::PrecisionNames(), precision)},
-            {"step_seconds", priced->seconds()},
-            {"memory_bytes", priced->price.memory_bytes},
-            {"fits", priced->fits}});
-    }
-    return rows;
-  }
-
-  Value describe() {
-    const PricedPlan& chosen = *best();
-    Object facts = toJson(chosen);
-    Object parts;
-    for (const auto& [name, seconds] : partsOf(chosen)) parts[name] = seconds;
-    Array alternatives;
-    for (const PricedPlan* other : llvm::ArrayRef(priced_).drop_front()) {
-      if (alternatives.size() == kAlternatives || !other->fits) break;
-      Object row = toJson(*other);
-      row["slower"] = other->seconds() / chosen.seconds() - 1;
-      // Composed prices have other parts, so they are compared with each other.
-      const PricedPlan* alike =
-          other->composed ? pricer_.compose(chosen.plan) : &chosen;
-      row["why"] = alike ? whyOther(*alike, *other) : "priced by layer kinds";
-      alternatives.push_back(std::move(row));
-    }
-    facts["kind"] = "plan";
-    facts["undivided"] =
-        chosen.plan.shard.empty() && chosen.plan.mesh.Size() > 1;
-    facts["cluster"] = request_.cluster.name;
-    facts["devices"] = request_.cluster.devices;
-    facts["target"] = optionsOf(request_).target;
-    facts["train"] = optionsOf(request_).train.optimizer;
-    facts["batch"] = batch_;
-    facts["because"] = found_ || request_.by_layer ? "" : because_;
-    facts["parts"] = std::move(parts);
-    facts["kinds"] = kindsOf(chosen);
-    facts["bubble"] = chosen.price.simulation.Bubble();
-    facts["exposed"] = chosen.price.simulation.Exposed();
-    facts["binds"] = binds();
-    facts["considered"] = considered_;
-    facts["alternatives"] = std::move(alternatives);
-    facts["gains"] = gains();
-    facts["precisions"] = otherPrecisions();
-    facts["compiled"] = pricer_.compiled();
-    facts["priced_by_kinds"] = pricer_.composed();
-    facts["not_compiled"] = pricer_.failed();
-    facts["output"] = request_.output;
-    return facts;
   }
 
   const PlanRequest& request_;

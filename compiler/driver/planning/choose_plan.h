@@ -20,13 +20,12 @@ struct PlanRequest {
   mlir::ModuleOp model;  // imported for training; is not changed
   // Makes the same model in other sizes; empty if that is not possible.
   ModelFactory make;
-  CompileOptions options;    // the training; the target, unless it is empty
-  planner::Cluster cluster;  // all its devices are used
-  planner::FixedChoices fixed;
-  bool has_fixed = false;  // `fixed` has choices
-  double memory = 0;       // bytes per device; 0: what the device has
-  bool by_layer = false;   // propose plans with a mapping for each layer
-  int64_t batch = 0;       // required samples per step of the model; 0: any
+  CompileOptions options;       // the training; the target, unless it is empty
+  planner::Cluster cluster;     // all its devices are used
+  planner::FixedChoices fixed;  // of --fix, for models of every kind
+  double memory = 0;            // bytes per device; 0: what the device has
+  bool by_layer = false;        // propose plans with a mapping for each layer
+  int64_t batch = 0;  // required samples per step of the model; 0: any
   // Precisions of parameters and activations to search. The fastest plan of all
   // is chosen. A precision without a plan is left out if another has one.
   std::vector<plan::Precision> precisions = {plan::Precision::kF32};
@@ -43,8 +42,8 @@ struct PlanRequest {
 //   calls and seconds;
 // - "alternatives", all different; "precisions": the same plan in other
 //   precisions; "gains": savings on slightly better hardware;
-// - numbers of plans: "considered" (estimated), "priced_by_kinds", "compiled"
-//   and "not_compiled";
+// - numbers of plans: "considered" (estimated), "priced_by_kinds", "compiled",
+//   "too_slow" (by a lower bound) and "not_compiled";
 // - "undivided": no axis of the chosen plan divides anything.
 // A "composed" price is put together from prices of layer kinds by the
 // schedule. Runners-up may have one, and so may a choice that is too long to

@@ -11,11 +11,14 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "compiler/core/schedule.h"
 #include "compiler/driver/compile_options.h"
 #include "compiler/driver/planning/step_cache.h"
+#include "compiler/driver/run_phase.h"
 #include "compiler/plan/plan.h"
 #include "compiler/planner/cluster/cluster.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -45,6 +48,9 @@ struct ComposedPrice {
   int64_t memory_bytes = 0;  // of the fullest rank; ends count on each
   // Instructions of all its programs, as if they were compiled for it alone.
   int64_t instructions = 0;
+  // `seconds` is a lower bound, above the given bar; memory and parts are
+  // unknown.
+  bool is_bound = false;
 };
 
 class PriceComposer {
@@ -54,13 +60,15 @@ class PriceComposer {
                 const planner::Cluster& cluster)
       : model_(std::move(model)), options_(options), cluster_(cluster) {}
 
-  // False for zero-bubble schedules: a step without depth does not have the
-  // functions of their cells.
-  static bool composes(const plan::Plan& plan);
+  // False for zero-bubble schedules, whose composed prices are less accurate: a
+  // pipeline of two stages gives the times of their cells.
+  static bool isExact(const plan::Plan& plan);
 
   // Returns nothing if the plan does not compile; `problem` says why. Plans
-  // that differ only in depth share what is compiled.
-  std::optional<ComposedPrice> compose(const plan::Plan& plan,
+  // that differ only in depth share what is compiled. If the step takes longer
+  // than `bar` seconds, the result may be a lower bound, which needs fewer
+  // compilations.
+  std::optional<ComposedPrice> compose(const plan::Plan& plan, double bar,
                                        std::string& problem);
 
  private:
@@ -73,8 +81,46 @@ class PriceComposer {
     int64_t memory = 0, instructions = 0;
     int64_t saved = 0;  // per layer and microbatch, for the backward pass
   };
-  std::optional<Part> compile(const plan::Plan& plan, int64_t layers,
-                              int64_t microbatches, std::string& problem);
+  // A compiled part, or the problem if it does not compile.
+  struct Known {
+    std::optional<Part> part;
+    std::string problem;
+  };
+  // The times that make up a step: seconds per microbatch of one layer, and of
+  // the operations before and after all layers ([0]: forward, [1]: backward);
+  // once per step, `rest` with kFew layers and `rest_of_layer` for each further
+  // layer.
+  struct Rates {
+    double layer[2] = {0, 0}, first[2] = {0, 0}, last[2] = {0, 0};
+    double rest = 0, rest_of_layer = 0;
+    // Bytes: of kFew layers, of each further layer, and those that one layer
+    // keeps per microbatch for its backward pass.
+    int64_t memory = 0, memory_of_layer = 0, saved = 0;
+  };
+  // Seconds of the cells that a zero-bubble schedule makes of a backward pass
+  // ([0]: input gradient, [1]: weight gradient), per microbatch of one layer
+  // and of the operations after all layers.
+  struct Halves {
+    double layer[2] = {0, 0}, last[2] = {0, 0};
+  };
+  const std::optional<Part>& compile(const plan::Plan& plan, int64_t layers,
+                                     int64_t microbatches,
+                                     std::string& problem);
+  std::optional<Part> compileNew(const plan::Plan& plan, int64_t layers,
+                                 int64_t batch, std::string& problem);
+  // The halves in a pipeline of two stages, else like the plan. None if it does
+  // not compile.
+  std::optional<Halves> halvesOf(const plan::Plan& plan);
+  std::optional<Halves> measureHalves(const plan::Plan& pair, int64_t batch);
+  // Composes the price by the timetable of the plan's schedule. Without
+  // `halves`, cells for input and weight gradients are equal.
+  std::optional<ComposedPrice> putTogether(
+      const plan::Plan& plan, const Rates& rates, std::string& problem,
+      const std::optional<Halves>& halves = std::nullopt);
+  // The schedule of a plan with a pipeline; null if there is none, with
+  // `problem`.
+  const core::Schedule* scheduleOf(const plan::Plan& plan,
+                                   std::string& problem);
   static int64_t savedBytes(const program::Program& program);
   // Layers of each stage; empty if there are fewer layers than stages.
   std::vector<int> layersOfStages(int stages, double layer, double first,
@@ -87,10 +133,15 @@ class PriceComposer {
   const CompileOptions options_;
   const planner::Cluster cluster_;
   // By the plan's text, layers and batch.
-  std::map<std::pair<std::string, std::pair<int64_t, int64_t>>,
-           std::optional<Part>>
-      known_;
+  std::map<std::pair<std::string, std::pair<int64_t, int64_t>>, Known> known_;
   std::map<std::pair<int64_t, int64_t>, StepCache> steps_;
+  // By the text of the pipeline of two stages and its batch.
+  std::map<std::pair<std::string, int64_t>, std::optional<Halves>> halves_;
+  // By ranks, microbatches, the schedule's kind and its stages per rank.
+  std::map<std::tuple<int64_t, int64_t, plan::ScheduleKind, int64_t>,
+           core::Schedule>
+      schedules_;
+  PhaseManagers managers_;
 };
 
 }  // namespace partita::driver

@@ -9,8 +9,6 @@
 #include "compiler/driver/planning/mapping_plan.h"
 #include "compiler/sharding/apply_plan.h"
 #include "compiler/sharding/dims.h"
-#include "dialects/dist/dialect.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 
 namespace partita::driver {
@@ -20,7 +18,6 @@ using mlir::failure;
 using mlir::FailureOr;
 using mlir::LogicalResult;
 using mlir::success;
-using mlir::func::FuncOp;
 
 // Size of both axes: planner::StepMapping is for a mesh of 2 x 2.
 constexpr int kAxis = 2;
@@ -55,15 +52,6 @@ std::vector<planner::StepMapping> mappingsOf(mlir::ModuleOp module) {
   return mappings;
 }
 
-void forgetShardings(mlir::ModuleOp module) {
-  for (FuncOp function : module.getOps<FuncOp>()) {
-    for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      function.removeArgAttr(i, dist::kShardingAttr);
-    function.walk(
-        [](mlir::Operation* op) { op->removeAttr(dist::kShardingsAttr); });
-  }
-}
-
 int64_t countOperations(mlir::ModuleOp module) {
   int64_t count = 0;
   module.walk([&](mlir::Operation*) { ++count; });
@@ -75,14 +63,11 @@ LogicalResult applyMapping(mlir::ModuleOp module, PreparedStep& step,
   absl::StatusOr<plan::Plan> plan = planOf(mapping, kAxis, kAxis);
   if (!plan.ok())
     return module.emitError() << std::string(plan.status().message());
-  if (mlir::failed(sharding::applyPlan(module, *plan))) return failure();
-  auto problem = sharding::buildProblem(module, plan->mesh);
-  if (mlir::failed(problem)) return failure();
-  auto shardings = sharding::readShardings(*problem);
-  if (mlir::failed(shardings)) return failure();
-  mapping.shardings = std::move(*shardings);
-  step.problem = std::move(*problem);
-  forgetShardings(module);
+  auto decided =
+      sharding::decideShardings(module, *plan, std::move(step.problem));
+  if (mlir::failed(decided)) return failure();
+  mapping.shardings = std::move(decided->shardings);
+  step.problem = std::move(decided->problem);
   return success();
 }
 

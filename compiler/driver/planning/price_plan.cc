@@ -18,6 +18,7 @@ constexpr int64_t kFewCalls = 64, kManyCalls = 800, kMostCalls = 4000;
 // The composer compiles models of up to this many layers, so composing pays
 // only for deeper ones.
 constexpr int64_t kFewestLayers = 3;
+constexpr double kAnySeconds = std::numeric_limits<double>::infinity();
 
 int64_t countInstructions(const program::Program& program) {
   int64_t count = 0;
@@ -68,6 +69,8 @@ std::unique_ptr<Compilation> PlanPricer::describe(
     if (!step) return nullptr;
     auto made = std::make_unique<Compilation>(
         std::move(step), options, Milestone::kStep, /*machine_code=*/false);
+    made->keepShardingsAside();
+    made->usePassesOf(managers_);
     if (mlir::failed(made->runTo(Milestone::kPlanned))) return nullptr;
     return made;
   }
@@ -76,6 +79,7 @@ std::unique_ptr<Compilation> PlanPricer::describe(
   Fault fault = Fault::kUser;
   Compilation model(*module, options, Milestone::kSimplified,
                     /*machine_code=*/false);
+  model.usePassesOf(managers_);
   auto made = compileProgram(model, /*machine_code=*/false, fault);
   if (mlir::failed(made)) return nullptr;
   (*made)->own(std::move(module));
@@ -109,18 +113,23 @@ std::optional<PricedPlan> PlanPricer::compile(const plan::Plan& plan) {
 }
 
 const PricedPlan* PlanPricer::price(const plan::Plan& plan) {
-  return find(plan, !canCompile(plan));
+  return find(plan, !canCompile(plan), kAnySeconds);
 }
 
-const PricedPlan* PlanPricer::rank(const plan::Plan& plan) {
-  return find(plan, callsOf(plan) > kFewCalls &&
-                        (isLong(plan) || PriceComposer::composes(plan)));
+const PricedPlan* PlanPricer::rank(const plan::Plan& plan, double bar) {
+  return find(plan, callsOf(plan) > kFewCalls, bar);
 }
 
-const PricedPlan* PlanPricer::find(const plan::Plan& wanted, bool compose) {
+const PricedPlan* PlanPricer::find(const plan::Plan& wanted, bool compose,
+                                   double bar) {
   const std::string text = plan::WritePlan(wanted);
-  const auto [known, is_new] = known_.try_emplace({text, compose});
-  if (!is_new) return known->second.get();
+  const auto [entry, is_new] = known_.try_emplace({text, compose});
+  Known& known = entry->second;
+  if (known.bound > bar) return nullptr;
+  if (!is_new && known.bound == 0) {
+    if (!known.price) problem_ = known.problem;
+    return known.price.get();
+  }
   // Parses the plan as compiling reads it from a file.
   absl::StatusOr<plan::Plan> plan = plan::ParsePlan(text, "the plan");
   std::optional<PricedPlan> priced;
@@ -132,7 +141,7 @@ const PricedPlan* PlanPricer::find(const plan::Plan& wanted, bool compose) {
             problem_ = diagnostic.str();
           return mlir::success();
         });
-    priced = compose ? composed(*plan) : compile(*plan);
+    priced = compose ? composed(*plan, bar) : compile(*plan);
     // Compiling refuses a plan over its memory limit. Find out by how much.
     if (!priced && plan->memory && !compose) {
       plan::Plan anything = *plan;
@@ -143,21 +152,27 @@ const PricedPlan* PlanPricer::find(const plan::Plan& wanted, bool compose) {
   } else {
     problem_ = std::string(plan.status().message());
   }
+  known.bound = 0;
   if (!priced) {
     ++failed_;
+    known.problem = problem_;
+    return nullptr;
+  }
+  if (priced->is_bound) {
+    ++too_slow_;
+    known.bound = priced->seconds();
     return nullptr;
   }
   ++(compose ? composed_ : compiled_);
   priced->plan = *std::move(plan);
   priced->text = text;
   priced->fits = priced->price.memory_bytes <= memory_bytes_;
-  known->second = std::make_unique<PricedPlan>(*std::move(priced));
-  return known->second.get();
+  known.price = std::make_unique<PricedPlan>(*std::move(priced));
+  return known.price.get();
 }
 
 const PricedPlan* PlanPricer::compose(const plan::Plan& plan) {
-  return composer_ && PriceComposer::composes(plan) ? find(plan, true)
-                                                    : nullptr;
+  return composer_ && composes(plan) ? find(plan, true, kAnySeconds) : nullptr;
 }
 
 void PlanPricer::setLayers(RepeatedModel model) {
@@ -173,16 +188,29 @@ bool PlanPricer::isLong(const plan::Plan& plan) const {
   return callsOf(plan) > kManyCalls;
 }
 
+// A long program may never be compiled, so its price must be exact.
+bool PlanPricer::composes(const plan::Plan& plan) const {
+  return PriceComposer::isExact(plan) || !isLong(plan);
+}
+
 bool PlanPricer::canCompile(const plan::Plan& plan) const {
   return callsOf(plan) <= kMostCalls;
 }
 
-std::optional<PricedPlan> PlanPricer::composed(const plan::Plan& plan) {
-  std::optional<ComposedPrice> found = composer_->compose(plan, problem_);
+std::optional<PricedPlan> PlanPricer::composed(const plan::Plan& plan,
+                                               double bar) {
+  if (!composes(plan)) {
+    problem_ =
+        "the price of a long zero-bubble schedule cannot be composed of layer "
+        "kinds: write the plan, compile it and simulate the program";
+    return std::nullopt;
+  }
+  std::optional<ComposedPrice> found = composer_->compose(plan, bar, problem_);
   if (!found) return std::nullopt;
   instructions_ += found->instructions;
   PricedPlan priced;
   priced.composed = true;
+  priced.is_bound = found->is_bound;
   priced.price.memory_bytes = found->memory_bytes;
   priced.price.room_bytes = static_cast<int64_t>(cluster_.device.room());
   simulator::Simulation& simulation = priced.price.simulation;

@@ -5,6 +5,7 @@
 #define PARTITA_COMPILER_DRIVER_PLANNING_PRICE_PLAN_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "compiler/driver/compile_options.h"
 #include "compiler/driver/planning/compose_price.h"
 #include "compiler/driver/planning/step_cache.h"
+#include "compiler/driver/run_phase.h"
 #include "compiler/plan/plan.h"
 #include "compiler/planner/cluster/cluster.h"
 #include "compiler/simulator/price.h"
@@ -32,6 +34,8 @@ struct PricedPlan {
   bool fits = false;  // within the memory limit
   // The price is composed of prices of layer kinds; `program` is empty.
   bool composed = false;
+  // Composed prices only: seconds() is a lower bound, and all else is unknown.
+  bool is_bound = false;
   double seconds() const { return price.simulation.step; }
 };
 
@@ -54,8 +58,9 @@ class PlanPricer {
   // model. Remembers each plan.
   const PricedPlan* price(const plan::Plan& plan);
   // Like price(), but composed if that takes less time: for telling plans apart
-  // in a search.
-  const PricedPlan* rank(const plan::Plan& plan);
+  // in a search. Also null if a lower bound of the step exceeds `bar` seconds.
+  const PricedPlan* rank(const plan::Plan& plan,
+                         double bar = std::numeric_limits<double>::infinity());
   // A composed price for a program of any length; null if none can be composed.
   const PricedPlan* compose(const plan::Plan& plan);
 
@@ -68,10 +73,13 @@ class PlanPricer {
   // True if the program is short enough to be compiled for the chosen plan.
   bool canCompile(const plan::Plan& plan) const;
   int64_t memoryLimit() const { return memory_bytes_; }
+  const CompileOptions& options() const { return options_; }
   // Numbers of plans: compiled, composed, and failed.
   int compiled() const { return compiled_; }
   int composed() const { return composed_; }
   int failed() const { return failed_; }
+  // Calls of rank() that a lower bound has answered.
+  int tooSlow() const { return too_slow_; }
   // Instructions of all programs so far: the effort of pricing, independent of
   // the machine.
   int64_t instructions() const { return instructions_; }
@@ -81,22 +89,31 @@ class PlanPricer {
  private:
   std::unique_ptr<Compilation> describe(const CompileOptions& options);
   std::optional<PricedPlan> compile(const plan::Plan& plan);
-  std::optional<PricedPlan> composed(const plan::Plan& plan);
+  std::optional<PricedPlan> composed(const plan::Plan& plan, double bar);
+  // True if the price can be composed of layer kinds.
+  bool composes(const plan::Plan& plan) const;
   // Calls of layers in all ranks' programs.
   int64_t callsOf(const plan::Plan& plan) const;
-  const PricedPlan* find(const plan::Plan& plan, bool compose);
+  const PricedPlan* find(const plan::Plan& plan, bool compose, double bar);
 
   mlir::ModuleOp imported_;
   const CompileOptions options_;
   const planner::Cluster cluster_;
   const int64_t memory_bytes_;
+  PhaseManagers managers_;
   StepCache steps_;
-  // By the plan's text and whether the price is composed; null if the plan does
-  // not compile.
-  std::map<std::pair<std::string, bool>, std::unique_ptr<PricedPlan>> known_;
+  // The price of a plan. Null if the plan does not compile, with the `problem`,
+  // or if its step takes longer than `bound` seconds.
+  struct Known {
+    std::unique_ptr<PricedPlan> price;
+    std::string problem;
+    double bound = 0;  // 0: no bound
+  };
+  // By the plan's text and whether the price is composed.
+  std::map<std::pair<std::string, bool>, Known> known_;
   std::optional<PriceComposer> composer_;
   int64_t layers_ = 0;  // of the repeated model; 0: unknown
-  int compiled_ = 0, composed_ = 0, failed_ = 0;
+  int compiled_ = 0, composed_ = 0, failed_ = 0, too_slow_ = 0;
   int64_t instructions_ = 0;
   std::string problem_;
 };

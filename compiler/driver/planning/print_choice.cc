@@ -17,11 +17,12 @@ void printChoice(const Value& value, llvm::raw_ostream& stream) {
   };
   const double step = number(facts, "step_seconds");
   stream << llvm::formatv(
-                "# for {0} devices of {1}: a step of a batch of {2} in {3:f4} "
-                "s, {4} a device\n",
+                "# for {0} devices of {1}: a step of a batch of {2} in {3}, "
+                "{4} a device\n",
                 facts.getInteger("devices").value_or(0),
                 facts.getString("cluster").value_or(""),
-                facts.getInteger("batch").value_or(0), step,
+                facts.getInteger("batch").value_or(0),
+                base::FormatSeconds(step),
                 base::FormatBytes(facts.getInteger("memory_bytes").value_or(0)))
          << *facts.getString("text");
   if (const StringRef because = *facts.getString("because"); !because.empty())
@@ -44,8 +45,8 @@ void printChoice(const Value& value, llvm::raw_ostream& stream) {
   for (const Value& each : *facts.getArray("precisions")) {
     const Object& other = *each.getAsObject();
     stream << llvm::formatv(
-        "in {0}: {1}{2:f4} s, {3} a device{4}\n", *other.getString("precision"),
-        about(other), number(other, "step_seconds"),
+        "in {0}: {1}{2}, {3} a device{4}\n", *other.getString("precision"),
+        about(other), base::FormatSeconds(number(other, "step_seconds")),
         base::FormatBytes(other.getInteger("memory_bytes").value_or(0)),
         other.getBoolean("fits").value_or(true) ? "" : ", which does not fit");
   }
@@ -56,6 +57,8 @@ void printChoice(const Value& value, llvm::raw_ostream& stream) {
       facts.getInteger("priced_by_kinds").value_or(0),
       facts.getInteger("compiled").value_or(0),
       number(facts, "search_seconds"));
+  if (const int64_t slow = facts.getInteger("too_slow").value_or(0); slow > 0)
+    stream << slow << " more are slower by a lower bound and were left out\n";
   if (const int64_t failed = facts.getInteger("not_compiled").value_or(0);
       failed > 0)
     stream << failed << " more do not compile and were left out\n";
@@ -75,8 +78,9 @@ void printChoice(const Value& value, llvm::raw_ostream& stream) {
   for (const Value& each : *facts.getArray("alternatives")) {
     const Object& other = *each.getAsObject();
     stream << llvm::formatv(
-        "  {0}{1:f4} s (+{2:f1} %)  {3}  {4}\n      {5}\n", about(other),
-        number(other, "step_seconds"), 100 * number(other, "slower"),
+        "  {0}{1} (+{2:f1} %)  {3}  {4}\n      {5}\n", about(other),
+        base::FormatSeconds(number(other, "step_seconds")),
+        100 * number(other, "slower"),
         base::FormatBytes(other.getInteger("memory_bytes").value_or(0)),
         *other.getString("division"), *other.getString("why"));
   }

@@ -5,8 +5,11 @@
 #include <set>
 #include <utility>
 
+#include "compiler/driver/planning/fixed_choices.h"
+#include "compiler/driver/planning/vary_plan.h"
 #include "compiler/planner/layers/layers.h"
 #include "compiler/planner/search/write_plan.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace partita::driver {
 namespace {
@@ -17,6 +20,28 @@ using absl::StatusOr;
 constexpr size_t kMostOfEach = 6;
 // Factor by which estimated memory may exceed the limit.
 constexpr double kMemoryMargin = 2;
+
+// Tables of the meshes of a group of devices that have the fixed axes. If only
+// the batch is divided, the tensor axis has size 1.
+std::vector<planner::LayerTable> tablesOf(const planner::StepGraph& step,
+                                          const planner::Cluster& group,
+                                          plan::Precision precision,
+                                          const planner::FixedChoices& fixed) {
+  std::vector<planner::LayerTable> tables =
+      planner::TabulateMeshes(step, group, precision);
+  llvm::erase_if(tables, [&](const planner::LayerTable& table) {
+    return (fixed.tp && *fixed.tp != table.inner) ||
+           (fixed.dp && *fixed.dp != table.data);
+  });
+  return tables;
+}
+
+absl::Status noneHas(const planner::FixedChoices& fixed) {
+  return absl::InvalidArgumentError(
+      "--fix: expected choices that a plan by layer can have, found none "
+      "with " +
+      planner::Describe(fixed) + ": fix fewer of them");
+}
 
 }  // namespace
 
@@ -47,10 +72,23 @@ StatusOr<Proposals> proposePlans(const planner::Request& request,
 
 StatusOr<Proposals> proposePlans(const planner::StepGraph& step,
                                  const planner::Cluster& cluster,
-                                 plan::Precision precision, double memory) {
+                                 plan::Precision precision, double memory,
+                                 const planner::FixedChoices& fixed) {
+  if (absl::Status status =
+          checkFixedOfLayers(fixed, cluster.devices, step.batch);
+      !status.ok())
+    return status;
+  const int stages = fixed.pp.value_or(1);
+  StatusOr<planner::Cluster> group =
+      stages == 1 ? StatusOr<planner::Cluster>(cluster)
+                  : planner::Resize(cluster, cluster.devices / stages);
+  if (!group.ok()) return group.status();
   const std::vector<planner::LayerTable> tables =
-      planner::TabulateMeshes(step, cluster, precision);
-  StatusOr<planner::LayerResult> result = planner::SearchLayers(tables, memory);
+      tablesOf(step, *group, precision, fixed);
+  if (tables.empty()) return noneHas(fixed);
+  // The limit for all layers, since a rank of a pipeline has a part of them.
+  StatusOr<planner::LayerResult> result =
+      planner::SearchLayers(tables, stages * memory);
   // ZeRO, microbatches and recomputation may make room; estimates by layer do
   // not include them.
   if (!result.ok())
@@ -63,7 +101,11 @@ StatusOr<Proposals> proposePlans(const planner::StepGraph& step,
     StatusOr<plan::Plan> plan = planner::PlanOfLayers(
         step, tables[choice.division.table], choice.division, precision);
     if (!plan.ok()) return plan.status();
-    if (texts.insert(plan::WritePlan(*plan)).second)
+    if (stages > 1)
+      *plan = withPipeline(*std::move(plan), stages, step.batch, fixed);
+    applyFixed(fixed, step.batch, *plan);
+    if (keepsTo(*plan, fixed, step.batch) &&
+        texts.insert(plan::WritePlan(*plan)).second)
       proposals.plans.push_back(*std::move(plan));
     return absl::OkStatus();
   };
@@ -76,6 +118,7 @@ StatusOr<Proposals> proposePlans(const planner::StepGraph& step,
   for (const planner::LayerTable& table : tables)
     proposals.considered += static_cast<int64_t>(table.costs.size()) *
                             static_cast<int64_t>(table.offered.size());
+  if (proposals.plans.empty()) return noneHas(fixed);
   return proposals;
 }
 

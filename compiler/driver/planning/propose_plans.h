@@ -24,12 +24,13 @@ struct Proposals {
 absl::StatusOr<Proposals> proposePlans(const planner::Request& request,
                                        const planner::PlanNames& names);
 
-// For any step, by its layers: one mapping for all layers, or one for each.
-// `memory` is in bytes per device.
+// For any step, by its layers: one mapping for all layers, or one for each, in
+// a pipeline if `fixed` asks for one. `memory` is in bytes per device. Refuses
+// fixed choices that no such plan can have.
 absl::StatusOr<Proposals> proposePlans(const planner::StepGraph& step,
                                        const planner::Cluster& cluster,
-                                       plan::Precision precision,
-                                       double memory);
+                                       plan::Precision precision, double memory,
+                                       const planner::FixedChoices& fixed);
 
 }  // namespace partita::driver
 

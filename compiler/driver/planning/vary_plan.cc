@@ -6,6 +6,7 @@
 #include <string>
 
 #include "compiler/driver/planning/batch_parts.h"
+#include "compiler/driver/planning/fixed_choices.h"
 #include "compiler/plan/names.h"
 #include "compiler/plan/plan_schedule.h"
 #include "compiler/plan/without_depth.h"
@@ -63,7 +64,7 @@ int64_t sizeOf(const Plan& plan, llvm::StringRef name) {
 }
 
 // Adds a slowest axis, which divides depth.
-void addPipe(Plan& plan, int64_t size) {
+void addPipe(Plan& plan, int64_t size, const planner::FixedChoices& fixed) {
   plan.mesh.axes.insert(plan.mesh.axes.begin(), {kPipe, size});
   for (plan::Entry& entry : plan.shard)
     for (plan::ShardedDimension& division : entry.dimensions)
@@ -72,12 +73,13 @@ void addPipe(Plan& plan, int64_t size) {
     plan.shard.insert(plan.shard.begin(), plan::Entry());
   plan.shard.front().dimensions.push_back(
       {"D", {core::WholeAxis(plan.mesh, 0)}, {}});
-  plan.schedule = plan::Schedule();
+  plan.schedule = scheduleOf(fixed);
 }
 
 // Moves half of axis `from` to axis `to`; "pipe" may be new.
 std::optional<Plan> moveHalf(const Plan& plan, const std::string& from,
-                             const std::string& to) {
+                             const std::string& to,
+                             const planner::FixedChoices& fixed) {
   Plan moved = plan;
   const std::optional<int> source = findAxis(moved, from);
   if (!source || moved.mesh.axes[*source].size % 2 != 0) return std::nullopt;
@@ -85,7 +87,7 @@ std::optional<Plan> moveHalf(const Plan& plan, const std::string& from,
   if (!target && to != kPipe) return std::nullopt;
   if (target) resize(moved, *target, 2 * moved.mesh.axes[*target].size);
   resize(moved, *source, moved.mesh.axes[*source].size / 2);
-  if (!target) addPipe(moved, 2);
+  if (!target) addPipe(moved, 2, fixed);
   moved.stages.clear();
   if (sizeOf(moved, kPipe) == 1) moved.schedule.reset();
   // ZeRO divides over the axes of B, of which there may be none now.
@@ -102,16 +104,21 @@ int64_t microbatchesOf(int64_t samples, int64_t most, int64_t count = 1) {
 class Variations {
  public:
   Variations(const Plan& plan, int64_t batch,
-             const planner::FixedChoices& fixed)
-      : plan_(plan), batch_(batch), fixed_(fixed) {}
+             const planner::FixedChoices& fixed, bool offloads)
+      : plan_(plan), batch_(batch), fixed_(fixed), offloads_(offloads) {}
 
   std::vector<Plan> run() {
     addRecomputations();
     addMicrobatches();
     addZero();
-    if (!hasWholeAxes(plan_)) return std::move(made_);
-    if (!fixed_.sequence_parallel) addSequence();
-    addMeshes();
+    addOffload();
+    if (hasWholeAxes(plan_)) {
+      if (!fixed_.sequence_parallel) addSequence();
+      addMeshes();
+    }
+    llvm::erase_if(made_, [&](const Plan& plan) {
+      return !keepsTo(plan, fixed_, batch_);
+    });
     return std::move(made_);
   }
 
@@ -155,6 +162,16 @@ class Variations {
     }
   }
 
+  // Moves the optimizer's states to the host or back to the devices.
+  void addOffload() {
+    const bool on_host = plan_.offload == plan::Offload::kOptimizer;
+    if (fixed_.offload || (!on_host && !offloads_)) return;
+    Plan changed = plan_;
+    changed.offload =
+        on_host ? plan::Offload::kNone : plan::Offload::kOptimizer;
+    made_.push_back(std::move(changed));
+  }
+
   // Adds L: tensor after M and N, or removes it.
   void addSequence() {
     const std::optional<int> tensor = findAxis(plan_, "tensor");
@@ -185,9 +202,11 @@ class Variations {
   void addMeshes() {
     const bool pipes = !fixed_.pp && !fixed_.vpp;
     const auto add = [&](const std::string& from, const std::string& to) {
-      std::optional<Plan> moved = moveHalf(plan_, from, to);
+      std::optional<Plan> moved = moveHalf(plan_, from, to, fixed_);
       if (!moved || batch_ % batchParts(*moved) != 0) return;
-      if (to == kPipe && !fixed_.microbatch) {
+      if (fixed_.microbatch) {
+        applyFixed(fixed_, batch_, *moved);
+      } else if (to == kPipe) {
         const int64_t stages = sizeOf(*moved, kPipe);
         const int64_t samples = batch_ / batchParts(*moved);
         moved->microbatches = microbatchesOf(
@@ -213,17 +232,29 @@ class Variations {
   const Plan& plan_;
   const int64_t batch_;
   const planner::FixedChoices& fixed_;
+  const bool offloads_;
   std::vector<Plan> made_;
 };
 
 }  // namespace
 
 std::vector<Plan> variationsOf(const Plan& plan, int64_t batch,
-                               const planner::FixedChoices& fixed) {
-  return Variations(plan, batch, fixed).run();
+                               const planner::FixedChoices& fixed,
+                               bool offloads) {
+  return Variations(plan, batch, fixed, offloads).run();
 }
 
-std::vector<Plan> pipelinesLike(const Plan& like, int64_t batch) {
+Plan withPipeline(Plan plan, int64_t stages, int64_t batch,
+                  const planner::FixedChoices& fixed) {
+  addPipe(plan, stages, fixed);
+  plan.microbatches =
+      microbatchesOf(batch / batchParts(plan), kMicrobatchesOfStage * stages);
+  applyFixed(fixed, batch, plan);
+  return plan;
+}
+
+std::vector<Plan> pipelinesLike(const Plan& like, int64_t batch,
+                                const planner::FixedChoices& fixed) {
   std::vector<Plan> made;
   const int64_t devices = like.mesh.Size();
   for (int64_t stages = 2; stages <= devices; stages *= 2) {
@@ -238,10 +269,8 @@ std::vector<Plan> pipelinesLike(const Plan& like, int64_t batch) {
           {"B", {core::WholeAxis(plan.mesh, 0)}, {}});
       plan.zero = 1;
     }
-    addPipe(plan, stages);
-    plan.microbatches =
-        microbatchesOf(batch / data, kMicrobatchesOfStage * stages);
-    made.push_back(std::move(plan));
+    plan = withPipeline(std::move(plan), stages, batch, fixed);
+    if (keepsTo(plan, fixed, batch)) made.push_back(std::move(plan));
   }
   return made;
 }

@@ -12,16 +12,24 @@ namespace partita::driver {
 
 // Varies the level of ZeRO, recomputation, microbatches, half of an axis to
 // another one or to the pipeline and back, and the sequence over the axis of M
-// and N. `batch` is the samples per step. Choices in `fixed` do not change.
-// Some of these plans do not compile: the compiler refuses sizes that do not
-// fit together.
+// and N. Moves the optimizer's states from the host to the devices, and to the
+// host if `offloads` is true. `batch` is the samples per step. Choices in
+// `fixed` do not change. Some of these plans do not compile: the compiler
+// refuses sizes that do not fit together.
 std::vector<plan::Plan> variationsOf(const plan::Plan& plan, int64_t batch,
-                                     const planner::FixedChoices& fixed);
+                                     const planner::FixedChoices& fixed,
+                                     bool offloads = false);
 
 // Pipelines of 2, 4, ... stages over the devices, with the batch over the
 // remaining devices, in the precision of `like`. Estimates by layer propose no
-// pipelines.
-std::vector<plan::Plan> pipelinesLike(const plan::Plan& like, int64_t batch);
+// pipelines. All plans have the choices in `fixed`.
+std::vector<plan::Plan> pipelinesLike(const plan::Plan& like, int64_t batch,
+                                      const planner::FixedChoices& fixed);
+
+// Extends a plan for one of `stages` equal groups of devices to all of them: a
+// pipeline with the choices in `fixed`.
+plan::Plan withPipeline(plan::Plan plan, int64_t stages, int64_t batch,
+                        const planner::FixedChoices& fixed);
 
 // "pipe 4 x data 8 x tensor 2: B data, D pipe; M N V tensor; zero 1, ...": one
 // line for people.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/core/mesh.h"
+#include "compiler/driver/planning/batch_parts.h"
 #include "compiler/plan/plan.h"
 #include "compiler/planner/search/search.h"
 #include "gtest/gtest.h"
@@ -63,7 +64,7 @@ TEST(VaryPlanTest, MovesHalfOfAnAxisToANewPipeline) {
 }
 
 TEST(VaryPlanTest, PipelinesHaveTheBatchOverWhatRemains) {
-  const std::vector<plan::Plan> made = pipelinesLike(parse(kDivided), 32);
+  const std::vector<plan::Plan> made = pipelinesLike(parse(kDivided), 32, {});
   ASSERT_EQ(made.size(), 3u);
   EXPECT_EQ(plan::WritePlan(made[0]),
             "mesh: {pipe: 2, data: 4}\n"
@@ -90,9 +91,57 @@ TEST(VaryPlanTest, FixedChoicesStay) {
   for (const plan::Plan& each : variationsOf(parse(kDivided), 64, fixed)) {
     const std::string text = plan::WritePlan(each);
     EXPECT_EQ(each.zero, 1) << text;
-    EXPECT_EQ(each.microbatches, 2) << text;
+    EXPECT_EQ(64 / batchParts(each) / each.microbatches, 8) << text;
     EXPECT_NE(text.find("tensor: 2"), std::string::npos) << text;
   }
+}
+
+TEST(VaryPlanTest, MovesStatesToTheHostWhereAskedAndBackAlways) {
+  plan::Plan plan = parse(kDivided);
+  const auto offloaded = [&](const planner::FixedChoices& fixed,
+                             bool offloads) {
+    int count = 0;
+    for (const plan::Plan& each : variationsOf(plan, 64, fixed, offloads))
+      count += each.offload == plan::Offload::kOptimizer;
+    return count;
+  };
+  EXPECT_EQ(offloaded({}, false), 0);
+  EXPECT_EQ(offloaded({}, true), 1);
+  planner::FixedChoices fixed;
+  fixed.offload = false;
+  EXPECT_EQ(offloaded(fixed, true), 0);
+  // Exactly one variation moves the states back from the host.
+  plan.offload = plan::Offload::kOptimizer;
+  const int all = static_cast<int>(variationsOf(plan, 64, {}).size());
+  EXPECT_EQ(offloaded({}, false), all - 1);
+  // Also in plans by layer, whose entries are for parts of the model.
+  plan = parse(
+      "mesh: {data: 2, tensor: 2}\n"
+      "shard:\n"
+      "  - {B: data}\n"
+      "  - {H: tensor, at: \"stages.0.*\"}\n");
+  EXPECT_EQ(offloaded({}, true), 1);
+}
+
+TEST(VaryPlanTest, PipelinesHaveWhatIsFixed) {
+  planner::FixedChoices fixed;
+  fixed.dp = 2;
+  fixed.zero = 3;
+  fixed.microbatch = 4;
+  fixed.recompute = planner::Recomputation::kFull;
+  fixed.schedules = {planner::PipelineSchedule::kGpipe};
+  const std::vector<plan::Plan> made =
+      pipelinesLike(parse(kDivided), 32, fixed);
+  ASSERT_EQ(made.size(), 1u);
+  EXPECT_EQ(plan::WritePlan(made[0]),
+            "mesh: {pipe: 4, data: 2}\n"
+            "shard:\n"
+            "  - {B: data, D: pipe}\n"
+            "zero: 3\n"
+            "microbatches: 4\n"
+            "schedule: gpipe\n"
+            "recompute: full\n"
+            "precision: bf16\n");
 }
 
 TEST(VaryPlanTest, MicrobatchesDivideTheSamplesOfADevice) {

@@ -103,6 +103,7 @@ void Enumeration::States(Division d) {
   // ZeRO divides over the axes of B. With dp 1 there are none.
   const int most_zero = d.dp == 1 ? 0 : 3;
   const int first_zero = fixed_.zero.value_or(0);
+  if (first_zero > most_zero) return;
   d.zero = first_zero;
   // CheckDivision does not depend on the choices below.
   if (!CheckDivision(a_, d).ok()) return;
@@ -183,6 +184,13 @@ absl::Status CheckFixed(const Request& request) {
     return refuse("vpp", *fixed.vpp, "1 to " + std::to_string(kMostChunks));
   if (fixed.zero && (*fixed.zero < 0 || *fixed.zero > 3))
     return refuse("zero", *fixed.zero, "0 to 3");
+  const int64_t of_layers = int64_t{fixed.tp.value_or(1)} *
+                            fixed.pp.value_or(1) * fixed.cp.value_or(1);
+  if (fixed.zero.value_or(0) > 0 &&
+      (fixed.dp.value_or(2) == 1 || of_layers == devices))
+    return refuse("zero", *fixed.zero,
+                  "0 with dp=1, as ZeRO divides states over the devices that "
+                  "divide the batch");
   if (fixed.microbatch &&
       (*fixed.microbatch < 1 || *fixed.microbatch > kLargestMicrobatch ||
        request.batch % *fixed.microbatch != 0))

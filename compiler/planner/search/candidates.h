@@ -29,10 +29,6 @@ int64_t DevicesOfFixed(const Request& request);
 // Refuses a fixed choice that no division of the request can have, whatever the
 // other choices are, and says which values are possible.
 absl::Status CheckFixed(const Request& request);
-// The fixed choices, e.g. "tp=8, zero=1, schedule=1f1b". Empty if there are
-// none.
-std::string Describe(const FixedChoices& fixed);
-
 // Cells of the timetables needed to evaluate a division: the effort of
 // evaluating it.
 int64_t CellsOf(const Division& division);

@@ -65,6 +65,10 @@ struct SearchResult {
 // fit.
 absl::StatusOr<SearchResult> Search(const Request& request);
 
+// The fixed choices, e.g. "tp=8, zero=1, schedule=1f1b". Empty if there are
+// none.
+std::string Describe(const FixedChoices& fixed);
+
 // A readable text: "tp 8 x pp 4 x dp 6, 1f1b, microbatch 2, ...".
 std::string Describe(const Division& division);
 

@@ -8,18 +8,16 @@
 
 #include "compiler/planner/published/frameworks.h"
 #include "compiler/planner/search/candidates.h"
+#include "compiler/planner/transformer/test_models.h"
 
 namespace partita::planner {
 namespace {
 
 using ::testing::HasSubstr;
 
-Architecture Gpt(int64_t layers, int64_t hidden, int64_t heads) {
-  Architecture a;
-  a.layers = layers;
-  a.hidden = hidden;
-  a.heads = a.kv_heads = heads;
-  a.ffn = 4 * hidden;
+// With the sizes of GPT-2.
+Architecture Gpt2(int64_t layers, int64_t hidden, int64_t heads) {
+  Architecture a = Gpt(layers, hidden, heads);
   a.seq = 1024;
   a.vocab = 50257;
   return a;
@@ -52,7 +50,7 @@ double BruteForce(const Request& request) {
       d.zero = states / 2;
       d.offload = states % 2;
       if (request.fixed.zero && *request.fixed.zero != d.zero) continue;
-      if (!request.fixed.zero && d.zero > 0 && d.dp == 1) continue;
+      if (d.zero > 0 && d.dp == 1) continue;
       const auto p = Evaluate(a, d, cluster, *request.software);
       if (p.ok() && p->fits) best = std::min(best, p->step);
     }
@@ -84,8 +82,8 @@ Request RandomRequest(std::mt19937& random) {
   const auto one_of = [&](std::vector<int64_t> values) {
     return values[random() % values.size()];
   };
-  Request request = Ask(Gpt(one_of({1, 2, 3, 4, 5, 6}),
-                            one_of({256, 1024, 4096}), one_of({1, 2, 4})),
+  Request request = Ask(Gpt2(one_of({1, 2, 3, 4, 5, 6}),
+                             one_of({256, 1024, 4096}), one_of({1, 2, 4})),
                         std::to_string(one_of({1, 2, 3, 4, 6, 8})) + "x " +
                             (random() % 2 ? "a100-80-sxm" : "v100-32-sxm2"),
                         one_of({1, 2, 4, 6, 8, 12}));
@@ -139,11 +137,12 @@ TEST(Search, IsExactOfSmallProblems) {
 
 // The required speed, on one core of a machine that is also busy otherwise.
 TEST(Search, IsQuickOnManyDevices) {
-  Architecture gpt3 = Gpt(96, 12288, 96), trillion = Gpt(128, 25600, 160);
+  Architecture gpt3 = Gpt2(96, 12288, 96), trillion = Gpt2(128, 25600, 160);
   gpt3.seq = trillion.seq = 2048;
-  for (const Request& request : {Ask(Gpt(48, 1600, 25), "64x a100-80-sxm", 512),
-                                 Ask(gpt3, "1536x a100-80-sxm", 1536),
-                                 Ask(trillion, "3072x a100-80-sxm", 3072)}) {
+  for (const Request& request :
+       {Ask(Gpt2(48, 1600, 25), "64x a100-80-sxm", 512),
+        Ask(gpt3, "1536x a100-80-sxm", 1536),
+        Ask(trillion, "3072x a100-80-sxm", 3072)}) {
     const absl::StatusOr<SearchResult> result = Search(request);
     ASSERT_TRUE(result.ok()) << result.status();
     EXPECT_LT(result->gap, 0.06);
@@ -164,7 +163,7 @@ TEST(Search, IsQuickOnManyDevices) {
 }
 
 TEST(Search, KeepsToWhatIsFixed) {
-  Request request = Ask(Gpt(48, 1600, 25), "16x a100-80-sxm", 64);
+  Request request = Ask(Gpt2(48, 1600, 25), "16x a100-80-sxm", 64);
   request.fixed.pp = 4;
   request.fixed.zero = 0;
   request.fixed.microbatch = 2;
@@ -182,7 +181,7 @@ TEST(Search, KeepsToWhatIsFixed) {
 }
 
 TEST(Search, DividesMoreUnderALimit) {
-  Request request = Ask(Gpt(48, 1600, 25), "8x a100-80-sxm", 64);
+  Request request = Ask(Gpt2(48, 1600, 25), "8x a100-80-sxm", 64);
   const absl::StatusOr<SearchResult> wide = Search(request);
   ASSERT_TRUE(wide.ok());
   request.memory = 0.4 * wide->choices[0].prediction.memory.total();
@@ -196,7 +195,7 @@ TEST(Search, DividesMoreUnderALimit) {
 // No division on four devices holds the model's states, so they go to the host.
 // The step grows by at least their transfer there and back.
 TEST(Search, TakesTheHostWhereTheDevicesAreTooSmall) {
-  Request request = Ask(Gpt(40, 5120, 40), "4x a100-40-sxm", 64);
+  Request request = Ask(Gpt2(40, 5120, 40), "4x a100-40-sxm", 64);
   request.fixed.offload = false;
   EXPECT_FALSE(Search(request).ok());
   request.fixed.offload.reset();
@@ -212,7 +211,7 @@ TEST(Search, TakesTheHostWhereTheDevicesAreTooSmall) {
 }
 
 TEST(Search, DividesParametersOfStages) {
-  Request request = Ask(Gpt(48, 6144, 48), "8x a100-80-sxm", 32);
+  Request request = Ask(Gpt2(48, 6144, 48), "8x a100-80-sxm", 32);
   request.memory = 55e9;
   request.fixed.offload = false;
   request.fixed.pp = 2;
@@ -226,7 +225,7 @@ TEST(Search, DividesParametersOfStages) {
 }
 
 TEST(Search, SaysWhatWouldFit) {
-  Request request = Ask(Gpt(48, 12288, 96), "8x a100-80-sxm", 64);
+  Request request = Ask(Gpt2(48, 12288, 96), "8x a100-80-sxm", 64);
   request.memory = 20e9;
   const std::string text(Search(request).status().message());
   EXPECT_THAT(text, HasSubstr("expected a division within 20.0 GB a device, "
@@ -248,12 +247,12 @@ TEST(Search, SaysWhatWouldFit) {
 }
 
 TEST(Search, SaysWhatCanBeDivided) {
-  Request request = Ask(Gpt(4, 256, 4), "7x a100-80-sxm", 16);
+  Request request = Ask(Gpt2(4, 256, 4), "7x a100-80-sxm", 16);
   EXPECT_THAT(std::string(Search(request).status().message()),
               HasSubstr("7 devices can divide, found 4 layers, 4 heads and 16 "
                         "sequences, whose divisors give no such product: 6 "
                         "devices would do"));
-  request = Ask(Gpt(4, 256, 4), "8x a100-80-sxm", 16);
+  request = Ask(Gpt2(4, 256, 4), "8x a100-80-sxm", 16);
   request.fixed.tp = 3;
   EXPECT_EQ(Search(request).status().message(),
             "--fix tp: expected a divisor of the 4 heads, found 3");
@@ -264,7 +263,7 @@ TEST(Search, SaysWhatCanBeDivided) {
               HasSubstr("found none that 8 devices or fewer can have with "
                         "tp=2, pp=2, dp=4: fix fewer of them"));
   const auto refusal = [](const FixedChoices& fixed) {
-    Request request = Ask(Gpt(4, 256, 4), "8x a100-80-sxm", 16);
+    Request request = Ask(Gpt2(4, 256, 4), "8x a100-80-sxm", 16);
     request.fixed = fixed;
     return std::string(Search(request).status().message());
   };
@@ -284,6 +283,17 @@ TEST(Search, SaysWhatCanBeDivided) {
   fixed = {};
   fixed.zero = 4;
   EXPECT_EQ(refusal(fixed), "--fix zero: expected 0 to 3, found 4");
+  const std::string undivided =
+      "--fix zero: expected 0 with dp=1, as ZeRO divides states over the "
+      "devices that divide the batch, found 3";
+  fixed = {};
+  fixed.zero = 3;
+  fixed.dp = 1;
+  EXPECT_EQ(refusal(fixed), undivided);
+  fixed.dp.reset();
+  fixed.tp = 4;
+  fixed.pp = 2;
+  EXPECT_EQ(refusal(fixed), undivided);
   fixed = {};
   fixed.vpp = 13;
   EXPECT_EQ(refusal(fixed), "--fix vpp: expected 1 to 12, found 13");
@@ -298,8 +308,20 @@ TEST(Search, SaysWhatCanBeDivided) {
               HasSubstr("batch: expected 1 to 16777216, found 0"));
 }
 
+TEST(Candidates, FixedZeroDividesTheBatch) {
+  Request request = Ask(Gpt2(4, 256, 4), "8x a100-80-sxm", 16);
+  request.fixed.zero = 2;
+  int seen = 0;
+  ForEachDivision(request, [&](const Division& division) {
+    EXPECT_EQ(division.zero, 2);
+    EXPECT_GT(division.dp, 1);
+    return ++seen > 0;
+  });
+  EXPECT_GT(seen, 10);
+}
+
 TEST(Candidates, StopWhereOneIsEnough) {
-  const Request request = Ask(Gpt(48, 1600, 25), "64x a100-80-sxm", 512);
+  const Request request = Ask(Gpt2(48, 1600, 25), "64x a100-80-sxm", 512);
   int all = 0, seen = 0;
   ForEachDivision(request, [&](const Division&) { return ++all > 0; });
   ForEachDivision(request, [&](const Division&) { return ++seen < 3; });
@@ -308,7 +330,7 @@ TEST(Candidates, StopWhereOneIsEnough) {
 }
 
 TEST(Candidates, FixedSizesSayOfWhatDevicesAreMultiples) {
-  Request request = Ask(Gpt(4, 256, 4), "8x a100-80-sxm", 16);
+  Request request = Ask(Gpt2(4, 256, 4), "8x a100-80-sxm", 16);
   EXPECT_EQ(DevicesOfFixed(request), 1);
   request.fixed.tp = 2;
   request.fixed.dp = 4;

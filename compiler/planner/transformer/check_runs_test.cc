@@ -3,33 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "compiler/planner/transformer/test_models.h"
+
 namespace partita::planner {
 namespace {
 
 using core::Precision;
 using ::testing::HasSubstr;
-
-Architecture Gpt(int64_t layers, int64_t hidden, int64_t heads) {
-  Architecture a;
-  a.layers = layers;
-  a.hidden = hidden;
-  a.heads = a.kv_heads = heads;
-  a.ffn = 4 * hidden;
-  a.seq = 2048;
-  a.vocab = 51200;
-  return a;
-}
-
-Division Divide(int tp, int pp, int dp, int64_t microbatch, int64_t batch) {
-  Division d;
-  d.tp = tp;
-  d.pp = pp;
-  d.dp = dp;
-  d.devices = tp * pp * dp;
-  d.microbatch = microbatch;
-  d.batch = batch;
-  return d;
-}
 
 TEST(CheckRuns, SaysWhatDoesNotGoTogether) {
   const Cluster cluster = *BuiltInCluster("64x a100-80-sxm");

@@ -7,6 +7,7 @@
 #include "compiler/core/schedule_generators.h"
 #include "compiler/planner/cost/cost.h"
 #include "compiler/planner/published/frameworks.h"
+#include "compiler/planner/transformer/test_models.h"
 
 namespace partita::planner {
 namespace {
@@ -14,28 +15,6 @@ namespace {
 using core::Precision;
 
 constexpr double kGib = 1073741824;
-
-Architecture Gpt(int64_t layers, int64_t hidden, int64_t heads) {
-  Architecture a;
-  a.layers = layers;
-  a.hidden = hidden;
-  a.heads = a.kv_heads = heads;
-  a.ffn = 4 * hidden;
-  a.seq = 2048;
-  a.vocab = 51200;
-  return a;
-}
-
-Division Divide(int tp, int pp, int dp, int64_t microbatch, int64_t batch) {
-  Division d;
-  d.tp = tp;
-  d.pp = pp;
-  d.dp = dp;
-  d.devices = tp * pp * dp;
-  d.microbatch = microbatch;
-  d.batch = batch;
-  return d;
-}
 
 const Software& Megatron() { return SoftwareOf("Megatron-LM"); }
 
