@@ -14,12 +14,12 @@ import sys
 
 # Name: (arguments, upper bound in seconds: about twice the time on an AMD EPYC, November 2026).
 LIMITS = {
-    "GPT-2 XL on 64": (["gpt2-xl", "--dim", "batch=64,seq=1024", "--cluster", "64x a100-80-sxm", "--precision", "bf16"], 30),
+    "GPT-2 XL on 64": (["gpt2-xl", "--dim", "batch=64,seq=1024", "--cluster", "64x a100-80-sxm", "--precision", "bf16"], 10),
     "175B on 1,536": (["--row", "layers=96,hidden=12288,heads=96,seq_len=2048,vocab=51200", "--batch", "1536",
-                       "--cluster", "1536x a100-80-sxm"], 37),
+                       "--cluster", "1536x a100-80-sxm"], 22),
     "1T on 3,072": (["--row", "layers=128,hidden=25600,heads=160,seq_len=2048,vocab=51200", "--batch", "3072",
-                     "--cluster", "3072x a100-80-sxm"], 21),
-    "CoAtNet-7 on 256": (["coatnet-7", "--dim", "batch=256", "--cluster", "256x a100-80-sxm", "--precision", "bf16"], 46),
+                     "--cluster", "3072x a100-80-sxm"], 12),
+    "CoAtNet-7 on 256": (["coatnet-7", "--dim", "batch=256", "--cluster", "256x a100-80-sxm", "--precision", "bf16"], 18),
 }
 MOST_MEGABYTES = 1000
 
