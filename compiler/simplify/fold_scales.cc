@@ -26,15 +26,16 @@ class FoldScalesPass : public impl::FoldScalesPassBase<FoldScalesPass> {
       return signalPassFailure();
     }
     const CallGraph graph(main);
-    // Stays valid: operations are erased only at the end of their function.
+    // Stays valid: operations are erased after all functions.
     const StoredValues stored(main, graph);
     for (FuncOp function : graph.functions) {
       if (function.isExternal()) continue;
       mlir::SmallVector<mlir::Operation*> operations;
       for (mlir::Operation& op : function.front()) operations.push_back(&op);
       for (mlir::Operation* op : operations) fold(op, stored);
-      eraseDeadOperations(function);
     }
+    for (FuncOp function : graph.functions)
+      if (!function.isExternal()) eraseDeadOperations(function);
   }
 
  private:

@@ -20,10 +20,10 @@ struct StepPrice {
   // share of that memory; 0: unknown, not checked.
   int64_t host_bytes = 0;
   int64_t host_room_bytes = 0;
-  bool fits() const {
-    return memory_bytes <= room_bytes &&
-           (host_room_bytes == 0 || host_bytes <= host_room_bytes);
+  bool hostFits() const {
+    return host_room_bytes == 0 || host_bytes <= host_room_bytes;
   }
+  bool fits() const { return memory_bytes <= room_bytes && hostFits(); }
 };
 
 // Simulates a step. The program must be valid. Rank r of its mesh is device r

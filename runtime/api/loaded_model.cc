@@ -156,17 +156,9 @@ absl::StatusOr<const TensorSpec*> LoadedModel::FindParameter(
 absl::Status LoadedModel::ReadParameter(const std::string& name,
                                         const partita_tensor& tensor) {
   PARTITA_ASSIGN_OR_RETURN(const TensorSpec* spec, FindParameter(name));
-  if (ranks_->processes() > 1)
-    return absl::FailedPreconditionError(absl::StrCat(
-        "parameter '", name, "': expected all devices in this process, found ",
-        ranks_->processes(),
-        " processes, each with a part; save a checkpoint, which holds whole "
-        "parameters"));
   PARTITA_ASSIGN_OR_RETURN(void* const data,
                            DataOf(tensor, *spec, "parameter"));
-  executor::RankGroup::Part part;
-  part.spec = *spec;
-  return ranks_->ReadPart(part, data);
+  return ranks_->ReadParameter(name, {spec->dtype, spec->shape, data});
 }
 
 absl::Status LoadedModel::WriteParameter(const std::string& name,

@@ -1,5 +1,5 @@
-// The content of a partita_session: a ranks, its connections to other ranks,
-// and the state of a training run.
+// The content of a partita_session: the ranks, their connections to other
+// ranks, and the state of a training run.
 #ifndef PARTITA_RUNTIME_API_LOADED_MODEL_H_
 #define PARTITA_RUNTIME_API_LOADED_MODEL_H_
 

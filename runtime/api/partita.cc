@@ -82,7 +82,7 @@ absl::Status Open(const char* path, const partita_options& options,
   return absl::OkStatus();
 }
 
-absl::Status Describe(const RankGroup& session,
+absl::Status Describe(const RankGroup& ranks,
                       const std::vector<TensorSpec>& specs, size_t index,
                       bool is_input, partita_tensor_info* info) {
   PARTITA_RETURN_IF_ERROR(CheckGiven(info, "where to store the description"));
@@ -98,21 +98,20 @@ absl::Status Describe(const RankGroup& session,
   info->bytes = spec.bytes;
   if (is_input) {
     info->role = static_cast<partita_role>(
-        session.program().inputs()->Get(static_cast<unsigned>(index))->role());
-    info->limit = session.LimitOf(spec.name);
+        ranks.program().inputs()->Get(static_cast<unsigned>(index))->role());
+    info->limit = ranks.LimitOf(spec.name);
   }
   return absl::OkStatus();
 }
 
-absl::Status DescribeParameter(const RankGroup& session, size_t index,
+absl::Status DescribeParameter(const RankGroup& ranks, size_t index,
                                partita_parameter_info* info) {
   PARTITA_RETURN_IF_ERROR(CheckGiven(info, "where to store the description"));
-  if (index >= session.parameters().size())
+  if (index >= ranks.parameters().size())
     return absl::InvalidArgumentError(absl::StrCat("expected an index below ",
-                                                   session.parameters().size(),
+                                                   ranks.parameters().size(),
                                                    ", found ", index));
-  const partita::executor::ParameterSpec& parameter =
-      session.parameters()[index];
+  const partita::executor::ParameterSpec& parameter = ranks.parameters()[index];
   *info = {};
   info->name = parameter.whole.name.c_str();
   info->shape = parameter.whole.shape.data();

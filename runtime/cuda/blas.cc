@@ -21,8 +21,10 @@ absl::StatusOr<std::unique_ptr<Blas>> OpenOne(const std::string& name) {
   PARTITA_RETURN_IF_ERROR(library.Load(#symbol, &blas->member));
   PARTITA_CUDA_BLAS_FUNCTIONS(PARTITA_CUDA_LOAD)
 #undef PARTITA_CUDA_LOAD
-  PARTITA_RETURN_IF_ERROR(blas->Check(blas->Create(&blas->handle),
-                                      absl::StrCat("starting ", name)));
+  const absl::Status started =
+      blas->Check(blas->Create(&blas->handle), absl::StrCat("starting ", name));
+  if (!started.ok())
+    return absl::FailedPreconditionError(std::string(started.message()));
   return blas;
 }
 

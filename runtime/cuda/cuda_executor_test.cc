@@ -202,8 +202,8 @@ TEST_F(CudaExecutorTest, DividedProgramsExchangeThroughTheHost) {
   for (const auto& [data, tensor] :
        {std::pair(1, 1), std::pair(2, 1), std::pair(1, 3), std::pair(2, 2)}) {
     SCOPED_TRACE(::testing::Message() << data << "x" << tensor);
-    const auto runner = Load(program::DividedProgram(5, data, tensor));
-    ASSERT_NE(runner, nullptr);
+    const auto ranks = Load(program::DividedProgram(5, data, tensor));
+    ASSERT_NE(ranks, nullptr);
     const Floats x = Seeded(40, 9), w0 = Seeded(56, 1), b0 = Seeded(7, 2);
     Floats expected(40, 0);
     for (size_t i = 0; i < 40; ++i) {
@@ -219,10 +219,10 @@ TEST_F(CudaExecutorTest, DividedProgramsExchangeThroughTheHost) {
     std::vector<int64_t> where(static_cast<size_t>(data * tensor), -1);
     for (int run = 0; run < 2; ++run) {
       const absl::Status status =
-          runner->Run({{DType::kF32, {5, 8}, x.data()}},
-                      {{DType::kF32, {5, 8}, y.data()},
-                       {DType::kF32, {5, 8}, all.data()},
-                       {DType::kI64, {data * tensor}, where.data()}});
+          ranks->Run({{DType::kF32, {5, 8}, x.data()}},
+                     {{DType::kF32, {5, 8}, y.data()},
+                      {DType::kF32, {5, 8}, all.data()},
+                      {DType::kI64, {data * tensor}, where.data()}});
       ASSERT_TRUE(status.ok()) << status;
       ExpectNear(expected, y);
       ExpectNear(expected, all);
@@ -240,20 +240,20 @@ TEST_F(CudaExecutorTest, TrainsDivided) {
        {std::tuple(1, 1, false), {2, 2, false}, {1, 1, true}, {2, 2, true}}) {
     program::TrainingProgram training(5, data, tensor);
     training.program.parameters[1]->host = host;
-    const auto runner = Load(training);
-    ASSERT_NE(runner, nullptr);
-    EXPECT_EQ(executor::FullestOf(runner->Uses().value()).host, host ? 4 : 0);
+    const auto ranks = Load(training);
+    ASSERT_NE(ranks, nullptr);
+    EXPECT_EQ(executor::FullestOf(ranks->Uses().value()).host, host ? 4 : 0);
     Floats w = program::TrainingProgram::Start();
-    TrainThreeSteps(*runner, w);
+    TrainThreeSteps(*ranks, w);
   }
 }
 
 TEST_F(CudaExecutorTest, TrainsInAPipeline) {
   using program::PipelineProgram;
-  const auto runner = Load(PipelineProgram(kPipelineRows, 2));
-  ASSERT_NE(runner, nullptr);
+  const auto ranks = Load(PipelineProgram(kPipelineRows, 2));
+  ASSERT_NE(ranks, nullptr);
   Floats w = PipelineProgram::StartOfW(), u = PipelineProgram::StartOfU();
-  PipeThreeSteps(*runner, w, u);
+  PipeThreeSteps(*ranks, w, u);
 }
 
 // A second operation needs more scratch than the first was captured with.

@@ -77,14 +77,14 @@ class CudaExecutorTest : public ::testing::Test {
       options.make_communicator = [shared](int, comm::Communicator& base) {
         return MakeSharedCommunicator(shared, base);
       };
-    auto runner = RankGroup::LoadAll(path_, options);
-    EXPECT_TRUE(runner.ok()) << runner.status();
-    return runner.ok() ? *std::move(runner) : nullptr;
+    auto ranks = RankGroup::LoadAll(path_, options);
+    EXPECT_TRUE(ranks.ok()) << ranks.status();
+    return ranks.ok() ? *std::move(ranks) : nullptr;
   }
-  static Floats Read(RankGroup& runner, const std::string& name, int64_t rows,
+  static Floats Read(RankGroup& ranks, const std::string& name, int64_t rows,
                      int64_t columns) {
     Floats values(static_cast<size_t>(rows * columns), -99);
-    const absl::Status status = runner.ReadParameter(
+    const absl::Status status = ranks.ReadParameter(
         name, {DType::kF32, {rows, columns}, values.data()});
     EXPECT_TRUE(status.ok()) << status;
     return values;
@@ -92,7 +92,7 @@ class CudaExecutorTest : public ::testing::Test {
 
   // Runs three steps of a TrainingProgram of five rows with weights `w`, and
   // checks them.
-  static void TrainThreeSteps(RankGroup& runner, Floats& w) {
+  static void TrainThreeSteps(RankGroup& ranks, Floats& w) {
     using program::TrainingProgram;
     constexpr int64_t kRows = 5, kWidth = TrainingProgram::kWidth,
                       kOut = TrainingProgram::kOut;
@@ -102,16 +102,16 @@ class CudaExecutorTest : public ::testing::Test {
       float loss = -1;
       int64_t at = -1;
       const absl::Status status =
-          runner.Run({{DType::kF32, {kRows, kWidth}, x.data()},
-                      {DType::kF32, {kRows, kOut}, t.data()},
-                      {DType::kF32, {}, &kRate},
-                      {DType::kI64, {}, &step}},
-                     {{DType::kF32, {}, &loss}, {DType::kI64, {}, &at}});
+          ranks.Run({{DType::kF32, {kRows, kWidth}, x.data()},
+                     {DType::kF32, {kRows, kOut}, t.data()},
+                     {DType::kF32, {}, &kRate},
+                     {DType::kI64, {}, &step}},
+                    {{DType::kF32, {}, &loss}, {DType::kI64, {}, &at}});
       ASSERT_TRUE(status.ok()) << status;
       const float expected = program::TrainingStep(x, t, kRate, w);
       EXPECT_NEAR(loss, expected, 1e-4 * expected);
       EXPECT_EQ(at, step);
-      ExpectNear(w, Read(runner, "w", kWidth, kOut));
+      ExpectNear(w, Read(ranks, "w", kWidth, kOut));
     }
   }
   // Runs three steps of a PipelineProgram of kPipelineRows with weights `w` and
@@ -119,7 +119,7 @@ class CudaExecutorTest : public ::testing::Test {
   // anything.
   static constexpr int64_t kPipelineRows = 8;
   static void PipeThreeSteps(
-      RankGroup& runner, Floats& w, Floats& u,
+      RankGroup& ranks, Floats& w, Floats& u,
       const std::function<void()>& after = [] {}) {
     using program::PipelineProgram;
     constexpr int64_t kRows = kPipelineRows, kWidth = PipelineProgram::kWidth,
@@ -132,21 +132,21 @@ class CudaExecutorTest : public ::testing::Test {
       int64_t at = -1;
       Floats y(static_cast<size_t>(kRows * kOut), -1);
       const absl::Status status =
-          runner.Run({{DType::kF32, {kRows, kWidth}, x.data()},
-                      {DType::kF32, {kRows, kOut}, t.data()},
-                      {DType::kF32, {}, &kRate},
-                      {DType::kI64, {}, &step}},
-                     {{DType::kF32, {}, &loss},
-                      {DType::kI64, {}, &at},
-                      {DType::kF32, {kRows, kOut}, y.data()}});
+          ranks.Run({{DType::kF32, {kRows, kWidth}, x.data()},
+                     {DType::kF32, {kRows, kOut}, t.data()},
+                     {DType::kF32, {}, &kRate},
+                     {DType::kI64, {}, &step}},
+                    {{DType::kF32, {}, &loss},
+                     {DType::kI64, {}, &at},
+                     {DType::kF32, {kRows, kOut}, y.data()}});
       ASSERT_TRUE(status.ok()) << status;
       after();
       const auto expected = program::PipelineStep(x, t, kRate, w, u);
       EXPECT_NEAR(loss, expected.loss, 1e-4 * expected.loss);
       EXPECT_EQ(at, step);
       ExpectNear(expected.y, y);
-      ExpectNear(w, Read(runner, "w", kHidden, kOut));
-      ExpectNear(u, Read(runner, "u", kWidth, kHidden));
+      ExpectNear(w, Read(ranks, "w", kHidden, kOut));
+      ExpectNear(u, Read(ranks, "u", kWidth, kHidden));
     }
   }
 

@@ -27,18 +27,23 @@ namespace {
 using MadeCommunicator =
     absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>>;
 
-// True if the launcher gives each process a single GPU: with
-// CUDA_VISIBLE_DEVICES, or with the system's control groups.
-bool OneGpuIsVisible() {
-  if (const auto launch = comm::DetectLaunch(); launch && launch->size > 1) {
-    int count = 0;
-    const auto driver = Driver::Open("");
-    if (driver.ok() && (*driver)->DeviceCount(&count) == kCuSuccess)
-      return count == 1;
-  }
+// True if CUDA_VISIBLE_DEVICES leaves a single GPU.
+bool OneGpuIsChosen() {
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
   return visible != nullptr && *visible != '\0' &&
          std::string(visible).find(',') == std::string::npos;
+}
+
+// True if each process of a job sees a single GPU: by CUDA_VISIBLE_DEVICES, or
+// by the system's control groups.
+bool OneGpuIsVisible() {
+  if (OneGpuIsChosen()) return true;
+  const auto launch = comm::DetectLaunch();
+  if (!launch || launch->size < 2) return false;
+  int count = 0;
+  const auto driver = Driver::Open("");
+  return driver.ok() && (*driver)->DeviceCount(&count) == kCuSuccess &&
+         count == 1;
 }
 
 // The driver's identifier of a GPU, equal in all processes; empty if the driver
@@ -120,6 +125,11 @@ MadeCommunicator UseNccl(const device::JobOptions& job, int index,
   options.ordinal = OrdinalOf(job, index);
   PARTITA_ASSIGN_OR_RETURN(const bool own,
                            HaveGpusOfTheirOwn(base, options.ordinal));
+  if (!own && !OneGpuIsChosen())
+    return absl::FailedPreconditionError(
+        "expected a GPU for each rank, found ranks with the same GPU; start at "
+        "most as many ranks on a machine as it has GPUs, or share it "
+        "(--share-gpu)");
   if (!own) return std::unique_ptr<comm::DeviceCommunicator>();
   options.comm = job.comm;
   return AgreeOnNccl(base, options);

@@ -53,7 +53,7 @@ class NcclExecutorTest : public CudaExecutorTest {
     for (const absl::Status& status : statuses)
       ASSERT_TRUE(status.ok()) << status;
   }
-  // Loads the program in a runner with a thread per rank. `wrap` may wrap the
+  // Loads the program with a thread per rank. `wrap` may wrap the
   // ranks' communicators.
   template <typename Program, typename Wrap>
   std::unique_ptr<RankGroup> LoadOnGpus(const Program& program,
@@ -69,9 +69,9 @@ class NcclExecutorTest : public CudaExecutorTest {
           auto gpus, MakeNcclCommunicator(base, {0, kLibrary, kLibrary, {}}));
       return wrap(std::move(gpus));
     };
-    auto runner = RankGroup::LoadAll(path_, options);
-    EXPECT_TRUE(runner.ok()) << runner.status();
-    return runner.ok() ? *std::move(runner) : nullptr;
+    auto ranks = RankGroup::LoadAll(path_, options);
+    EXPECT_TRUE(ranks.ok()) << ranks.status();
+    return ranks.ok() ? *std::move(ranks) : nullptr;
   }
   // Runs the program for x. All ranks' outputs are in y_, all_ and where_.
   void RunDivided(const program::DividedProgram& divided, size_t runs,
@@ -84,11 +84,11 @@ class NcclExecutorTest : public CudaExecutorTest {
   }
   // Checks that y of the last run equals a single device's result for x.
   void ExpectUndivided() {
-    const auto runner = Load(program::DividedProgram(5, 1, 1));
-    ASSERT_NE(runner, nullptr);
+    const auto ranks = Load(program::DividedProgram(5, 1, 1));
+    ASSERT_NE(ranks, nullptr);
     int64_t alone = -1;
     Floats y(40, -1), whole(40, -1);
-    ASSERT_TRUE(runner
+    ASSERT_TRUE(ranks
                     ->Run({{DType::kF32, {5, 8}, x_.data()}},
                           {{DType::kF32, {5, 8}, y.data()},
                            {DType::kF32, {5, 8}, whole.data()},
@@ -301,10 +301,10 @@ TEST_F(NcclExecutorTest, SlotsAreAsLargeAsWhatTheyAreFor) {
   receive->operands[0] = program::Frame(half.value(), 2 * half.bytes());
   receive->operation.AsReceive()->shape = {kRows, kHidden};
   functions[3]->body.insert(functions[3]->body.begin() + 2, std::move(receive));
-  const auto runner = LoadOnGpus(
+  const auto ranks = LoadOnGpus(
       pipeline,
       [](std::unique_ptr<comm::DeviceCommunicator> gpus) { return gpus; });
-  ASSERT_NE(runner, nullptr);
+  ASSERT_NE(ranks, nullptr);
   const Floats x = Seeded(kRows * kWidth, 7), t = Seeded(kRows * kOut, 8);
   const float rate = 0.001f;
   const int64_t step = 1;
@@ -312,18 +312,18 @@ TEST_F(NcclExecutorTest, SlotsAreAsLargeAsWhatTheyAreFor) {
   int64_t at = -1;
   Floats y(static_cast<size_t>(kRows * kOut), -1);
   const absl::Status status =
-      runner->Run({{DType::kF32, {kRows, kWidth}, x.data()},
-                   {DType::kF32, {kRows, kOut}, t.data()},
-                   {DType::kF32, {}, &rate},
-                   {DType::kI64, {}, &step}},
-                  {{DType::kF32, {}, &loss},
-                   {DType::kI64, {}, &at},
-                   {DType::kF32, {kRows, kOut}, y.data()}});
+      ranks->Run({{DType::kF32, {kRows, kWidth}, x.data()},
+                  {DType::kF32, {kRows, kOut}, t.data()},
+                  {DType::kF32, {}, &rate},
+                  {DType::kI64, {}, &step}},
+                 {{DType::kF32, {}, &loss},
+                  {DType::kI64, {}, &at},
+                  {DType::kF32, {kRows, kOut}, y.data()}});
   ASSERT_TRUE(status.ok()) << status;
   Floats w = PipelineProgram::StartOfW(), u = PipelineProgram::StartOfU();
   ExpectNear(program::PipelineStep(x, t, rate, w, u).y, y);
   // x, lr, step and at; slots for 640 and 320 bytes.
-  EXPECT_EQ(runner->Uses().value()[0].memory.staging,
+  EXPECT_EQ(ranks->Uses().value()[0].memory.staging,
             kRows * kWidth * 4 + 4 + 8 + 8 + 768 + 512);
 }
 
@@ -405,20 +405,19 @@ TEST_F(NcclExecutorTest, ARankLostDuringAReplayEndsTheOthersInTime) {
 // Ranks as threads of one process, without a launcher.
 TEST_F(NcclExecutorTest, ThreadsExchangeOnTheGpusToo) {
   Watched::Threads left;
-  auto runner =
+  auto ranks =
       LoadOnGpus(program::DividedProgram(5, 2, 2),
                  [&](std::unique_ptr<comm::DeviceCommunicator> gpus) {
                    return std::make_unique<Watched>(std::move(gpus), left);
                  });
-  ASSERT_NE(runner, nullptr);
+  ASSERT_NE(ranks, nullptr);
   const auto run = [&] {
     recording_.TakeLog();
     std::fill(y_.begin(), y_.end(), -1);
-    const absl::Status status =
-        runner->Run({{DType::kF32, {5, 8}, x_.data()}},
-                    {{DType::kF32, {5, 8}, y_.data()},
-                     {DType::kF32, {5, 8}, all_.data()},
-                     {DType::kI64, {4}, where_.data()}});
+    const absl::Status status = ranks->Run({{DType::kF32, {5, 8}, x_.data()}},
+                                           {{DType::kF32, {5, 8}, y_.data()},
+                                            {DType::kF32, {5, 8}, all_.data()},
+                                            {DType::kI64, {4}, where_.data()}});
     EXPECT_TRUE(status.ok()) << status;
     return recording_.TakeLog();
   };
@@ -426,10 +425,10 @@ TEST_F(NcclExecutorTest, ThreadsExchangeOnTheGpusToo) {
   run();
   EXPECT_EQ(Count(run(), "cuGraphLaunch"), 4u);
   // No rank replays while another one is timed.
-  runner->EnableProfile();
-  EXPECT_EQ(runner->profiles().size(), 1u);
+  ranks->EnableProfile();
+  EXPECT_EQ(ranks->profiles().size(), 1u);
   EXPECT_EQ(Count(run(), "ncclAllReduce"), 4u);
-  runner.reset();
+  ranks.reset();
   const std::string log = recording_.TakeLog();
   EXPECT_EQ(Count(log, "ncclCommAbort"), 0u) << log;
   EXPECT_GE(Count(log, "ncclCommFinalize"), 4u) << log;

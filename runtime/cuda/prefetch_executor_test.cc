@@ -157,22 +157,22 @@ TEST_F(PrefetchTest, TheNextBatchIsUploadedWhileAStepRuns) {
 TEST_F(PrefetchTest, DevicesUploadTheirBlocks) {
   for (const bool shares : {false, true}) {
     SCOPED_TRACE(shares);
-    const auto runner = Load(
+    const auto ranks = Load(
         TrainingProgram(5, 2, 2),
         shares ? MakeSharedGpu(4, {0, kLibrary, {std::chrono::seconds(60)}})
                : nullptr);
-    ASSERT_NE(runner, nullptr);
-    ASSERT_TRUE(runner->LooksAhead());
+    ASSERT_NE(ranks, nullptr);
+    ASSERT_TRUE(ranks->LooksAhead());
     Floats w = TrainingProgram::Start();
     Batch now(1), next(2);
     for (int64_t step = 1; step <= 5; ++step) {
-      runner->Prefetch(Ahead(next));
+      ranks->Prefetch(Ahead(next));
       recording_.TakeLog();
       float loss = -1;
       int64_t at = -1;
       const absl::Status status =
-          runner->Run(Inputs(now, &kRate, &step),
-                      {{DType::kF32, {}, &loss}, {DType::kI64, {}, &at}});
+          ranks->Run(Inputs(now, &kRate, &step),
+                     {{DType::kF32, {}, &loss}, {DType::kI64, {}, &at}});
       ASSERT_TRUE(status.ok()) << status;
       // Each of the four devices takes its blocks of both tensors from the
       // upload.
@@ -186,7 +186,7 @@ TEST_F(PrefetchTest, DevicesUploadTheirBlocks) {
       }
       const float expected = program::TrainingStep(now.x, now.t, kRate, w);
       EXPECT_NEAR(loss, expected, 1e-4 * expected);
-      ExpectNear(w, Read(*runner, "w", kWidth, kOut));
+      ExpectNear(w, Read(*ranks, "w", kWidth, kOut));
       // This batch's memory is reused for the batch after the next.
       std::swap(now, next);
       const Batch fresh(static_cast<uint64_t>(step) + 2);
@@ -238,25 +238,25 @@ TEST_F(PrefetchTest, StepsGoOnWhereThereIsNoMemoryForTheNextBatch) {
 
 // One of four devices has no memory for its blocks.
 TEST_F(PrefetchTest, OneDeviceWithoutMemoryIsNamed) {
-  const auto runner = Load(TrainingProgram(5, 2, 2));
-  ASSERT_NE(runner, nullptr);
-  EXPECT_EQ(runner->NotAhead(), "");
+  const auto ranks = Load(TrainingProgram(5, 2, 2));
+  ASSERT_NE(ranks, nullptr);
+  EXPECT_EQ(ranks->NotAhead(), "");
   recording_.FailNext("cuMemAlloc_v2", kCuOutOfMemory);
   Floats w = TrainingProgram::Start();
   for (int64_t step = 1; step <= 3; ++step) {
     const Batch batch(static_cast<uint64_t>(step)),
         next(static_cast<uint64_t>(step) + 1);
-    runner->Prefetch(Ahead(next));
+    ranks->Prefetch(Ahead(next));
     float loss = -1;
     int64_t at = -1;
     const absl::Status status =
-        runner->Run(Inputs(batch, &kRate, &step),
-                    {{DType::kF32, {}, &loss}, {DType::kI64, {}, &at}});
+        ranks->Run(Inputs(batch, &kRate, &step),
+                   {{DType::kF32, {}, &loss}, {DType::kI64, {}, &at}});
     ASSERT_TRUE(status.ok()) << status;
     const float expected = program::TrainingStep(batch.x, batch.t, kRate, w);
     EXPECT_NEAR(loss, expected, 1e-4 * expected);
     EXPECT_THAT(
-        runner->NotAhead(),
+        ranks->NotAhead(),
         ::testing::ContainsRegex("^rank [0-3]: .*CUDA_ERROR_OUT_OF_MEMORY"));
   }
 }

@@ -51,18 +51,18 @@ TEST_F(SharedExecutorTest, DividedProgramsExchangeOnTheGpu) {
     };
     std::vector<Floats> results;
     for (const bool shares : {false, true}) {
-      const auto runner = Load(make(), shares ? Share(ranks) : nullptr);
-      ASSERT_NE(runner, nullptr);
+      const auto group = Load(make(), shares ? Share(ranks) : nullptr);
+      ASSERT_NE(group, nullptr);
       for (uint64_t run = 0; run < 3; ++run) {
         recording_.TakeLog();
         const Floats x = Seeded(40, 9 + run);
         Floats y(40, -1), all(40, -1);
         std::vector<int64_t> where(static_cast<size_t>(ranks), -1);
         const absl::Status status =
-            runner->Run({{DType::kF32, {5, 8}, x.data()}},
-                        {{DType::kF32, {5, 8}, y.data()},
-                         {DType::kF32, {5, 8}, all.data()},
-                         {DType::kI64, {ranks}, where.data()}});
+            group->Run({{DType::kF32, {5, 8}, x.data()}},
+                       {{DType::kF32, {5, 8}, y.data()},
+                        {DType::kF32, {5, 8}, all.data()},
+                        {DType::kI64, {ranks}, where.data()}});
         ASSERT_TRUE(status.ok()) << status;
         for (size_t i = 0; i < where.size(); ++i)
           EXPECT_EQ(where[i], static_cast<int64_t>(i));
@@ -86,23 +86,23 @@ TEST_F(SharedExecutorTest, DividedProgramsExchangeOnTheGpu) {
 }
 
 TEST_F(SharedExecutorTest, TrainsDividedOnTheGpu) {
-  const auto runner = Load(program::TrainingProgram(5, 2, 2), Share(4));
-  ASSERT_NE(runner, nullptr);
+  const auto group = Load(program::TrainingProgram(5, 2, 2), Share(4));
+  ASSERT_NE(group, nullptr);
   Floats w = program::TrainingProgram::Start();
-  TrainThreeSteps(*runner, w);
+  TrainThreeSteps(*group, w);
 }
 
 // Two stages of two ranks each. Transfers run beside, with and without a
 // profile.
 TEST_F(SharedExecutorTest, StagesTransferOnTheGpu) {
   using program::PipelineProgram;
-  const auto runner = Load(PipelineProgram(kPipelineRows, 2), Share(4));
-  ASSERT_NE(runner, nullptr);
+  const auto group = Load(PipelineProgram(kPipelineRows, 2), Share(4));
+  ASSERT_NE(group, nullptr);
   Floats w = PipelineProgram::StartOfW(), u = PipelineProgram::StartOfU();
   for (const bool profiled : {false, true}) {
-    if (profiled) runner->EnableProfile();
+    if (profiled) group->EnableProfile();
     recording_.TakeLog();
-    PipeThreeSteps(*runner, w, u, [&] {
+    PipeThreeSteps(*group, w, u, [&] {
       // Each half is copied to a slot, and from there to its receiver.
       const std::string log = recording_.TakeLog();
       EXPECT_GE(Count(log, "cuMemcpyDtoDAsync"), 8u);
@@ -120,16 +120,16 @@ TEST_F(SharedExecutorTest, ARankThatFailsInAStepIsNamed) {
       SCOPED_TRACE(::testing::Message() << starts << " " << after);
       program::DividedProgram divided(5, 2, 2);
       if (starts) divided.StartCollectives();
-      auto runner = Load(std::move(divided), Share(4));
-      ASSERT_NE(runner, nullptr);
+      auto group = Load(std::move(divided), Share(4));
+      ASSERT_NE(group, nullptr);
       const Floats x = Seeded(40, 9);
       Floats y(40, -1), all(40, -1);
       std::vector<int64_t> where(4, -1);
       const auto run = [&] {
-        return runner->Run({{DType::kF32, {5, 8}, x.data()}},
-                           {{DType::kF32, {5, 8}, y.data()},
-                            {DType::kF32, {5, 8}, all.data()},
-                            {DType::kI64, {4}, where.data()}});
+        return group->Run({{DType::kF32, {5, 8}, x.data()}},
+                          {{DType::kF32, {5, 8}, y.data()},
+                           {DType::kF32, {5, 8}, all.data()},
+                           {DType::kI64, {4}, where.data()}});
       };
       ASSERT_TRUE(run().ok());
       const auto begin = std::chrono::steady_clock::now();
@@ -137,7 +137,7 @@ TEST_F(SharedExecutorTest, ARankThatFailsInAStepIsNamed) {
       const std::string text(run().message());
       EXPECT_THAT(text, ::testing::ContainsRegex("rank [0-3]: .*"
                                                  "CUDA_ERROR_ILLEGAL_ADDRESS"));
-      runner.reset();
+      group.reset();
       EXPECT_EQ(recording_.TakeRaces(), "");
       EXPECT_LT(std::chrono::steady_clock::now() - begin,
                 std::chrono::seconds(20));

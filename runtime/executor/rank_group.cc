@@ -134,13 +134,14 @@ absl::Status RankGroup::ReadParameter(const std::string& name,
                                       const MutableTensor& whole) {
   PARTITA_ASSIGN_OR_RETURN(const ParameterSpec* spec,
                            FindParameter(parameters_, name));
+  if (job_ != nullptr)
+    return absl::FailedPreconditionError(absl::StrCat(
+        "parameter '", name, "': expected all devices in this process, found ",
+        processes(),
+        " processes, each with a part; save a checkpoint, which holds whole "
+        "parameters"));
   PARTITA_RETURN_IF_ERROR(CheckParameterTensor(
       spec->whole, {whole.dtype, whole.shape, whole.data}));
-  if (job_ != nullptr)
-    return absl::FailedPreconditionError(
-        absl::StrCat("parameter '", name,
-                     "': expected all ranks in one process, found a job of ",
-                     processes(), " processes; save a checkpoint"));
   return OnEachRank(
       [name, whole](Rank& rank) { return rank.ReadParameter(name, whole); });
 }

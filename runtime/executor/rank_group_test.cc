@@ -64,7 +64,7 @@ absl::StatusOr<std::unique_ptr<device::Device>> MakeCpu(int) {
 class RankGroupTest : public ::testing::Test {
  protected:
   RankGroupTest() {
-    folder_ = ::testing::TempDir() + "/multi_XXXXXX";
+    folder_ = ::testing::TempDir() + "/ranks_XXXXXX";
     EXPECT_NE(mkdtemp(folder_.data()), nullptr);
     path_ = folder_ + "/model.partita";
     options_.make_device = &MakeCpu;
@@ -86,7 +86,7 @@ struct Results {
   std::vector<int64_t> where;
 };
 
-absl::StatusOr<Results> RunOnce(RankGroup& runner, const Floats& x) {
+absl::StatusOr<Results> RunOnce(RankGroup& ranks, const Floats& x) {
   // A rank that hangs may wake up later and write.
   static std::vector<std::unique_ptr<Results>> kept;
   kept.push_back(std::make_unique<Results>());
@@ -94,12 +94,12 @@ absl::StatusOr<Results> RunOnce(RankGroup& runner, const Floats& x) {
   const int64_t batch = static_cast<int64_t>(x.size()) / 8;
   results.y.resize(x.size(), -1);
   results.all.resize(x.size(), -1);
-  results.where.resize(static_cast<size_t>(runner.devices()), -1);
+  results.where.resize(static_cast<size_t>(ranks.devices()), -1);
   const absl::Status status =
-      runner.Run({{DType::kF32, {batch, 8}, x.data()}},
-                 {{DType::kF32, {batch, 8}, results.y.data()},
-                  {DType::kF32, {batch, 8}, results.all.data()},
-                  {DType::kI64, {runner.devices()}, results.where.data()}});
+      ranks.Run({{DType::kF32, {batch, 8}, x.data()}},
+                {{DType::kF32, {batch, 8}, results.y.data()},
+                 {DType::kF32, {batch, 8}, results.all.data()},
+                 {DType::kI64, {ranks.devices()}, results.where.data()}});
   if (!status.ok()) return status;
   return results;
 }
@@ -111,13 +111,13 @@ TEST_F(RankGroupTest, EqualsTheUndividedModelOnEveryMesh) {
         std::pair(8, 1)}) {
     const Floats x = Seeded(5 * 8, 9);
     Write(program::DividedProgram(5, data, tensor));
-    const auto runner = RankGroup::LoadAll(path_, options_);
-    ASSERT_TRUE(runner.ok()) << runner.status();
-    EXPECT_EQ((*runner)->devices(), data * tensor);
-    EXPECT_EQ((*runner)->inputs()[0].shape, (std::vector<int64_t>{5, 8}));
+    const auto ranks = RankGroup::LoadAll(path_, options_);
+    ASSERT_TRUE(ranks.ok()) << ranks.status();
+    EXPECT_EQ((*ranks)->devices(), data * tensor);
+    EXPECT_EQ((*ranks)->inputs()[0].shape, (std::vector<int64_t>{5, 8}));
     const Floats expected = Expected(x);
     for (int run = 0; run < 3; ++run) {
-      const auto results = RunOnce(**runner, x);
+      const auto results = RunOnce(**ranks, x);
       ASSERT_TRUE(results.ok()) << results.status();
       EXPECT_EQ(results->y, results->all) << data << "x" << tensor;
       for (size_t i = 0; i < expected.size(); ++i)
@@ -140,10 +140,10 @@ TEST_F(RankGroupTest, StartedCollectivesGiveTheSameBits) {
     ASSERT_TRUE(expected.ok()) << expected.status();
     divided.StartCollectives();
     Write(divided);
-    const auto runner = RankGroup::LoadAll(path_, options_);
-    ASSERT_TRUE(runner.ok()) << runner.status();
+    const auto ranks = RankGroup::LoadAll(path_, options_);
+    ASSERT_TRUE(ranks.ok()) << ranks.status();
     for (int run = 0; run < 20; ++run) {
-      const auto results = RunOnce(**runner, x);
+      const auto results = RunOnce(**ranks, x);
       ASSERT_TRUE(results.ok()) << results.status();
       EXPECT_EQ(results->y, expected->y);
       EXPECT_EQ(results->all, expected->all);
@@ -156,12 +156,12 @@ TEST_F(RankGroupTest, ProfileShowsWaits) {
   program::DividedProgram divided(4, 2, 2);
   divided.StartCollectives();
   Write(divided);
-  const auto runner = RankGroup::LoadAll(path_, options_);
-  ASSERT_TRUE(runner.ok()) << runner.status();
-  (*runner)->EnableProfile();
-  ASSERT_TRUE(RunOnce(**runner, Seeded(32, 9)).ok());
+  const auto ranks = RankGroup::LoadAll(path_, options_);
+  ASSERT_TRUE(ranks.ok()) << ranks.status();
+  (*ranks)->EnableProfile();
+  ASSERT_TRUE(RunOnce(**ranks, Seeded(32, 9)).ok());
   std::string names;
-  for (const ProfileRow& row : (*runner)->profiles()[0]->Rows())
+  for (const ProfileRow& row : (*ranks)->profiles()[0]->Rows())
     names += row.name + "\n";
   EXPECT_THAT(names, HasSubstr("start all_reduce sum f32[2,8] over tensor\n"));
   EXPECT_THAT(names,
@@ -173,9 +173,9 @@ TEST_F(RankGroupTest, DevicesMayStandInAnotherOrder) {
   divided.program.mesh->device_ids = {2, 0, 3, 1};
   Write(divided);
   const Floats x = Seeded(5 * 8, 9);
-  const auto runner = RankGroup::LoadAll(path_, options_);
-  ASSERT_TRUE(runner.ok()) << runner.status();
-  const auto results = RunOnce(**runner, x);
+  const auto ranks = RankGroup::LoadAll(path_, options_);
+  ASSERT_TRUE(ranks.ok()) << ranks.status();
+  const auto results = RunOnce(**ranks, x);
   ASSERT_TRUE(results.ok()) << results.status();
   const Floats expected = Expected(x);
   for (size_t i = 0; i < expected.size(); ++i)
@@ -185,12 +185,12 @@ TEST_F(RankGroupTest, DevicesMayStandInAnotherOrder) {
 
 TEST_F(RankGroupTest, ProfileShowsCollectives) {
   Write(program::DividedProgram(4, 2, 2));
-  const auto runner = RankGroup::LoadAll(path_, options_);
-  ASSERT_TRUE(runner.ok()) << runner.status();
-  (*runner)->EnableProfile();
-  ASSERT_TRUE(RunOnce(**runner, Seeded(32, 9)).ok());
+  const auto ranks = RankGroup::LoadAll(path_, options_);
+  ASSERT_TRUE(ranks.ok()) << ranks.status();
+  (*ranks)->EnableProfile();
+  ASSERT_TRUE(RunOnce(**ranks, Seeded(32, 9)).ok());
   std::string names;
-  for (const ProfileRow& row : (*runner)->profiles()[0]->Rows()) {
+  for (const ProfileRow& row : (*ranks)->profiles()[0]->Rows()) {
     names += row.name + "\n";
     // Half of 64 bytes is sent and received, twice.
     if (row.name.find("all_reduce") == 0) EXPECT_EQ(row.bytes, 128);
@@ -242,10 +242,10 @@ class BadRankTest : public RankGroupTest {
       return std::unique_ptr<device::Device>(
           std::make_unique<BadDevice>(*std::move(cpu), habit));
     };
-    const auto runner = RankGroup::LoadAll(path_, options_);
-    if (!runner.ok()) return runner.status();
-    const absl::Status status = RunOnce(**runner, x_).status();
-    EXPECT_FALSE(RunOnce(**runner, x_).ok());
+    const auto ranks = RankGroup::LoadAll(path_, options_);
+    if (!ranks.ok()) return ranks.status();
+    const absl::Status status = RunOnce(**ranks, x_).status();
+    EXPECT_FALSE(RunOnce(**ranks, x_).ok());
     return status;
   }
   const Floats x_ = Seeded(32, 9);

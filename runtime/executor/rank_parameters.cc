@@ -1,4 +1,4 @@
-// Reads, writes and gathers whole parameters block by block.
+// Reads and writes whole parameters block by block.
 #include <memory>
 
 #include "runtime/base/status_macros.h"
@@ -60,25 +60,6 @@ absl::Status Rank::WriteParameter(const std::string& name,
   block.CopyIn(whole.data, memory.get(), size);
   return executor_->WriteParameter(
       name, {whole.dtype, spec->local.shape, memory.get()});
-}
-
-absl::Status Rank::GatherParameter(comm::Communicator& communicator,
-                                   const std::string& name,
-                                   const MutableTensor& whole) {
-  PARTITA_ASSIGN_OR_RETURN(const ParameterSpec* spec,
-                           FindParameter(parameters_, name));
-  const Block block = BlockOf(*spec);
-  const bool root = communicator.rank() == 0;
-  if (!IsMember(block))
-    return root ? ReadParameter(name, whole) : absl::OkStatus();
-  if (!HoldsFirstCopy(block))
-    return GatherBlock(communicator, block, nullptr, whole.data);
-  PARTITA_ASSIGN_OR_RETURN(const AlignedMemory memory,
-                           AllocateAligned(spec->local));
-  PARTITA_RETURN_IF_ERROR(executor_->ReadParameter(
-      name, {spec->local.dtype, spec->local.shape, memory.get()}));
-  if (root) PARTITA_RETURN_IF_ERROR(ReadParameter(name, whole));
-  return GatherBlock(communicator, block, memory.get(), whole.data);
 }
 
 }  // namespace partita::executor

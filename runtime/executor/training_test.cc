@@ -65,62 +65,62 @@ class TrainingTest : public ::testing::Test {
   std::unique_ptr<RankGroup> LoadDivided() {
     GroupOptions options;
     options.make_device = [](int) { return cpu::MakeCpuDevice({1}); };
-    auto runner = RankGroup::LoadAll(path_, options);
-    EXPECT_TRUE(runner.ok()) << runner.status();
-    return runner.ok() ? std::move(*runner) : nullptr;
+    auto ranks = RankGroup::LoadAll(path_, options);
+    EXPECT_TRUE(ranks.ok()) << ranks.status();
+    return ranks.ok() ? std::move(*ranks) : nullptr;
   }
 
   // Runs one step; returns the loss.
   template <typename Runner>
-  float Step(Runner& runner) {
+  float Step(Runner& ranks) {
     const int64_t step = ++steps_;
     float loss = -1;
     int64_t at = -1;
     const absl::Status status =
-        runner.Run({{DType::kF32, {kBatch, kWidth}, x_.data()},
-                    {DType::kF32, {kBatch, kOut}, t_.data()},
-                    {DType::kF32, {}, &kRate},
-                    {DType::kI64, {}, &step}},
-                   {{DType::kF32, {}, &loss}, {DType::kI64, {}, &at}});
+        ranks.Run({{DType::kF32, {kBatch, kWidth}, x_.data()},
+                   {DType::kF32, {kBatch, kOut}, t_.data()},
+                   {DType::kF32, {}, &kRate},
+                   {DType::kI64, {}, &step}},
+                  {{DType::kF32, {}, &loss}, {DType::kI64, {}, &at}});
     EXPECT_TRUE(status.ok()) << status;
     EXPECT_EQ(at, step);
     return loss;
   }
   template <typename Runner>
-  static Floats Read(Runner& runner, const std::string& name,
+  static Floats Read(Runner& ranks, const std::string& name,
                      std::vector<int64_t> shape) {
     int64_t count = 1;
     for (const int64_t size : shape) count *= size;
     Floats values(static_cast<size_t>(count), -99);
-    const absl::Status status = runner.ReadParameter(
+    const absl::Status status = ranks.ReadParameter(
         name, {DType::kF32, std::move(shape), values.data()});
     EXPECT_TRUE(status.ok()) << status;
     return values;
   }
   // Four steps, a rewind to the beginning, and one more.
   template <typename Runner>
-  void ExpectTrains(Runner& runner) {
+  void ExpectTrains(Runner& ranks) {
     steps_ = 0;
     const Floats start = Seeded(kWidth * kOut, 1);
     Floats w = start;
-    EXPECT_EQ(Read(runner, "w", {kWidth, kOut}), start);
+    EXPECT_EQ(Read(ranks, "w", {kWidth, kOut}), start);
     for (int step = 1; step <= 4; ++step) {
       const float expected = program::TrainingStep(x_, t_, kRate, w);
-      EXPECT_NEAR(Step(runner), expected, 1e-4 * expected);
-      ExpectNear(w, Read(runner, "w", {kWidth, kOut}));
-      EXPECT_THAT(Read(runner, "count", {}), ElementsAre(step));
+      EXPECT_NEAR(Step(ranks), expected, 1e-4 * expected);
+      ExpectNear(w, Read(ranks, "w", {kWidth, kOut}));
+      EXPECT_THAT(Read(ranks, "count", {}), ElementsAre(step));
     }
     const float count = 10;
-    ASSERT_TRUE(runner.WriteParameter("count", {DType::kF32, {}, &count}).ok());
+    ASSERT_TRUE(ranks.WriteParameter("count", {DType::kF32, {}, &count}).ok());
     ASSERT_TRUE(
-        runner.WriteParameter("w", {DType::kF32, {kWidth, kOut}, start.data()})
+        ranks.WriteParameter("w", {DType::kF32, {kWidth, kOut}, start.data()})
             .ok());
     w = start;
     const float expected = program::TrainingStep(x_, t_, kRate, w);
-    EXPECT_NEAR(Step(runner), expected, 1e-4 * expected);
-    ExpectNear(w, Read(runner, "w", {kWidth, kOut}));
-    EXPECT_THAT(Read(runner, "count", {}), ElementsAre(11));
-    EXPECT_EQ(Read(runner, "f", {kWidth, kWidth})[5],
+    EXPECT_NEAR(Step(ranks), expected, 1e-4 * expected);
+    ExpectNear(w, Read(ranks, "w", {kWidth, kOut}));
+    EXPECT_THAT(Read(ranks, "count", {}), ElementsAre(11));
+    EXPECT_EQ(Read(ranks, "f", {kWidth, kWidth})[5],
               program::TrainingProgram::Frozen(5));
   }
 
@@ -143,9 +143,9 @@ TEST_F(TrainingTest, EveryMesh) {
         std::pair(1, 3), std::pair(1, 8)}) {
     SCOPED_TRACE(testing::Message() << data << "x" << tensor);
     Write(program::TrainingProgram(kBatch, data, tensor));
-    const std::unique_ptr<RankGroup> runner = LoadDivided();
-    ASSERT_NE(runner, nullptr);
-    ExpectTrains(*runner);
+    const std::unique_ptr<RankGroup> ranks = LoadDivided();
+    ASSERT_NE(ranks, nullptr);
+    ExpectTrains(*ranks);
   }
 }
 
@@ -153,10 +153,10 @@ TEST_F(TrainingTest, SameStepsSameBits) {
   Write(program::TrainingProgram(kBatch, 2, 2));
   Floats first;
   for (int run = 0; run < 2; ++run) {
-    const std::unique_ptr<RankGroup> runner = LoadDivided();
-    ASSERT_NE(runner, nullptr);
-    for (int step = 0; step < 3; ++step) Step(*runner);
-    const Floats w = Read(*runner, "w", {kWidth, kOut});
+    const std::unique_ptr<RankGroup> ranks = LoadDivided();
+    ASSERT_NE(ranks, nullptr);
+    for (int step = 0; step < 3; ++step) Step(*ranks);
+    const Floats w = Read(*ranks, "w", {kWidth, kOut});
     if (run == 1) EXPECT_EQ(w, first);
     first = w;
   }
@@ -212,35 +212,34 @@ TEST_F(TrainingTest, FrozenParametersAreReadWhereverTheyAre) {
 
 TEST_F(TrainingTest, ParametersAreListed) {
   Write(program::TrainingProgram(kBatch, 1, 2));
-  const std::unique_ptr<RankGroup> runner = LoadDivided();
-  ASSERT_NE(runner, nullptr);
-  ASSERT_EQ(runner->parameters().size(), 3u);
-  const ParameterSpec& w = runner->parameters()[0];
+  const std::unique_ptr<RankGroup> ranks = LoadDivided();
+  ASSERT_NE(ranks, nullptr);
+  ASSERT_EQ(ranks->parameters().size(), 3u);
+  const ParameterSpec& w = ranks->parameters()[0];
   EXPECT_EQ(w.whole.name, "w");
   EXPECT_THAT(w.whole.shape, ElementsAre(kWidth, kOut));
   EXPECT_THAT(w.local.shape, ElementsAre(kWidth, 4));
   EXPECT_EQ(w.whole.bytes, kWidth * kOut * 4);
   EXPECT_TRUE(w.updated);
   EXPECT_EQ(w.kind, program::ParameterKind::parameter);
-  EXPECT_EQ(runner->parameters()[1].kind, program::ParameterKind::state);
-  EXPECT_FALSE(runner->parameters()[2].updated);
+  EXPECT_EQ(ranks->parameters()[1].kind, program::ParameterKind::state);
+  EXPECT_FALSE(ranks->parameters()[2].updated);
 }
 
 template <typename Runner>
-void ExpectRefusals(Runner& runner) {
+void ExpectRefusals(Runner& ranks) {
   float values[kWidth * kWidth] = {};
-  EXPECT_EQ(runner.ReadParameter("v", {DType::kF32, {}, values}).message(),
+  EXPECT_EQ(ranks.ReadParameter("v", {DType::kF32, {}, values}).message(),
             "the program has no parameter 'v'");
-  EXPECT_EQ(runner.ReadParameter("w", {DType::kF32, {3}, values}).message(),
+  EXPECT_EQ(ranks.ReadParameter("w", {DType::kF32, {3}, values}).message(),
             "parameter 'w': expected f32[6,7], found f32[3]");
-  EXPECT_EQ(runner.WriteParameter("count", {DType::kI64, {}, values}).message(),
+  EXPECT_EQ(ranks.WriteParameter("count", {DType::kI64, {}, values}).message(),
             "parameter 'count': expected f32[], found i64[]");
-  EXPECT_EQ(
-      runner.WriteParameter("count", {DType::kF32, {}, nullptr}).message(),
-      "parameter 'count': it has no data");
+  EXPECT_EQ(ranks.WriteParameter("count", {DType::kF32, {}, nullptr}).message(),
+            "parameter 'count': it has no data");
   EXPECT_THAT(
       std::string(
-          runner.WriteParameter("f", {DType::kF32, {kWidth, kWidth}, values})
+          ranks.WriteParameter("f", {DType::kF32, {kWidth, kWidth}, values})
               .message()),
       HasSubstr("parameter 'f': the program does not update it"));
 }
@@ -251,11 +250,11 @@ TEST_F(TrainingTest, Refusals) {
   ASSERT_NE(executor, nullptr);
   ExpectRefusals(*executor);
   Write(program::TrainingProgram(kBatch, 2, 1));
-  const std::unique_ptr<RankGroup> runner = LoadDivided();
-  ASSERT_NE(runner, nullptr);
-  ExpectRefusals(*runner);
+  const std::unique_ptr<RankGroup> ranks = LoadDivided();
+  ASSERT_NE(ranks, nullptr);
+  ExpectRefusals(*ranks);
   // The ranks still work after the errors above.
-  ExpectTrains(*runner);
+  ExpectTrains(*ranks);
 }
 
 }  // namespace

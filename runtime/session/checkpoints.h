@@ -1,4 +1,4 @@
-// Saves and restores checkpoints of a ranks.
+// Saves and restores checkpoints of a group of ranks.
 #ifndef PARTITA_RUNTIME_SESSION_CHECKPOINTS_H_
 #define PARTITA_RUNTIME_SESSION_CHECKPOINTS_H_
 

@@ -69,7 +69,7 @@ absl::Status WriteOutputs(const std::string& folder,
   return absl::OkStatus();
 }
 
-absl::Status RunModel(executor::RankGroup& ranks, const RunOptions& options,
+absl::Status RunModel(RankGroup& ranks, const RunOptions& options,
                       const std::vector<HostTensor>& inputs,
                       const std::vector<HostTensor>& outputs,
                       RunReport& report) {
@@ -98,7 +98,7 @@ absl::Status RunModel(executor::RankGroup& ranks, const RunOptions& options,
   return ranks.Complete(output_views, report.times_ms);
 }
 
-absl::Status Report(executor::RankGroup& ranks, const RunOptions& options,
+absl::Status Report(RankGroup& ranks, const RunOptions& options,
                     const std::vector<HostTensor>& outputs, RunReport& report,
                     std::ostream& out) {
   PARTITA_ASSIGN_OR_RETURN(std::vector<executor::RankUse> uses, ranks.Uses());
@@ -116,7 +116,7 @@ absl::Status Report(executor::RankGroup& ranks, const RunOptions& options,
   return Flush(out);
 }
 
-absl::Status CheckIndices(const executor::RankGroup& ranks,
+absl::Status CheckIndices(const RankGroup& ranks,
                           const std::vector<HostTensor>& inputs) {
   for (const HostTensor& input : inputs)
     PARTITA_RETURN_IF_ERROR(data::CheckIndices(
@@ -125,7 +125,7 @@ absl::Status CheckIndices(const executor::RankGroup& ranks,
 }
 
 // `begin`: start of loading.
-absl::Status RunLoaded(executor::RankGroup& ranks, const RunOptions& options,
+absl::Status RunLoaded(RankGroup& ranks, const RunOptions& options,
                        Clock::time_point begin, std::ostream& out) {
   RunReport report;
   report.model = options.model;
@@ -151,11 +151,11 @@ absl::Status RunLoaded(executor::RankGroup& ranks, const RunOptions& options,
 
 int RunCommand(const std::vector<std::string>& arguments, std::ostream& out,
                std::ostream& error) {
-  if (!arguments.empty() && arguments[0] == "run")
-    return RunCommand({arguments.begin() + 1, arguments.end()}, out, error);
   if (!arguments.empty() && arguments[0] == "train")
     return TrainCommand({arguments.begin() + 1, arguments.end()}, out, error);
-  const absl::StatusOr<RunOptions> options = ParseRunOptions(arguments);
+  const bool has_word = !arguments.empty() && arguments[0] == "run";
+  const absl::StatusOr<RunOptions> options = ParseRunOptions(
+      {arguments.begin() + (has_word ? 1 : 0), arguments.end()});
   if (!options.ok()) {
     if (Speaks()) {
       error << "partita-run: " << options.status().message()
@@ -174,9 +174,7 @@ int RunCommand(const std::vector<std::string>& arguments, std::ostream& out,
   const Clock::time_point begin = Clock::now();
   return RunWithRanks(
       *options,
-      [&](executor::RankGroup& ranks) {
-        return RunLoaded(ranks, *options, begin, out);
-      },
+      [&](RankGroup& ranks) { return RunLoaded(ranks, *options, begin, out); },
       error);
 }
 

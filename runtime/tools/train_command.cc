@@ -1,4 +1,4 @@
-// Connects a ranks, a source of data, logs and checkpoints.
+// Connects the ranks, a source of data, logs and checkpoints.
 #include "runtime/tools/train_command.h"
 
 #include <unistd.h>
@@ -37,7 +37,7 @@ using executor::RankGroup;
 
 // Reads ahead if there are data inputs to read.
 absl::StatusOr<std::unique_ptr<BatchSource>> MakeBatches(
-    executor::RankGroup& ranks, const TrainOptions& options,
+    RankGroup& ranks, const TrainOptions& options,
     const std::vector<base::TensorSpec>& specs) {
   data::SourceOptions source = options.source;
   const program::Rows rows = ranks.InputRows();
@@ -62,7 +62,7 @@ absl::StatusOr<std::unique_ptr<BatchSource>> MakeBatches(
 // One run, from a loaded model to its report.
 class TrainingRun {
  public:
-  TrainingRun(executor::RankGroup& ranks, const TrainOptions& options,
+  TrainingRun(RankGroup& ranks, const TrainOptions& options,
               const train::StopSignal& signal, std::ostream& out,
               std::ostream& error)
       : ranks_(ranks),
@@ -220,7 +220,7 @@ class TrainingRun {
     return Flush(out_);
   }
 
-  executor::RankGroup& ranks_;
+  RankGroup& ranks_;
   const TrainOptions& options_;
   const train::StopSignal& signal_;
   std::ostream& out_;
@@ -253,7 +253,7 @@ int TrainCommand(const std::vector<std::string>& arguments, std::ostream& out,
   std::signal(SIGXFSZ, SIG_IGN);
   return RunWithRanks(
       options->run,
-      [&](executor::RankGroup& ranks) {
+      [&](RankGroup& ranks) {
         // Before this, while ranks wait for each other or load, a signal ends
         // the process at once: there is nothing to save.
         const train::StopSignal signal;

@@ -87,19 +87,19 @@ absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::MakeTraining(
 absl::Status CompiledModel::LoadOnDevices(const std::string& path) {
   executor::GroupOptions run;
   run.make_device = [](int) { return cpu::MakeCpuDevice({/*threads=*/1}); };
-  auto runner = executor::RankGroup::LoadAll(path, run);
-  if (!runner.ok()) return runner.status();
-  runner_ = std::move(*runner);
+  auto ranks = executor::RankGroup::LoadAll(path, run);
+  if (!ranks.ok()) return ranks.status();
+  ranks_ = std::move(*ranks);
   return absl::OkStatus();
 }
 
 absl::StatusOr<HostTensor> CompiledModel::ReadParameter(
     const std::string& name) {
-  for (const executor::ParameterSpec& spec : runner_->parameters()) {
+  for (const executor::ParameterSpec& spec : ranks_->parameters()) {
     if (spec.whole.name != name) continue;
     HostTensor tensor = {spec.whole.dtype, spec.whole.shape,
                          std::string(spec.whole.bytes, '\0')};
-    absl::Status status = runner_->ReadParameter(
+    absl::Status status = ranks_->ReadParameter(
         name, {tensor.dtype, tensor.shape, tensor.bytes.data()});
     if (!status.ok()) return status;
     return tensor;
@@ -109,7 +109,7 @@ absl::StatusOr<HostTensor> CompiledModel::ReadParameter(
 
 absl::Status CompiledModel::WriteParameter(const std::string& name,
                                            const HostTensor& tensor) {
-  return runner_->WriteParameter(
+  return ranks_->WriteParameter(
       name, {tensor.dtype, tensor.shape, tensor.bytes.data()});
 }
 
@@ -140,8 +140,8 @@ absl::StatusOr<std::vector<HostTensor>> CompiledModel::Run(
     outputs.push_back({spec.dtype, spec.shape, std::string(spec.bytes, '\0')});
   for (HostTensor& output : outputs)
     results.push_back({output.dtype, output.shape, output.bytes.data()});
-  absl::Status status = runner_ ? runner_->Run(arguments, results)
-                                : executor_->Run(arguments, results);
+  absl::Status status = ranks_ ? ranks_->Run(arguments, results)
+                               : executor_->Run(arguments, results);
   if (!status.ok()) return status;
   return outputs;
 }

@@ -62,10 +62,10 @@ class CompiledModel {
                               const HostTensor& tensor);
 
   const std::vector<executor::TensorSpec>& inputs() const {
-    return runner_ ? runner_->inputs() : executor_->inputs();
+    return ranks_ ? ranks_->inputs() : executor_->inputs();
   }
   const std::vector<executor::TensorSpec>& outputs() const {
-    return runner_ ? runner_->outputs() : executor_->outputs();
+    return ranks_ ? ranks_->outputs() : executor_->outputs();
   }
   const driver::CompileReport& report() const { return report_; }
   executor::Executor& executor() { return *executor_; }
@@ -78,7 +78,7 @@ class CompiledModel {
   driver::CompileReport report_;
   std::unique_ptr<device::Device> device_;
   std::unique_ptr<executor::Executor> executor_;  // one of these two: undivided
-  std::unique_ptr<executor::RankGroup> runner_;   // divided
+  std::unique_ptr<executor::RankGroup> ranks_;    // divided
 };
 
 }  // namespace partita::e2e

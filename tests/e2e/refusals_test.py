@@ -154,6 +154,20 @@ class RefusalsTest(unittest.TestCase):
         self.assertIn("config.json]", result.stderr)
         self.assertNotIn("loc(", result.stderr)
 
+    def test_usage_errors_say_what_was_expected_and_found(self):
+        for text, arguments in (
+                ("expected a command, found none", []),
+                ("expected model, found none", ["compile"]),
+                ("expected --output, found none", ["compile", "m.onnx"]),
+                ("expected a value after --dim, found none", ["compile", "m.onnx", "--dim"]),
+                ("--zero: expected 0 to 3, found 7", ["compile", "m.onnx", "-o", "m.partita", "--zero", "7"]),
+                ("--output: expected once, found 2 times", ["compile", "m.onnx", "-o", "a", "-o", "b"]),
+                ("expected no further arguments, found 'extra'", ["compile", "m.onnx", "extra", "-o", "m.partita"]),
+                ("expected one of --sweep and --trace, found both", ["simulate", "--sweep", "a.csv", "--trace", "t"]),
+                ("expected --html with --choice, found none", ["simulate", "m.partita", "--choice", "c"])):
+            self.refuse(2, [text, "--help."], PARTITA, *arguments)
+        self.refuse(2, ["Try partita plan diff --help."], PARTITA, "plan", "diff")
+
     def test_unknown_cpu_names_the_near_ones(self):
         # The option is checked before the model is read; this model does not exist.
         self.refuse(2, ["--cpu", "x86-64-v9", "x86-64-v3"], PARTITA, "compile", "no/model.onnx", "--cpu", "x86-64-v9", "-o",

@@ -34,5 +34,8 @@ for of in "80 sm_80" "86 sm_80" "90 sm_90a" "100 sm_80"; do
   found=$(PATH=$TEST_TMPDIR/smi:$PATH bash -x "$run" "$folder" 2>&1 | sed -n 's/^+ made=//p')
   [ "$found" = "$folder/targets/${of#* }" ] || fail "expected ${of#* } for compute capability ${of% *}, found $found"
 done
+printf '#!/bin/bash\necho 7.0\n' >"$TEST_TMPDIR/smi/nvidia-smi"
+PATH=$TEST_TMPDIR/smi:$PATH "$run" "$folder" >"$TEST_TMPDIR/out" 2>&1 && fail "expected a refusal of an old GPU"
+grep -q 'expected a folder for this GPU in .*, found sm_80 sm_90a' "$TEST_TMPDIR/out" || fail "expected the targets for an old GPU"
 PARTITA_GPU_TARGET=sm_70 "$run" "$folder" >"$TEST_TMPDIR/out" 2>&1 && fail "expected a refusal"
 grep -q 'expected a folder for this GPU in .*, found sm_80 sm_90a' "$TEST_TMPDIR/out" || fail "expected the targets"

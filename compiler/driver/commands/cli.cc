@@ -65,14 +65,26 @@ std::string reword(const CLI::ParseError& error) {
     if (llvm::StringRef(rest).ends_with(" missing"))
       return "expected a value after " + option + ", found none";
   }
+  if (const auto [option, rest] = around(": Value ");
+      name == "ValidationError" && !rest.empty()) {
+    const size_t middle = rest.find(" not in range ");
+    if (middle != std::string::npos)
+      return option + ": expected " + rest.substr(middle + 14) + ", found " +
+             rest.substr(0, middle);
+  }
+  if (const auto [option, rest] = around(": At Most 1 required but received ");
+      !rest.empty())
+    return option + ": expected once, found " + rest + " times";
   if (const auto [option, other] = around(" requires ");
       name == "RequiresError")
     return "expected " + other + " with " + option + ", found none";
   if (const auto [option, other] = around(" excludes ");
       name == "ExcludesError")
     return "expected one of " + option + " and " + other + ", found both";
+  // This error has the name of the command instead.
   if (const auto [start, extra] = around(" not expected: ");
-      name == "ExtrasError" && !extra.empty())
+      error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) &&
+      !extra.empty())
     return "expected no further arguments, found '" + extra + "'";
   return text;
 }
@@ -99,8 +111,10 @@ int runCommand(int argc, char** argv) {
     }
     if (explainUnknown(app)) return kUsageError;
     std::string command = "partita";
-    for (const CLI::App* parsed : app.get_subcommands())
+    for (const CLI::App* parsed = &app; !parsed->get_subcommands().empty();) {
+      parsed = parsed->get_subcommands().front();
       command += " " + parsed->get_name();
+    }
     llvm::errs() << "error: " << reword(error) << "\nTry " << command
                  << " --help.\n";
     return kUsageError;

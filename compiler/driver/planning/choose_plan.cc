@@ -235,9 +235,8 @@ class Chooser {
            kMemoryBoundShare * static_cast<double>(pricer_.memoryLimit());
   }
 
-  // Moves the optimizer's states to the host only if nothing fits. Simulated
-  // steps do not include transfers between a device and its host, so offloading
-  // would look free.
+  // Moves the optimizer's states to the host only if nothing fits: they travel
+  // to the device and back in every step.
   bool wantsOffload(const PricedPlan& plan) const {
     return !plan.fits && request_.cluster.device.host_bandwidth > 0;
   }

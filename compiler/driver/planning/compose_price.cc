@@ -27,8 +27,6 @@ namespace {
 constexpr int64_t kFew = 2;
 // The share of a layer's seconds in the small model that a lower bound counts.
 constexpr double kCertainShare = 0.97;
-// A bar that excludes no plan.
-constexpr double kAnySeconds = std::numeric_limits<double>::infinity();
 // The operations of @main before the first layer; see
 // compiler/autodiff/segments.cc.
 constexpr llvm::StringRef kFirstRun = "segment_forward";

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,6 +27,9 @@
 #include "runtime/program/program_generated.h"
 
 namespace partita::driver {
+
+// A limit of a plan's seconds that excludes no plan.
+inline constexpr double kAnySeconds = std::numeric_limits<double>::infinity();
 
 // Makes the model with this many repeated layers and this many samples per
 // step, imported for training. Returns null if it cannot be made.

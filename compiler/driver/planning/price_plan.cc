@@ -18,7 +18,6 @@ constexpr int64_t kFewCalls = 64, kManyCalls = 800, kMostCalls = 4000;
 // The composer compiles models of up to this many layers, so composing pays
 // only for deeper ones.
 constexpr int64_t kFewestLayers = 3;
-constexpr double kAnySeconds = std::numeric_limits<double>::infinity();
 
 int64_t countInstructions(const program::Program& program) {
   int64_t count = 0;
@@ -166,7 +165,8 @@ const PricedPlan* PlanPricer::find(const plan::Plan& wanted, bool compose,
   ++(compose ? composed_ : compiled_);
   priced->plan = *std::move(plan);
   priced->text = text;
-  priced->fits = priced->price.memory_bytes <= memory_bytes_;
+  priced->fits =
+      priced->price.memory_bytes <= memory_bytes_ && priced->price.hostFits();
   known.price = std::make_unique<PricedPlan>(*std::move(priced));
   return known.price.get();
 }

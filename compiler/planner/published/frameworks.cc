@@ -29,7 +29,7 @@ constexpr double kDeepSpeedBuckets = 2 * 5e8 * 2;
 constexpr double kDeepSpeedGroups = 8.0 * 2 * 16 * 2 * 4 * 1048576;
 
 // PyTorch's and apex's kernels, once loaded on an A100, as nvidia-smi shows
-// them (bigscience, chronicles-prequel.md).
+// them (bigscience's chronicles of the prequel).
 constexpr double kLoadedKernels = 1573.0 * 1048576;
 
 // Collectives take multiprocessors from concurrent kernels. NCCL's logs of
@@ -37,9 +37,9 @@ constexpr double kLoadedKernels = 1573.0 * 1048576;
 // 108 multiprocessors.
 constexpr double kHidden = 1 - 16.0 / 108;
 
-// NeMo's benchmarks of fine-tuning pack SQuAD 1.1 (performance_summary.md). Its
-// paragraphs and questions have 120 and 10 words on average (arXiv 1606.05250),
-// at 1.4 tokens each.
+// NeMo's benchmarks of fine-tuning pack SQuAD 1.1 (its performance summary).
+// Its paragraphs and questions have 120 and 10 words on average (arXiv
+// 1606.05250), at 1.4 tokens each.
 constexpr int kSquadTokens = 180;
 
 constexpr char kBlocking[] = ", blocking launches";
@@ -89,8 +89,8 @@ std::vector<Software> MakeTable(const Calibration& c) {
   table.push_back(wide);
 
   // The large models of BigScience hang on Jean Zay unless
-  // CUDA_LAUNCH_BLOCKING=1 is set (bigscience, train/tr11-176B-ml,
-  // chronicles-prequel.md).
+  // CUDA_LAUNCH_BLOCKING=1 is set (bigscience, train/tr11-176B-ml, chronicles
+  // of the prequel).
   for (Software blocking : {deepspeed, wide}) {
     blocking.name += kBlocking;
     blocking.blocking_launches = true;

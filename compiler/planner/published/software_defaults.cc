@@ -13,7 +13,7 @@ namespace {
 // stage have one layer less, because they have the head and the embedding.
 // DeepSpeed counts these as layers in the same way ("type:transformer|
 // embedding"), and otherwise fills stages from the first (bigscience,
-// chronicles-prequel.md). Partita's own stages have at least one layer.
+// chronicles of the prequel). Partita's own stages have at least one layer.
 void CutLayers(SweepRow& row) {
   const Architecture& a = row.architecture;
   Division& d = row.division;

@@ -260,7 +260,8 @@ Status RowReader::ReadDivision() {
     return absl::OkStatus();
   }
   // torchtitan's interleaved schedules have two stages per rank by default.
-  const bool interleaved = Lower(Cell("schedule")).rfind("interleaved", 0) == 0;
+  const bool interleaved = Has(Lower(Cell("framework")), "torchtitan") &&
+                           Lower(Cell("schedule")).rfind("interleaved", 0) == 0;
   StatusOr<int64_t> stages = Count("vpp", interleaved ? 2 : 1);
   if (!stages.ok()) return stages.status();
   d.vpp = d.pp == 1 ? 1 : static_cast<int>(std::min<int64_t>(*stages, 1 << 16));
@@ -278,9 +279,10 @@ std::string RowReader::SaidFramework() const {
       framework += ", blocking launches";
   }
   // Both asynchronous tensor parallelism and fp8 need a compiler.
-  if (Has(words, "torchtitan") && !Has(words, "compile") &&
-      !Has(notes, "compile") && !Has(notes, "async") &&
-      !Has(precision, "fp8") && !Has(precision, "float8"))
+  if ((Has(words, "torchtitan") || Has(words, "fsdp2")) &&
+      !Has(words, "compile") && !Has(notes, "compile") &&
+      !Has(notes, "async") && !Has(precision, "fp8") &&
+      !Has(precision, "float8"))
     framework += ", eager";
   return framework;
 }
@@ -326,6 +328,10 @@ Status RowReader::ReadWords() {
   const std::string framework = SaidFramework();
   row_out_.software = FindSoftware(framework);
   if (framework.empty()) Default("framework", "partita");
+  if (framework.empty() && !Cell("schedule").empty())
+    return Refuse("schedule",
+                  "a framework beside it; Partita's own schedule is chosen, or "
+                  "set with --fix schedule=");
   if (row_out_.software != nullptr && !Cell("task").empty() &&
       Lower(Cell("task")) != "pretrain")
     row_out_.architecture.packed = row_out_.software->packed_sample;

@@ -1,5 +1,6 @@
 // Conversion between real numbers and small integers or floats, with a scale
 // and a zero point per tensor, per index of a dimension, or per block.
+#include <algorithm>
 #include <cmath>
 
 #include "frontends/onnx/ops/ops.h"
@@ -29,7 +30,8 @@ FailureOr<Val> parameterFor(NodeContext& n, Val x, Val parameter) {
   if (parameter.size() == 1) return n.e.reshape(parameter, {});
   auto axis = n.axis(n.attrInt("axis", 1), x.rank());
   if (failed(axis)) return failure();
-  const int64_t block = n.attrInt("block_size", 0);
+  const int64_t block =
+      std::min(n.attrInt("block_size", 0), std::max<int64_t>(x.dim(*axis), 1));
   Shape expected(x.rank(), 1);
   if (block == 0) {
     expected[*axis] = x.dim(*axis);
@@ -50,6 +52,11 @@ FailureOr<Val> parameterFor(NodeContext& n, Val x, Val parameter) {
                    toString(expected) + " for blocks of " + llvm::Twine(block) +
                    ", found " + toString(parameter.shape()));
   return repeatBlocks(n.e, parameter, *axis, block, x.dim(*axis));
+}
+
+LogicalResult checkScale(NodeContext& n, Val scale) {
+  if (scale.isFloat()) return mlir::success();
+  return n.error("expected a scale of floating-point numbers");
 }
 
 // The type of the attribute `name`, or `absent` without it.
@@ -74,6 +81,7 @@ Val toInteger(Emitter& e, Val real, Val zero_point, ElementType to) {
 
 LogicalResult importQuantizeLinear(NodeContext& n) {
   Val x = n.in(0), scale = n.in(1), zero_point;
+  if (failed(checkScale(n, scale))) return failure();
   ElementType to{n.e.builder().getI8Type(), /*is_unsigned=*/true};
   if (n.has(2)) {
     zero_point = n.in(2);
@@ -102,6 +110,7 @@ LogicalResult importQuantizeLinear(NodeContext& n) {
 
 LogicalResult importDequantizeLinear(NodeContext& n) {
   Val x = n.in(0), scale = n.in(1);
+  if (failed(checkScale(n, scale))) return failure();
   auto type = typeFrom(n, "output_dtype", scale.elementType());
   auto fitting = parameterFor(n, x, scale);
   if (failed(type) || failed(fitting)) return failure();
