@@ -163,7 +163,7 @@ class RefusalsTest(unittest.TestCase):
                 ("--zero: expected 0 to 3, found 7", ["compile", "m.onnx", "-o", "m.partita", "--zero", "7"]),
                 ("--output: expected once, found 2 times", ["compile", "m.onnx", "-o", "a", "-o", "b"]),
                 ("expected no further arguments, found 'extra'", ["compile", "m.onnx", "extra", "-o", "m.partita"]),
-                ("expected one of --sweep and --trace, found both", ["simulate", "--sweep", "a.csv", "--trace", "t"]),
+                ("expected one of --trace and --sweep, found both", ["simulate", "--sweep", "a.csv", "--trace", "t"]),
                 ("expected --html with --choice, found none", ["simulate", "m.partita", "--choice", "c"])):
             self.refuse(2, [text, "--help."], PARTITA, *arguments)
         self.refuse(2, ["Try partita plan diff --help."], PARTITA, "plan", "diff")
