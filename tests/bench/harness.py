@@ -5,6 +5,7 @@ A peer is a program that prints one JSON object when it is ready. For each line 
 process}. `serve` is the peer's side, `Peer` the harness's. Needs only Python, because JAX has its own environment.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -100,6 +101,18 @@ def call(command):
     if result.returncode:
         raise RuntimeError(f"{' '.join(command)}: exit code {result.returncode}\n{result.stderr.strip()}")
     return result.stdout
+
+
+@contextlib.contextmanager
+def busy(processes):
+    """Keeps this many other processes busy meanwhile."""
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
 
 
 def warn_if_busy():

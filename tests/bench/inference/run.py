@@ -33,6 +33,8 @@ def parse_arguments():
     parser.add_argument("--tools", type=pathlib.Path, default=harness.ROOT / "bazel-bin",
                         help="where compiler/tools/partita and runtime/tools/partita-run are")
     parser.add_argument("--door", choices=["folder", "onnx"], default="folder", help="what Partita imports")
+    parser.add_argument("--beside", type=int, default=0, metavar="N",
+                        help="then measure again beside N busy processes, with every system's own way of waiting")
     parser.add_argument("--limit", type=float, help="fail where a ratio is above this")
     parser.add_argument("--json", type=pathlib.Path, default=harness.CACHE.parent / "inference.json",
                         metavar="FILE", help="all figures (default %(default)s)")
@@ -71,6 +73,12 @@ def measure(workload, threads, arguments):
             rounds[system.name].append(statistics.median(system.round(arguments.seconds, warmup=3)))
             print(".", end="", file=sys.stderr, flush=True)
         row["ms"] = {name: statistics.median(times) for name, times in rounds.items()}
+        if arguments.beside:
+            beside = {system.name: [] for system in running}
+            with harness.busy(arguments.beside):
+                for system in harness.turns(running, arguments.rounds):
+                    beside[system.name].append(statistics.median(system.round(arguments.seconds, warmup=3)))
+            row["beside_ms"] = {name: statistics.median(times) for name, times in beside.items()}
         row["fastest_ms"] = {name: min(times) for name, times in rounds.items()}
     finally:
         for system in running:
@@ -93,12 +101,18 @@ def print_table(rows, names):
                    if name in row["ms"] else "failed" for name in names]
         ratios = [f"{row['ratio']:.2f}", f"({row['fastest_ratio']:.2f})"] if "ratio" in row else []
         line(row["workload"], row["threads"], *figures, *ratios)
+        if "beside_ms" in row:
+            line("  beside others", "", *(f"{row['beside_ms'][name]:.2f} (x{row['beside_ms'][name] / row['ms'][name]:.1f})"
+                                        if name in row["beside_ms"] else "" for name in names))
     print("\nms: median of rounds (and how far it is above the fastest round). On a busy machine, trust the last column.")
 
 
 def main():
     arguments = parse_arguments()
     load, rows = harness.warn_if_busy(), []
+    if arguments.beside:
+        for name in ("OMP_WAIT_POLICY", "KMP_BLOCKTIME"):
+            harness.FAIR_ENVIRONMENT.pop(name)
     for name in arguments.workloads:
         workload = workloads.find(name)
         here = pathlib.Path(__file__).resolve().parent
