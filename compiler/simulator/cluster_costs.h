@@ -17,7 +17,7 @@ namespace partita::simulator {
 // unknown.
 std::vector<double> KernelCyclesOf(const program::Program& program);
 
-// What a launch does to parameters.
+// A launch as a user of parameters.
 struct ParameterUse {
   bool overwrites = false;  // every result replaces a parameter that it reads
   // Bytes of parameters in host memory.

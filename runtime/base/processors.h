@@ -1,4 +1,4 @@
-// How many processors threads of this process can use.
+// The number of processors that threads of this process can use.
 #ifndef PARTITA_RUNTIME_BASE_PROCESSORS_H_
 #define PARTITA_RUNTIME_BASE_PROCESSORS_H_
 
@@ -10,8 +10,8 @@ namespace partita::base {
 // process that they bind. At least 1.
 int AffinityProcessors();
 
-// Processors that all processes of this machine or container share: those that
-// are online, or the cgroup's share of time if that is smaller (cpu.max, or
+// Processors that all processes of this machine or container share: the online
+// ones, or the cgroup's share of time if that is smaller (cpu.max, or
 // cpu.cfs_quota_us of version 1), rounded up. At least 1.
 int MachineProcessors();
 

@@ -17,8 +17,8 @@ struct LibrarySearch {
   std::string name;           // "libcublasLt.so"
   std::string pip;            // folder of pip's nvidia packages: "cublas"
   std::vector<int> versions;  // of the soname, newest first
-  // True if the versions are those of CUDA. A driver for CUDA 12 runs libraries
-  // of CUDA 12 and older, so these come first.
+  // True if the library has CUDA's version numbers. A driver for CUDA 12 runs
+  // libraries of CUDA 12 and older, so these come first.
   bool follows_cuda = false;
 };
 

@@ -142,8 +142,8 @@ class RankGroup {
   absl::Status Agree(const absl::Status& status);
   // Sets each value to its maximum over all processes.
   absl::Status Max(std::vector<double>& values);
-  // What makes ranks much slower than they should be (Device::Warnings); with
-  // the ranks, unless it is true of all. Complete on the main process.
+  // Reasons why ranks are much slower than they should be (Device::Warnings),
+  // with the ranks unless all are. Complete on the main process.
   absl::StatusOr<std::vector<std::string>> Warnings();
   // Work and memory of every rank of the program, in order.
   absl::StatusOr<std::vector<RankUse>> Uses();

@@ -1,4 +1,4 @@
-// What a group of ranks does together with the other processes of a job.
+// Implements the part of a group of ranks that other processes of a job share.
 #include <algorithm>
 #include <limits>
 #include <map>
