@@ -200,8 +200,8 @@ class Device {
       const ConvDesc& desc, const std::vector<const void*>& constants) = 0;
   virtual absl::Status Execute(Stream& stream, LibraryOp& op,
                                void* const* buffers, int count) = 0;
-  // Reasons why prepared operations are much slower than they should be, such as
-  // a missing library; a sentence each, for the user.
+  // Reasons why prepared operations are much slower than they should be, such
+  // as a missing library; a sentence each, for the user.
   virtual std::vector<std::string> Warnings() const { return {}; }
 
   // Captures the work that `work` puts on `stream` as a graph instead of
