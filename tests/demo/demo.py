@@ -131,12 +131,12 @@ def pipeline(sh):
 
 def plan(sh):
     """Returns the planner's output."""
-    planned = sh.run("partita plan %s --precision bf16 -o plan.yaml" % LLAMA, CLUSTER, show="^(#|chosen|search|runners|  [0-9.]+ s )")
+    planned = sh.run("partita plan %s --precision bf16 -o plan.yaml" % LLAMA, CLUSTER, show="^(#|chosen|search|runners|  (about )?[0-9.]+ m?s )")
     axes = re.findall(r"\d+", found("^mesh: (.*)$", sh.run("cat plan.yaml")))
     devices = math.prod(map(int, axes))
     sh.check(devices == DEVICES, "the plan uses %d devices; the cluster has %d" % (devices, DEVICES))
     step = seconds(found(STEP, planned))
-    others = [float(other) for other in re.findall(r"^ +(?:about )?([\d.]+) s \(", planned, re.MULTILINE)]
+    others = [seconds(other) for other in re.findall(r"^ +(?:about )?([\d.]+ m?s) \(", planned, re.MULTILINE)]
     if not others:
         raise Failed("expected runner-up plans with their steps, found:\n" + planned)
     sh.check(step <= min(others), "the chosen step takes %g s; the fastest of %d runners-up takes %g s" % (step, len(others), min(others)))
