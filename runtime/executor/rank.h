@@ -77,6 +77,7 @@ class Rank {
   // call it. FailedPrecondition for parameters that are not updated.
   absl::Status WriteParameter(const std::string& name,
                               const ConstTensor& whole);
+
   // Collective over all ranks, after a Run whose outputs had data on rank 0
   // only: completes all outputs there, or only outputs of one element.
   enum class Which { kAll, kNumbers };

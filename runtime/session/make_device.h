@@ -38,8 +38,8 @@ void PrepareEnvironment(const SessionOptions& options,
 
 // Makes the device with number `index` on this machine within the job: a CPU
 // device with `threads` threads, or the GPU of that number. With --share-gpu
-// all devices use GPU 0; so does a process for which CUDA_VISIBLE_DEVICES
-// leaves a single GPU.
+// all devices use GPU 0; so does a process that sees a single GPU, by
+// CUDA_VISIBLE_DEVICES or, in a job, by the system's control groups.
 absl::StatusOr<std::unique_ptr<device::Device>> MakeDevice(
     const SessionOptions& options, const program::Program& program, int index,
     int threads);

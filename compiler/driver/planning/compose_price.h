@@ -97,7 +97,7 @@ class PriceComposer {
   struct Rates {
     double layer[2] = {0, 0}, first[2] = {0, 0}, last[2] = {0, 0};
     double rest = 0, rest_of_layer = 0;
-    // Bytes: of kFew layers, of each further layer, and those that one layer
+    // Bytes of kFew layers, of each further layer, and the bytes that a layer
     // keeps per microbatch for its backward pass.
     int64_t memory = 0, memory_of_layer = 0, saved = 0;
   };

@@ -7,43 +7,17 @@
 #include <utility>
 
 #include "compiler/driver/planning/batch_parts.h"
+#include "compiler/planner/search/write_plan.h"
 
 namespace partita::driver {
 namespace {
 
 using plan::ScheduleKind;
-using planner::PipelineSchedule;
 using planner::Recomputation;
 
 int64_t sizeOf(const plan::Plan& plan, const char* axis) {
   const int index = plan.mesh.Find(axis);
   return index < 0 ? 1 : plan.mesh.axes[index].size;
-}
-
-plan::RecomputePolicy policyOf(Recomputation recompute) {
-  switch (recompute) {
-    case Recomputation::kNone:
-      return plan::RecomputePolicy::kNone;
-    case Recomputation::kFull:
-      return plan::RecomputePolicy::kFull;
-    case Recomputation::kSelective:
-      break;
-  }
-  return plan::RecomputePolicy::kSelective;
-}
-
-ScheduleKind kindOf(PipelineSchedule schedule) {
-  switch (schedule) {
-    case PipelineSchedule::kGpipe:
-      return ScheduleKind::kGpipe;
-    case PipelineSchedule::kZbH1:
-      return ScheduleKind::kZbH1;
-    case PipelineSchedule::kZbV:
-      return ScheduleKind::kZbV;
-    case PipelineSchedule::k1F1B:
-      break;
-  }
-  return ScheduleKind::k1F1B;
 }
 
 // Stages per rank.
@@ -57,7 +31,7 @@ int64_t chunksOf(const plan::Plan& plan) {
 
 bool hasSchedule(const plan::Plan& plan, const planner::FixedChoices& fixed) {
   if (fixed.schedules.size() != 1 || sizeOf(plan, "pipe") == 1) return true;
-  const ScheduleKind wanted = kindOf(fixed.schedules.front());
+  const ScheduleKind wanted = planner::KindOf(fixed.schedules.front());
   const ScheduleKind found =
       plan.schedule ? plan.schedule->kind : ScheduleKind::k1F1B;
   return found == wanted ||
@@ -141,7 +115,8 @@ bool keepsTo(const plan::Plan& plan, const planner::FixedChoices& fixed,
     const plan::RecomputePolicy found = plan.recompute.empty()
                                             ? plan::RecomputePolicy::kSelective
                                             : plan.recompute.front().policy;
-    if (plan.recompute.size() > 1 || found != policyOf(*fixed.recompute))
+    if (plan.recompute.size() > 1 ||
+        found != planner::PolicyOf(*fixed.recompute))
       return false;
   }
   return hasSchedule(plan, fixed);
@@ -160,13 +135,14 @@ void applyFixed(const planner::FixedChoices& fixed, int64_t batch,
   if (!fixed.recompute) return;
   plan.recompute.clear();
   if (*fixed.recompute != Recomputation::kSelective)
-    plan.recompute = {plan::Recompute{policyOf(*fixed.recompute), {}, {}}};
+    plan.recompute = {
+        plan::Recompute{planner::PolicyOf(*fixed.recompute), {}, {}}};
 }
 
 plan::Schedule scheduleOf(const planner::FixedChoices& fixed) {
   plan::Schedule schedule;
   if (fixed.schedules.size() == 1)
-    schedule.kind = kindOf(fixed.schedules.front());
+    schedule.kind = planner::KindOf(fixed.schedules.front());
   if (schedule.kind == ScheduleKind::k1F1B && fixed.vpp.value_or(1) > 1) {
     schedule.kind = ScheduleKind::kInterleaved;
     schedule.chunks = *fixed.vpp;

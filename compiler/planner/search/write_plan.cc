@@ -50,35 +50,12 @@ std::string ShardText(const Division& d, const PlanNames& names) {
 
 plan::Schedule ScheduleOf(const Division& d) {
   plan::Schedule schedule;
-  switch (d.schedule) {
-    case PipelineSchedule::kGpipe:
-      schedule.kind = plan::ScheduleKind::kGpipe;
-      break;
-    case PipelineSchedule::kZbH1:
-      schedule.kind = plan::ScheduleKind::kZbH1;
-      break;
-    case PipelineSchedule::kZbV:
-      schedule.kind = plan::ScheduleKind::kZbV;
-      break;
-    case PipelineSchedule::k1F1B:
-      if (d.vpp > 1) schedule.kind = plan::ScheduleKind::kInterleaved;
-      break;
-  }
+  schedule.kind = KindOf(d.schedule);
+  if (schedule.kind == plan::ScheduleKind::k1F1B && d.vpp > 1)
+    schedule.kind = plan::ScheduleKind::kInterleaved;
   if (schedule.kind == plan::ScheduleKind::kInterleaved)
     schedule.chunks = d.vpp;
   return schedule;
-}
-
-plan::RecomputePolicy PolicyOf(Recomputation recompute) {
-  switch (recompute) {
-    case Recomputation::kNone:
-      return plan::RecomputePolicy::kNone;
-    case Recomputation::kFull:
-      return plan::RecomputePolicy::kFull;
-    case Recomputation::kSelective:
-      break;
-  }
-  return plan::RecomputePolicy::kSelective;
 }
 
 // f32 is a plan's default.
@@ -123,6 +100,32 @@ bool IsTime(const std::string& text) {
 }
 
 }  // namespace
+
+plan::RecomputePolicy PolicyOf(Recomputation recompute) {
+  switch (recompute) {
+    case Recomputation::kNone:
+      return plan::RecomputePolicy::kNone;
+    case Recomputation::kFull:
+      return plan::RecomputePolicy::kFull;
+    case Recomputation::kSelective:
+      break;
+  }
+  return plan::RecomputePolicy::kSelective;
+}
+
+plan::ScheduleKind KindOf(PipelineSchedule schedule) {
+  switch (schedule) {
+    case PipelineSchedule::kGpipe:
+      return plan::ScheduleKind::kGpipe;
+    case PipelineSchedule::kZbH1:
+      return plan::ScheduleKind::kZbH1;
+    case PipelineSchedule::kZbV:
+      return plan::ScheduleKind::kZbV;
+    case PipelineSchedule::k1F1B:
+      break;
+  }
+  return plan::ScheduleKind::k1F1B;
+}
 
 StatusOr<plan::Plan> PlanOfLayers(const StepGraph& step,
                                   const LayerTable& table,

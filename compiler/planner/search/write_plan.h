@@ -22,6 +22,10 @@ struct PlanNames {
   bool sequence = true;
 };
 
+// A division's choices as a plan names them.
+plan::RecomputePolicy PolicyOf(Recomputation recompute);
+plan::ScheduleKind KindOf(PipelineSchedule schedule);  // without vpp
+
 // The plan of a division. Its axes are pipe, data, context and tensor, slowest
 // first. Axes of size 1 are left out. Fails for fp8, which a plan cannot
 // express.
