@@ -24,6 +24,9 @@ CACHE = pathlib.Path(os.environ.get("PARTITA_BENCH_CACHE", "~/.cache/partita-ben
 # must not spin while another system runs.
 FAIR_ENVIRONMENT = {"OPENBLAS_CORETYPE": "SkylakeX", "OMP_WAIT_POLICY": "ACTIVE", "KMP_BLOCKTIME": "20"}
 
+# Two ranks that may share CPU cores with other work.
+MPIRUN = ["mpirun", "--allow-run-as-root", "--bind-to", "none", "-n", "2"]
+
 PR_SET_PDEATHSIG = 1
 
 
@@ -101,6 +104,12 @@ def call(command):
     if result.returncode:
         raise RuntimeError(f"{' '.join(command)}: exit code {result.returncode}\n{result.stderr.strip()}")
     return result.stdout
+
+
+def leave_waiting_alone():
+    """Lets every system wait for its threads as it does by itself."""
+    for name in ("OMP_WAIT_POLICY", "KMP_BLOCKTIME"):
+        FAIR_ENVIRONMENT.pop(name, None)
 
 
 @contextlib.contextmanager

@@ -19,7 +19,10 @@ import torch
 
 import seeded_weights
 
-NAMES = ("minilm", "gpt2", "vit-b-16", "coatnet-0")
+# Layers, width and heads of the models that are GPT-2 and ViT in other sizes.
+GPT2_SIZES = {"gpt2": (12, 768, 12), "gpt2-mini": (4, 256, 4), "gpt2-tiny": (2, 64, 2)}
+VIT_SIZES = {"vit-b-16": (12, 768, 12), "vit-s-16": (12, 384, 6), "vit-ti-16": (12, 192, 3), "vit-micro-16": (2, 64, 2)}
+NAMES = ("minilm", "coatnet-0", *GPT2_SIZES, *VIT_SIZES)
 
 
 def minilm_package():
@@ -31,11 +34,14 @@ def build(name):
     """The module with random weights; None if the weights come from elsewhere."""
     import transformers
 
-    if name == "gpt2":
-        return transformers.GPT2LMHeadModel(transformers.GPT2Config(use_cache=False))
-    if name == "vit-b-16":
+    if name in GPT2_SIZES:
+        layers, width, heads = GPT2_SIZES[name]
+        return transformers.GPT2LMHeadModel(transformers.GPT2Config(n_layer=layers, n_embd=width, n_head=heads, use_cache=False))
+    if name in VIT_SIZES:
+        layers, width, heads = VIT_SIZES[name]
         labels = {index: f"LABEL_{index}" for index in range(1000)}
-        return transformers.ViTForImageClassification(transformers.ViTConfig(id2label=labels))
+        return transformers.ViTForImageClassification(transformers.ViTConfig(
+            num_hidden_layers=layers, hidden_size=width, num_attention_heads=heads, intermediate_size=4 * width, id2label=labels))
     if name == "coatnet-0":
         import timm
 
@@ -65,7 +71,7 @@ def seeded_state(name, state):
     """The same names and shapes with seeded values; integers (counters, indices) are unchanged."""
     seeded = {}
     for key, value in state.items():
-        conv1d = name == "gpt2" and value.ndim == 2 and "wte" not in key and "wpe" not in key
+        conv1d = name in GPT2_SIZES and value.ndim == 2 and "wte" not in key and "wpe" not in key
         center, spread = seeded_weights.distribution(key, value.shape, fan_in=value.shape[0] if conv1d else None)
         floating = value.dtype == "float32"
         seeded[key] = seeded_weights.seeded_array(key, value.shape, center, spread) if floating else value

@@ -29,6 +29,8 @@ def parse_arguments():
     parser.add_argument("--seconds", type=float, default=0.5, help="of each system in each round (default %(default)s)")
     parser.add_argument("--peers", nargs="+", default=["onnxruntime", "pytorch", "pytorch-onednn"],
                         help="of onnxruntime, pytorch, pytorch-onednn (the default three), pytorch-nhwc, pytorch-compile")
+    parser.add_argument("--systems", nargs="+", default=["partita"], choices=systems.Partita.PLANS, metavar="SYSTEM",
+                        help=f"of {', '.join(systems.Partita.PLANS)}; a division where the batch allows it (default: partita)")
     parser.add_argument("--peers-only", action="store_true", help="baselines without Partita")
     parser.add_argument("--tools", type=pathlib.Path, default=harness.ROOT / "bazel-bin",
                         help="where compiler/tools/partita and runtime/tools/partita-run are")
@@ -60,13 +62,17 @@ def measure(workload, threads, arguments):
         outputs = {peer.name: peer.output() for peer in running}
         expected = outputs.get("pytorch", next(iter(outputs.values())))
         if not arguments.peers_only:
-            try:
-                partita = systems.Partita(workload, threads, arguments.tools, arguments.door)
-                outputs["partita"] = partita.output(like=expected)
-                row["compile_s"] = partita.compile_s
-                running.insert(0, partita)
-            except RuntimeError as error:  # continue with the other rows
-                row["failures"].append(str(error))
+            for name in arguments.systems:
+                devices = systems.Partita.PLANS[name][0]
+                if workload.batch % devices or devices > 1 and threads == 1:
+                    continue
+                try:
+                    partita = systems.Partita(name, workload, threads, arguments.tools, arguments.door)
+                    outputs[name] = partita.output(like=expected)
+                    row.setdefault("compile_s", partita.compile_s)
+                    running.append(partita)
+                except RuntimeError as error:  # continue with the other rows
+                    row["failures"].append(str(error))
         row["error"] = {name: error_of(output, expected) for name, output in outputs.items()}
         rounds = {system.name: [] for system in running}
         for system in harness.turns(running, arguments.rounds):
@@ -85,7 +91,7 @@ def measure(workload, threads, arguments):
             system.close()
     for ratio, figures in (("ratio", row["ms"]), ("fastest_ratio", row["fastest_ms"])):
         if "partita" in figures:
-            row[ratio] = figures["partita"] / min(time for name, time in figures.items() if name != "partita")
+            row[ratio] = figures["partita"] / min(time for name, time in figures.items() if name in arguments.peers)
     return row
 
 
@@ -98,7 +104,7 @@ def print_table(rows, names):
     line("workload", "threads", *(f"{name} ms" for name in names), *ratios)
     for row in rows:
         figures = [f"{row['ms'][name]:.2f} (+{100 * (row['ms'][name] / row['fastest_ms'][name] - 1):.0f}%)"
-                   if name in row["ms"] else "failed" for name in names]
+                   if name in row["ms"] else "" for name in names]
         ratios = [f"{row['ratio']:.2f}", f"({row['fastest_ratio']:.2f})"] if "ratio" in row else []
         line(row["workload"], row["threads"], *figures, *ratios)
         if "beside_ms" in row:
@@ -111,8 +117,7 @@ def main():
     arguments = parse_arguments()
     load, rows = harness.warn_if_busy(), []
     if arguments.beside:
-        for name in ("OMP_WAIT_POLICY", "KMP_BLOCKTIME"):
-            harness.FAIR_ENVIRONMENT.pop(name)
+        harness.leave_waiting_alone()
     for name in arguments.workloads:
         workload = workloads.find(name)
         here = pathlib.Path(__file__).resolve().parent
@@ -122,7 +127,7 @@ def main():
             print(f"{name}, {threads} thread{'s' if threads > 1 else ''} ", end="", file=sys.stderr, flush=True)
             rows.append(measure(workload, threads, arguments))
             print("", file=sys.stderr)
-    names = ([] if arguments.peers_only else ["partita"]) + arguments.peers
+    names = ([] if arguments.peers_only else arguments.systems) + arguments.peers
     print_table(rows, names)
     versions = {package: importlib.metadata.version(package) for package in ("onnxruntime", "torch")}
     arguments.json.write_text(json.dumps({"cpu": harness.cpu_name(), "load": load, "versions": versions, "rounds": arguments.rounds,

@@ -33,11 +33,15 @@ class Peer(harness.Peer):
 class Partita:
     """Runs `partita import` and `partita compile` once, and partita-run once per round. partita-run excludes its start from the times."""
 
-    name = "partita"
+    # Name: (devices, options of compile). Devices are threads of one process and share its CPUs, or processes under mpirun.
+    PLANS = {"partita": (1, []), "B=2": (2, ["--mesh", "d=2", "--shard", "B=d"]), "B=4": (4, ["--mesh", "d=4", "--shard", "B=d"]),
+             "B=2 MPI": (2, ["--mesh", "d=2", "--shard", "B=d"])}
 
-    def __init__(self, workload, threads, tools, door):
-        self.threads = threads
-        self.run_tool = tools / "runtime" / "tools" / "partita-run"
+    def __init__(self, name, workload, threads, tools, door):
+        self.name, self.threads = name, threads
+        self.run_tool = [tools / "runtime" / "tools" / "partita-run"]
+        if "MPI" in name:
+            self.run_tool, self.threads = [*harness.MPIRUN, *self.run_tool], threads // 2
         self.directory = tempfile.TemporaryDirectory(prefix="partita-bench-")
         directory = pathlib.Path(self.directory.name)
         self.artifact = directory / "model.partita"
@@ -51,12 +55,12 @@ class Partita:
             source = [workload.folder, "--dim", ",".join(f"{name}={size}" for name, size in workload.dims.items())]
         start = time.perf_counter()
         harness.call([partita, "import", *source, "-o", directory / "model.mlir"])
-        harness.call([partita, "compile", directory / "model.mlir", "-o", self.artifact])
+        harness.call([partita, "compile", directory / "model.mlir", "-o", self.artifact, *self.PLANS[name][1]])
         self.compile_s = time.perf_counter() - start
         self.median_ms = None
 
     def _run(self, repeat, warmup, *more):
-        report = json.loads(harness.call([self.run_tool, self.artifact, *self.arguments, "--threads", self.threads,
+        report = json.loads(harness.call([*self.run_tool, self.artifact, *self.arguments, "--threads", self.threads,
                                           "--repeat", repeat, "--warmup", warmup, "--json", *more]))
         self.median_ms = report["median_ms"]
         return report["times_ms"]

@@ -33,9 +33,10 @@ class Workload:
         if not self.seq:
             image = seeded_weights.seeded_array("image", (self.batch, 3, 224, 224), 0.0, 3.0**0.5)
             return {"x" if self.model == "coatnet-0" else "pixel_values": image}
-        vocabulary = 50257 if self.model == "gpt2" else 30522
+        gpt2 = self.model.startswith("gpt2")
+        vocabulary = 50257 if gpt2 else 30522
         ids = seeded_weights.seeded_ids("ids", (self.batch, self.seq), vocabulary)
-        if self.model == "gpt2":
+        if gpt2:
             return {"input_ids": ids}
         mask = ids * 0 + 1
         for row in range(self.batch):
@@ -50,10 +51,18 @@ WORKLOADS = [
     Workload("vit-b-16-1", "vit-b-16", 1),
     Workload("coatnet-0-1", "coatnet-0", 1),
 ]
+# Where the time of a parallel region is near that of starting it; --beside measures how systems wait.
+SMALL = [
+    Workload("gpt2-tiny-4x64", "gpt2-tiny", 4, 64),
+    Workload("gpt2-mini-4x64", "gpt2-mini", 4, 64),
+    Workload("vit-micro-16-4", "vit-micro-16", 4),
+    Workload("vit-ti-16-1", "vit-ti-16", 1),
+    Workload("vit-s-16-1", "vit-s-16", 1),
+]
 
 
 def find(name):
-    for workload in WORKLOADS:
+    for workload in WORKLOADS + SMALL:
         if workload.name == name:
             return workload
-    raise SystemExit(f"expected one of {', '.join(w.name for w in WORKLOADS)}, found {name}")
+    raise SystemExit(f"expected one of {', '.join(w.name for w in WORKLOADS + SMALL)}, found {name}")

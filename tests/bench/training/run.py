@@ -21,9 +21,10 @@ import numpy as np
 import workloads
 import harness
 
-# Name: (number of threads, compile options). Devices are threads of one process and share its CPUs.
+# Name: (number of threads, compile options). Devices are threads of one process and share its CPUs, or processes under mpirun.
 PARTITA = {"partita": (1, []), "B=2": (2, ["--mesh", "d=2", "--shard", "B=d"]),
            "B=2 zero 1": (2, ["--mesh", "d=2", "--shard", "B=d", "--zero", "1"])}
+MORE = {"B=4": (2, ["--mesh", "d=4", "--shard", "B=d"]), "B=2 MPI": (2, ["--mesh", "d=2", "--shard", "B=d"])}
 # Name: (number of threads, worker, the worker's argument).
 PEERS = {"pytorch": (1, "torch", "eager"), "compile": (1, "torch", "compile"), "nhwc": (1, "torch", "nhwc"),
          "onednn": (1, "torch", "onednn"), "jax": (1, "jax", 1), "jax B=2": (2, "jax", 2)}
@@ -36,8 +37,8 @@ def parse_arguments():
     parser.add_argument("--precisions", nargs="+", default=workloads.PRECISIONS, choices=workloads.PRECISIONS)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--systems", nargs="+", default=list(PARTITA), choices=PARTITA, metavar="SYSTEM",
-                        help=f"of {', '.join(PARTITA)} (the default)")
+    parser.add_argument("--systems", nargs="+", default=list(PARTITA), choices=PARTITA | MORE, metavar="SYSTEM",
+                        help=f"of {', '.join(PARTITA)} (the default), {', '.join(MORE)}")
     parser.add_argument("--peers", nargs="*", choices=PEERS, metavar="PEER",
                         default=["pytorch", "onednn", "compile"] + (["jax", "jax B=2"] if importlib.util.find_spec("jax") else []),
                         help="of pytorch, onednn (f32 only: its linear layers by oneDNN), compile, jax, jax B=2 (the default, where "
@@ -45,6 +46,8 @@ def parse_arguments():
     parser.add_argument("--tools", type=pathlib.Path, default=harness.ROOT / "bazel-bin",
                         help="where compiler/tools/partita and runtime/tools/partita-run are")
     parser.add_argument("--against", type=pathlib.Path, metavar="TOOLS", help="another build, which takes turns as 'before'")
+    parser.add_argument("--beside", type=int, default=0, metavar="N",
+                        help="then measure again beside N busy processes, with every system's own way of waiting")
     parser.add_argument("--json", type=pathlib.Path, default=harness.CACHE.parent / "training.json", metavar="FILE",
                         help="all figures (default %(default)s)")
     return parser.parse_args()
@@ -55,7 +58,10 @@ class Partita:
 
     def __init__(self, name, workload, precision, threads, tools, plan):
         self.name = name
-        self.runner = tools / "runtime/tools/partita-run"
+        self.runner = [tools / "runtime/tools/partita-run"]
+        if name.startswith("B=2 MPI"):
+            self.runner = [*harness.MPIRUN, *self.runner]
+            threads = 1
         self.folder = tempfile.TemporaryDirectory(prefix="partita-bench-")
         self.artifact = self._path("step.partita")
         harness.call([tools / "compiler/tools/partita", "compile", workload.folder, "--dim", workload.dims, "--precision", precision,
@@ -76,11 +82,11 @@ class Partita:
         self.inputs += ["--input", f"{name}={self._path(name + '.npy')}"]
 
     def _losses(self):
-        return json.loads(harness.call([self.runner, "train", self.artifact, *self.inputs, "--lr", workloads.RATE, "--steps", 2,
+        return json.loads(harness.call([*self.runner, "train", self.artifact, *self.inputs, "--lr", workloads.RATE, "--steps", 2,
                                         "--quiet", "--json"]))["losses"]
 
     def ask(self, warmup, repeat):
-        report = json.loads(harness.call([self.runner, self.artifact, *self.inputs, "--warmup", warmup, "--repeat", repeat, "--json"]))
+        report = json.loads(harness.call([*self.runner, self.artifact, *self.inputs, "--warmup", warmup, "--repeat", repeat, "--json"]))
         return {"times_ms": report["times_ms"], "cpu_ms": report["cpu_ms"], "peak_bytes": report["memory"]["peak_process"]}
 
     def close(self):
@@ -99,7 +105,7 @@ def start(workload, precision, threads, arguments):
                                                    threads, how], threads))
         builds = {"": arguments.tools, " before": arguments.against}
         for name in arguments.systems:
-            needed, plan = PARTITA[name]
+            needed, plan = (PARTITA | MORE)[name]
             for suffix, tools in builds.items():
                 if tools and needed <= threads:
                     running.append(Partita(name + suffix, workload, precision, threads, tools, plan))
@@ -128,8 +134,13 @@ def measure(workload, precision, threads, arguments):
     try:
         rounds = {system.name: [] for system in systems}
         for system in harness.turns(systems, arguments.rounds):
-            rounds[system.name].append(system.ask(warmup=1, repeat=1))
+            rounds[system.name].append(system.ask(warmup=1, repeat=3 if arguments.beside else 1))
             print(".", end="", file=sys.stderr, flush=True)
+        beside = {system.name: [] for system in systems}
+        if arguments.beside:
+            with harness.busy(arguments.beside):
+                for system in harness.turns(systems, arguments.rounds):
+                    beside[system.name].append(statistics.median(system.ask(warmup=1, repeat=3)["times_ms"]))
         wrong = disagreements(systems, precision)
     finally:
         close(systems)
@@ -139,6 +150,8 @@ def measure(workload, precision, threads, arguments):
         row["systems"][name] = {"ms": statistics.median(times), "fastest_ms": min(times),
                                 "cpu_ms": statistics.median(answer["cpu_ms"] for answer in answers),
                                 "peak_bytes": max(answer["peak_bytes"] for answer in answers)}
+        if beside[name]:
+            row["systems"][name]["beside_ms"] = statistics.median(beside[name])
     peers = [figures for name, figures in row["systems"].items() if name in PEERS]
     for figures in row["systems"].values():
         for key in ("ms", "fastest_ms", "peak_bytes"):
@@ -152,14 +165,18 @@ def print_row(row):
     print(f"  {'':<18}{'ms':>9}{'ratio':>7}{'fastest ms':>12}{'ratio':>7}{'CPU ms':>9}{'peak MB':>10}{'ratio':>7}")
     for name, figures in row["systems"].items():
         ratio = {key: f"{figures[key]:.2f}" if key in figures else "" for key in ("ms_ratio", "fastest_ms_ratio", "peak_bytes_ratio")}
-        print(f"  {name:<18}{figures['ms']:9.0f}{ratio['ms_ratio']:>7}{figures['fastest_ms']:12.0f}{ratio['fastest_ms_ratio']:>7}"
-              f"{figures['cpu_ms']:9.0f}{figures['peak_bytes'] / 1e6:10.0f}{ratio['peak_bytes_ratio']:>7}")
+        print(f"  {name:<18}{figures['ms']:9.1f}{ratio['ms_ratio']:>7}{figures['fastest_ms']:12.1f}{ratio['fastest_ms_ratio']:>7}"
+              f"{figures['cpu_ms']:9.0f}{figures['peak_bytes'] / 1e6:10.0f}{ratio['peak_bytes_ratio']:>7}" +
+              (f"   beside others {figures['beside_ms']:.1f} ms (x{figures['beside_ms'] / figures['ms']:.1f})"
+               if "beside_ms" in figures else ""))
     sys.stdout.flush()
 
 
 def main():
     arguments = parse_arguments()
     load, rows = harness.warn_if_busy(), []
+    if arguments.beside:
+        harness.leave_waiting_alone()
     for name in arguments.workloads:
         workload = workloads.find(name)
         # In a separate process, because making a model leaves gigabytes of memory behind.
