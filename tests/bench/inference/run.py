@@ -34,6 +34,7 @@ def parse_arguments():
     parser.add_argument("--peers-only", action="store_true", help="baselines without Partita")
     parser.add_argument("--tools", type=pathlib.Path, default=harness.ROOT / "bazel-bin",
                         help="where compiler/tools/partita and runtime/tools/partita-run are")
+    parser.add_argument("--against", type=pathlib.Path, metavar="TOOLS", help="another build, which takes turns as 'before'")
     parser.add_argument("--door", choices=["folder", "onnx"], default="folder", help="what Partita imports")
     parser.add_argument("--beside", type=int, default=0, metavar="N",
                         help="then measure again beside N busy processes, with every system's own way of waiting")
@@ -66,13 +67,16 @@ def measure(workload, threads, arguments):
                 devices = systems.Partita.PLANS[name][0]
                 if workload.batch % devices or devices > 1 and threads == 1:
                     continue
-                try:
-                    partita = systems.Partita(name, workload, threads, arguments.tools, arguments.door)
-                    outputs[name] = partita.output(like=expected)
-                    row.setdefault("compile_s", partita.compile_s)
-                    running.append(partita)
-                except RuntimeError as error:  # continue with the other rows
-                    row["failures"].append(str(error))
+                for suffix, tools in {"": arguments.tools, " before": arguments.against}.items():
+                    if not tools:
+                        continue
+                    try:
+                        partita = systems.Partita(name, suffix, workload, threads, tools, arguments.door)
+                        outputs[partita.name] = partita.output(like=expected)
+                        row.setdefault("compile_s", {})[partita.name] = partita.compile_s
+                        running.append(partita)
+                    except RuntimeError as error:  # continue with the other rows
+                        row["failures"].append(str(error))
         row["error"] = {name: error_of(output, expected) for name, output in outputs.items()}
         rounds = {system.name: [] for system in running}
         for system in harness.turns(running, arguments.rounds):
@@ -127,7 +131,9 @@ def main():
             print(f"{name}, {threads} thread{'s' if threads > 1 else ''} ", end="", file=sys.stderr, flush=True)
             rows.append(measure(workload, threads, arguments))
             print("", file=sys.stderr)
-    names = ([] if arguments.peers_only else arguments.systems) + arguments.peers
+    ours = [] if arguments.peers_only else [name + suffix for name in arguments.systems
+                                            for suffix in ("", " before") if not suffix or arguments.against]
+    names = ours + arguments.peers
     print_table(rows, names)
     versions = {package: importlib.metadata.version(package) for package in ("onnxruntime", "torch")}
     arguments.json.write_text(json.dumps({"cpu": harness.cpu_name(), "load": load, "versions": versions, "rounds": arguments.rounds,

@@ -37,8 +37,8 @@ class Partita:
     PLANS = {"partita": (1, []), "B=2": (2, ["--mesh", "d=2", "--shard", "B=d"]), "B=4": (4, ["--mesh", "d=4", "--shard", "B=d"]),
              "B=2 MPI": (2, ["--mesh", "d=2", "--shard", "B=d"])}
 
-    def __init__(self, name, workload, threads, tools, door):
-        self.name, self.threads = name, threads
+    def __init__(self, name, suffix, workload, threads, tools, door):
+        self.name, self.threads = name + suffix, threads
         self.run_tool = [tools / "runtime" / "tools" / "partita-run"]
         if "MPI" in name:
             self.run_tool, self.threads = [*harness.MPIRUN, *self.run_tool], threads // 2
