@@ -98,11 +98,12 @@ def turns(systems, rounds):
 
 
 def call(command):
-    """The standard output of one of our programs. If it fails, its output is the error's text."""
+    """The standard output of one of our programs. If it fails, its messages are the error's text."""
     command = [str(part) for part in command]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
-        raise RuntimeError(f"{' '.join(command)}: exit code {result.returncode}\n{result.stderr.strip()}")
+        raise RuntimeError(f"{' '.join(command)}: exit code {result.returncode}\n"
+                           f"{result.stderr.strip() or result.stdout.strip()}")
     return result.stdout
 
 

@@ -37,10 +37,10 @@ class Partita:
     PLANS = {"partita": (1, []), "B=2": (2, ["--mesh", "d=2", "--shard", "B=d"]), "B=4": (4, ["--mesh", "d=4", "--shard", "B=d"]),
              "B=2 MPI": (2, ["--mesh", "d=2", "--shard", "B=d"])}
 
-    def __init__(self, name, suffix, workload, threads, tools, door):
-        self.name, self.threads = name + suffix, threads
+    def __init__(self, system, suffix, workload, threads, tools, door):
+        self.name, self.threads = system + suffix, threads
         self.run_tool = [tools / "runtime" / "tools" / "partita-run"]
-        if "MPI" in name:
+        if "MPI" in system:
             self.run_tool, self.threads = [*harness.MPIRUN, *self.run_tool], threads // 2
         self.directory = tempfile.TemporaryDirectory(prefix="partita-bench-")
         directory = pathlib.Path(self.directory.name)
@@ -55,7 +55,7 @@ class Partita:
             source = [workload.folder, "--dim", ",".join(f"{name}={size}" for name, size in workload.dims.items())]
         start = time.perf_counter()
         harness.call([partita, "import", *source, "-o", directory / "model.mlir"])
-        harness.call([partita, "compile", directory / "model.mlir", "-o", self.artifact, *self.PLANS[name][1]])
+        harness.call([partita, "compile", directory / "model.mlir", "-o", self.artifact, *self.PLANS[system][1]])
         self.compile_s = time.perf_counter() - start
         self.median_ms = None
 
