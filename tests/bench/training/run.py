@@ -65,7 +65,7 @@ class Partita:
         self.folder = tempfile.TemporaryDirectory(prefix="partita-bench-")
         self.artifact = self._path("step.partita")
         harness.call([tools / "compiler/tools/partita", "compile", workload.folder, "--dim", workload.dims, "--precision", precision,
-                      "--train", "adamw", "--beta1", workloads.BETA1, "--beta2", workloads.BETA2, "--epsilon", workloads.EPSILON,
+                      "--dropout", 0, "--train", "adamw", "--beta1", workloads.BETA1, "--beta2", workloads.BETA2, "--epsilon", workloads.EPSILON,
                       "--weight-decay", workloads.DECAY, "-o", self.artifact, *plan])
         self.inputs = ["--threads", threads]
         for key, value in workload.batch_of().items():
