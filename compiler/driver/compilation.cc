@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "compiler/driver/console.h"
 #include "compiler/driver/device_scratch.h"
 #include "compiler/driver/index_limits.h"
 #include "compiler/driver/memory_limit.h"
@@ -212,12 +213,17 @@ LogicalResult Compilation::planMemory() {
 
 LogicalResult Compilation::phase(const std::string& name,
                                  llvm::function_ref<LogicalResult()> body) {
+  if (isCancelled())
+    return mlir::emitError(mlir::UnknownLoc::get(module().getContext()))
+               << "expected to compile to the end, found a request to stop "
+                  "before the phase '"
+               << name << "'",
+           failure();
   const double begin = now();
   LogicalResult result = body();
   report_.phase_seconds.push_back({name, now() - begin});
   if (options_.progress && now() - start_ > kSlowSeconds)
-    llvm::errs() << llvm::formatv("  {0,-14} {1,6:F1} s\n", name,
-                                  now() - start_);
+    messages() << llvm::formatv("  {0,-14} {1,6:F1} s\n", name, now() - start_);
   if (mlir::failed(result)) return failure();
   return dump(name);
 }

@@ -1,8 +1,7 @@
 // Prints diagnostics for people: users know their model, not our IR.
 #include "compiler/driver/session.h"
 
-#include <iostream>
-
+#include "compiler/driver/console.h"
 #include "compiler/driver/registry.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
@@ -25,11 +24,11 @@ const char* nameOf(mlir::DiagnosticSeverity severity) {
 
 void print(mlir::Diagnostic& diagnostic) {
   const std::string what = diagnostic.str();
-  llvm::errs() << nameOf(diagnostic.getSeverity()) << ": " << what;
+  messages() << nameOf(diagnostic.getSeverity()) << ": " << what;
   const std::string where = describe(diagnostic.getLocation());
   if (!where.empty() && !llvm::StringRef(what).contains(where))
-    llvm::errs() << " [at " << where << "]";
-  llvm::errs() << "\n";
+    messages() << " [at " << where << "]";
+  messages() << "\n";
   for (mlir::Diagnostic& note : diagnostic.getNotes()) print(note);
 }
 
@@ -66,14 +65,10 @@ std::string describe(mlir::Location location) {
 
 int finishOutput(int code) {
   llvm::outs().flush();
-  std::string reason;
-  if (llvm::outs().has_error()) {
-    reason = ": " + llvm::outs().error().message();
-    llvm::outs().clear_error();  // or its destructor ends the process
-  } else if (std::cout.flush().good()) {
-    return code;
-  }
-  llvm::errs() << "error: cannot write to standard output" << reason << "\n";
+  if (!llvm::outs().has_error()) return code;
+  const std::string reason = ": " + llvm::outs().error().message();
+  llvm::outs().clear_error();  // or its destructor ends the process
+  messages() << "error: cannot write to standard output" << reason << "\n";
   return code == kSuccess ? kUserError : code;
 }
 

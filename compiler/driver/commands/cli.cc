@@ -1,12 +1,14 @@
 // The command line: its commands, and errors about unknown ones.
 #include "compiler/driver/commands/cli.h"
 
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "compiler/driver/commands/commands.h"
+#include "compiler/driver/console.h"
 #include "compiler/driver/session.h"
 #include "compiler/plan/text.h"
 #include "llvm/ADT/StringExtras.h"
@@ -29,17 +31,17 @@ bool explainUnknown(const CLI::App& app) {
     if (!command->parsed()) continue;
     for (const std::string& word : command->remaining()) {
       if (word.size() < 2 || word[0] != '-') continue;
-      llvm::errs() << "error: partita " << command->get_name()
-                   << " has no option '" << word << "'"
-                   << plan::Suggest(word.substr(0, word.find('=')), options)
-                   << "\n";
+      messages() << "error: partita " << command->get_name()
+                 << " has no option '" << word << "'"
+                 << plan::Suggest(word.substr(0, word.find('=')), options)
+                 << "\n";
       return true;
     }
   }
   for (const std::string& word : app.remaining()) {
-    llvm::errs() << "error: expected a command, one of "
-                 << llvm::join(commands, ", ") << "; found '" << word << "'"
-                 << plan::Suggest(word, commands) << "\n";
+    messages() << "error: expected a command, one of "
+               << llvm::join(commands, ", ") << "; found '" << word << "'"
+               << plan::Suggest(word, commands) << "\n";
     return true;
   }
   return false;
@@ -89,7 +91,9 @@ std::string reword(const CLI::ParseError& error) {
   return text;
 }
 
-int runCommand(int argc, char** argv) {
+}  // namespace
+
+int runCommand(int argc, const char* const* argv) {
   CLI::App app(
       "Partita: one model graph, divided over many devices, compiled and run.",
       "partita");
@@ -106,7 +110,9 @@ int runCommand(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {
-      app.exit(error);  // prints help or the version
+      std::ostringstream text;  // help, or the version
+      app.exit(error, text, text);
+      results() << text.str();
       return kSuccess;
     }
     if (explainUnknown(app)) return kUsageError;
@@ -115,16 +121,14 @@ int runCommand(int argc, char** argv) {
       parsed = parsed->get_subcommands().front();
       command += " " + parsed->get_name();
     }
-    llvm::errs() << "error: " << reword(error) << "\nTry " << command
-                 << " --help.\n";
+    messages() << "error: " << reword(error) << "\nTry " << command
+               << " --help.\n";
     return kUsageError;
   }
   for (const Command& command : commands)
     if (command.app->parsed()) return command.run();
   return kUsageError;
 }
-
-}  // namespace
 
 int runPartita(int argc, char** argv) {
   return finishOutput(runCommand(argc, argv));

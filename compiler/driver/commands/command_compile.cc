@@ -7,6 +7,7 @@
 #include "compiler/driver/commands/command_options.h"
 #include "compiler/driver/commands/commands.h"
 #include "compiler/driver/compile.h"
+#include "compiler/driver/console.h"
 #include "compiler/driver/memory_limit.h"
 #include "compiler/driver/model_plan.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -21,7 +22,7 @@ std::string plural(int64_t count, const std::string& word) {
 }
 
 void printReport(const CompileReport& report, const std::string& output) {
-  llvm::outs()
+  results()
       << llvm::formatv("{0}: {1}, {2} ({3} numbers)\n", report.model,
                        plural(report.operations, "operation"),
                        plural(report.parameters, "parameter"),
@@ -96,7 +97,7 @@ int run(CompileCommand& command) {
   auto report = compileToFile(*module, options, &fault);
   if (mlir::failed(report)) return exitCodeOf(fault);
   if (command.json)
-    llvm::outs() << report->toJson() << "\n";
+    results() << report->toJson() << "\n";
   else
     printReport(*report, options.output);
   return kSuccess;

@@ -8,6 +8,7 @@
 #include "compiler/core/schedule_csv.h"
 #include "compiler/driver/commands/command_options.h"
 #include "compiler/driver/commands/commands.h"
+#include "compiler/driver/console.h"
 #include "compiler/driver/inspect/inspect.h"
 #include "compiler/driver/inspect/inspect_dims.h"
 #include "compiler/driver/inspect/inspect_page.h"
@@ -102,7 +103,7 @@ int run(InspectCommand& command) {
   if (mlir::failed(dims)) return kUserError;
   if (command.json) (*facts.getAsObject())["dimensions"] = toJson(*dims);
   show(facts, command.json, printInspection);
-  if (!command.json) printDims(*dims, llvm::outs());
+  if (!command.json) printDims(*dims, results());
   return kSuccess;
 }
 

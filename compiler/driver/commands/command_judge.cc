@@ -10,6 +10,7 @@
 #include "compiler/driver/check_model.h"
 #include "compiler/driver/commands/command_options.h"
 #include "compiler/driver/commands/commands.h"
+#include "compiler/driver/console.h"
 #include "compiler/driver/explain.h"
 #include "compiler/driver/model_plan.h"
 #include "compiler/driver/planning/explain_times.h"
@@ -118,13 +119,13 @@ int verify(JudgeCommand& command) {
   command.model.options.training = !train.optimizer.empty();
   command.model.options.small_dims = true;
   command.verify.source_folder = command.model.folder();
-  if (isatty(STDERR_FILENO)) command.verify.progress = &llvm::errs();
+  if (isatty(STDERR_FILENO)) command.verify.progress = &messages();
   return judge(
       command,
       [&](mlir::ModuleOp module, const plan::Plan& plan, Fault& fault) {
         if (plan.precision.value_or(plan::Precision::kF32) !=
             plan::Precision::kF32)
-          llvm::errs()
+          messages()
               << "note: comparing in f32, not in the plan's precision, since "
                  "rounding hides errors of divisions\n";
         return verifyPlan(module, plan, command.verify, &fault);

@@ -13,6 +13,7 @@
 #include "compiler/driver/commands/commands.h"
 #include "compiler/driver/commands/measure_kernels.h"
 #include "compiler/driver/commands/runner.h"
+#include "compiler/driver/console.h"
 #include "compiler/measure/measure.h"
 #include "compiler/planner/cluster/cluster.h"
 #include "llvm/ADT/SmallString.h"
@@ -137,7 +138,7 @@ absl::StatusOr<planner::Cluster> measureMachine(const MeasureCommand& command) {
     return runProbe(command, artifact, std::max(command.devices, processors()));
   };
   options.progress = [](const std::string& what, int number, int count) {
-    llvm::errs() << formatv("[{0}/{1}] {2}\n", number, count, what);
+    messages() << formatv("[{0}/{1}] {2}\n", number, count, what);
   };
   Session session;
   options.progress("kernels", 0, 1);

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "CLI/CLI.hpp"
+#include "compiler/driver/console.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -261,13 +262,13 @@ ExitCode exitCodeOf(Fault fault) {
 void show(const llvm::json::Value& facts, bool json,
           void (*print)(const llvm::json::Value&, llvm::raw_ostream&)) {
   if (json)
-    llvm::outs() << facts << "\n";
+    results() << facts << "\n";
   else
-    print(facts, llvm::outs());
+    print(facts, results());
 }
 
 void complain(const std::string& what) {
-  llvm::errs() << "error: " << what << "\n";
+  messages() << "error: " << what << "\n";
 }
 
 bool keepsInputFiles(const FilesOfCommand& files) {

@@ -10,6 +10,7 @@
 #include "compiler/driver/commands/command_options.h"
 #include "compiler/driver/commands/commands.h"
 #include "compiler/driver/compile.h"
+#include "compiler/driver/console.h"
 #include "compiler/driver/planning/choose_plan.h"
 #include "compiler/driver/planning/model_of_row.h"
 #include "compiler/driver/planning/parse_choices.h"
@@ -113,13 +114,13 @@ bool readMachine(PlanCommand& command) {
     return false;
   const planner::Device& device = asked.cluster.device;
   if (asked.memory > device.room())
-    llvm::errs() << "warning: --memory: "
-                 << base::FormatBytes(static_cast<int64_t>(asked.memory))
-                 << " is more than the "
-                 << base::FormatBytes(static_cast<int64_t>(device.room()))
-                 << " that programs have on " << planner::NameOf(device)
-                 << ", where the plan may not fit; for a device that has it, "
-                    "name a --cluster file with that memory\n";
+    messages() << "warning: --memory: "
+               << base::FormatBytes(static_cast<int64_t>(asked.memory))
+               << " is more than the "
+               << base::FormatBytes(static_cast<int64_t>(device.room()))
+               << " that programs have on " << planner::NameOf(device)
+               << ", where the plan may not fit; for a device that has it, "
+                  "name a --cluster file with that memory\n";
   return true;
 }
 
@@ -402,7 +403,7 @@ Command addSlurm(CLI::App& app) {
                                            state->options),
                       script))
               return kUserError;
-            llvm::outs() << script;
+            results() << script;
             return kSuccess;
           }};
 }

@@ -7,6 +7,7 @@
 #include "CLI/CLI.hpp"
 #include "compiler/driver/commands/command_options.h"
 #include "compiler/driver/commands/commands.h"
+#include "compiler/driver/console.h"
 #include "compiler/driver/planning/price_row.h"
 #include "compiler/driver/simulate/simulate.h"
 #include "compiler/driver/simulate/sweep.h"
@@ -44,17 +45,17 @@ int runSweep(SimulateCommand& command) {
     return result.getInteger(key).value_or(0);
   };
   if (const int64_t others = number("other_gpus"); others > 0)
-    llvm::errs() << "warning: --cluster: of " << number("rows") << " rows "
-                 << others << " have another gpu, the first '"
-                 << result.getString("other_gpu").value_or("")
-                 << "', and are predicted on "
-                 << result.getString("device").value_or("")
-                 << "; leave out --cluster to predict each on its own\n";
+    messages() << "warning: --cluster: of " << number("rows") << " rows "
+               << others << " have another gpu, the first '"
+               << result.getString("other_gpu").value_or("")
+               << "', and are predicted on "
+               << result.getString("device").value_or("")
+               << "; leave out --cluster to predict each on its own\n";
   if (const int64_t others = number("other_frameworks"); others > 0)
-    llvm::errs() << "warning: framework: of " << number("rows") << " rows "
-                 << others << " have one that is not known, the first '"
-                 << result.getString("other_framework").value_or("")
-                 << "', and are predicted as Megatron-Core\n";
+    messages() << "warning: framework: of " << number("rows") << " rows "
+               << others << " have one that is not known, the first '"
+               << result.getString("other_framework").value_or("")
+               << "', and are predicted as Megatron-Core\n";
   return number("predicted") == 0 ? kUserError : kSuccess;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/core/schedule_csv.h"
+#include "compiler/driver/console.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
@@ -94,9 +95,9 @@ absl::Status showSchedule(const core::Schedule& schedule,
     if (!written.ok()) return written;
   }
   if (view.json)
-    llvm::outs() << inspectSchedule(schedule, costs) << "\n";
+    results() << inspectSchedule(schedule, costs) << "\n";
   else if (view.output.empty())
-    llvm::outs() << textOf(schedule, core::MakeTimetable(schedule, costs));
+    results() << textOf(schedule, core::MakeTimetable(schedule, costs));
   return absl::OkStatus();
 }
 
