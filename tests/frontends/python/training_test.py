@@ -1,0 +1,103 @@
+"""Trains a model from Python: PyTorch's losses and parameters, with numpy alone."""
+
+import os
+import tempfile
+import unittest
+
+from checkout import DATA, golden, numpy, targets
+
+import partita
+
+GPT2 = os.path.join(DATA, "gpt2", "model_train.onnx")
+
+
+class TrainingTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.golden = golden("gpt2")
+        cls.batch = cls.golden["in.input_ids"], targets("gpt2")
+        cls.step = partita.compile(GPT2, dims={"batch": 2, "seq": 12}, train=partita.adamw(1e-3))
+
+    def expect_losses(self, step, state):
+        for expected in self.golden["losses"]:
+            state, loss = step(state, *self.batch)
+            self.assertAlmostEqual(loss, expected, delta=1e-4 * abs(expected))
+        return state
+
+    def test_five_steps_are_pytorchs(self):
+        state = self.step.init()
+        self.assertEqual(state.step, 0)
+        self.expect_losses(self.step, state)
+        self.assertEqual(state.step, 5)
+        self.assertEqual(len(state.losses), 5)
+        self.assertIn("step 5", repr(state))
+        self.assertEqual(state._repr_svg_().count(","), 5)
+
+    def test_parameters_after_a_step_are_pytorchs(self):
+        state = self.step.init()
+        state, _ = self.step(state, *self.batch)
+        found = state.parameters()
+        compared = 0
+        for name, expected in self.golden.items():
+            if name.startswith("step1."):
+                numpy.testing.assert_allclose(found[name[len("step1."):]], expected, rtol=1e-3, atol=1e-5, err_msg=name)
+                compared += 1
+        self.assertGreater(compared, 20)
+        self.assertTrue(any(numpy.abs(value).max() > 0 for value in state.optimizer_states().values()))
+
+    def test_a_state_dict_goes_in_and_out(self):
+        start = self.step.init().parameters()
+        self.expect_losses(self.step, self.step.init(start))
+        # Tied weights, under a second name, and buffers come back under theirs.
+        name = next(iter(start))
+        given = dict(start, tied=start[name], buffer=numpy.arange(3))
+        state, _ = self.step(self.step.init(given), *self.batch)
+        found = state.parameters()
+        self.assertEqual(set(found), set(given))
+        self.assertTrue((found["tied"] == found[name]).all())
+        self.assertFalse((found["tied"] == start[name]).all())
+        self.assertTrue((found["buffer"] == numpy.arange(3)).all())
+
+    def test_checkpoints(self):
+        with tempfile.TemporaryDirectory() as folder:
+            state = self.step.init()
+            for _ in range(2):
+                state, _ = self.step(state, *self.batch)
+            state.save(folder)
+            state = self.step.init()
+            state.load(folder)
+            self.assertEqual(state.step, 2)
+            state, loss = self.step(state, *self.batch)
+            self.assertAlmostEqual(loss, self.golden["losses"][2], delta=1e-4 * loss)
+
+    def test_divided(self):
+        step = partita.compile(GPT2, dims={"batch": 2, "seq": 12}, train=partita.adamw(1e-3), mesh={"data": 2, "tensor": 2},
+                               shard="B=data;M=tensor,N=tensor", zero=1)
+        self.expect_losses(step, step.init())
+
+    def test_learning_rates(self):
+        step = partita.compile(GPT2, dims={"batch": 2, "seq": 12}, train=partita.sgd(lambda number: 0.0 if number < 3 else 0.1))
+        state = step.init()
+        losses = [step(state, *self.batch)[1] for _ in range(4)]
+        self.assertEqual(losses[0], losses[1])
+        self.assertEqual(losses[1], losses[2])
+        self.assertLess(losses[3], losses[2])
+
+    def test_refusals(self):
+        state = self.step.init()
+        self.step.init()
+        with self.assertRaisesRegex(partita.InvalidError, "expected the state of this step's last init"):
+            self.step(state, *self.batch)
+        with self.assertRaisesRegex(partita.MissingError, "expected the parameters transformer"):
+            self.step.init({"m.transformer.wte.weight": numpy.zeros((128, 32), "float32")})
+        start = self.step.init().parameters()
+        name = next(iter(start))
+        with self.assertRaisesRegex(partita.InvalidError, "expected"):
+            self.step.init(dict(start, **{name: numpy.zeros(3, "float32")}))
+        net = partita.compile(os.path.join(DATA, "gpt2", "model_eval.onnx"), dims={"batch": 2, "seq": 12})
+        with self.assertRaisesRegex(partita.PartitaError, "train"):
+            net.session.train_step(self.batch[0], learning_rate=1e-3)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
