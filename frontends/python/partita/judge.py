@@ -12,7 +12,7 @@ def _model_words(model, example, dims, train, folder):
 
 
 def plan(model, *, cluster, example=None, dims=None, train="adamw", devices=None, precision=None, memory=None, fix=None, target=None,
-         output=None, **others):
+         output=None, **others) -> reports.Plan:
     """Chooses how to divide the training of a model over a cluster; returns a Plan.
 
         partita.plan("gpt2/", dims={"batch": 64, "seq": 1024}, cluster="8x a100-80-sxm")
@@ -33,7 +33,8 @@ def _judge(command, model, plan_, mesh, shard, example, dims, train, others, acc
     return commands.run(command, *words, accept=accept).facts
 
 
-def explain(model, plan=None, *, mesh=None, shard=None, example=None, dims=None, train=None, cluster=None, **others):  # pylint: disable=redefined-outer-name
+def explain(model, plan=None, *, mesh=None, shard=None, example=None, dims=None, train=None, cluster=None,
+            **others) -> reports.Explanation:  # pylint: disable=redefined-outer-name
     """Lists the collectives and paddings of a divided model, with reasons and remedies: an Explanation, most bytes first.
 
         for cost in partita.explain("gpt2/", dims={"batch": 8}, mesh={"tensor": 2}, shard="M=tensor,N=tensor"):
@@ -44,7 +45,8 @@ def explain(model, plan=None, *, mesh=None, shard=None, example=None, dims=None,
     return reports.Explanation(_judge("explain", model, plan, mesh, shard, example, dims, train, {"cluster": cluster, **others}))
 
 
-def verify(model, plan=None, *, mesh=None, shard=None, example=None, dims=None, train=None, **others):  # pylint: disable=redefined-outer-name
+def verify(model, plan=None, *, mesh=None, shard=None, example=None, dims=None, train=None,
+           **others) -> reports.Verification:  # pylint: disable=redefined-outer-name
     """Runs a model undivided and divided, on small sizes, and compares every operation: a Verification, true if equal.
 
     With train, gradients and new parameters too. full=True: all layers of a large model.
@@ -53,7 +55,7 @@ def verify(model, plan=None, *, mesh=None, shard=None, example=None, dims=None, 
                                        accept=(commands.SUCCESS, commands.USER_ERROR)))
 
 
-def simulate(program, cluster, *, faults=(), trace=None, html=None, operations=None):
+def simulate(program, cluster, *, faults=(), trace=None, html=None, operations=None) -> reports.Simulation:
     """Simulates a step of a compiled program on a cluster that need not exist: a Simulation.
 
     program: what compile returned, or the path of an artifact. faults: as ["device=3:0.5", "link=0-1:0.1"]. trace: write a timeline
@@ -67,7 +69,7 @@ def simulate(program, cluster, *, faults=(), trace=None, html=None, operations=N
         return reports.Simulation(facts, file.read())
 
 
-def inspect(what, *, example=None, dims=None, **others):
+def inspect(what, *, example=None, dims=None, **others) -> reports.Description:
     """Describes a model, an artifact (.partita, or what compile returned) or a plan (.yaml, or a Plan): a Description."""
     folder = options.Folder()
     # `what` must outlive the command: a Program removes its temporary artifact.
@@ -90,7 +92,7 @@ class Timetable:
             self.facts["ranks"], self.facts["stages"], self.facts["microbatches"], 100 * self.bubble)
 
 
-def timetable(what, costs=None):
+def timetable(what, costs=None) -> Timetable:
     """Draws when the stages of a pipeline compute, of a plan or an artifact: a Timetable.
 
     costs: relative times, as {"F": 1, "B": 2, "T": 0.1} for forward, backward and transfer.

@@ -27,7 +27,7 @@ def _adam(name, lr, betas, eps, weight_decay, others):
     return Optimizer(name, lr, beta1=betas[0], beta2=betas[1], epsilon=eps, weight_decay=weight_decay, **others)
 
 
-def adamw(lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01, **others):
+def adamw(lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01, **others) -> Optimizer:
     """AdamW, with PyTorch's defaults.
 
     others: clip_norm (of all gradients together), no_decay (globs, "*.bias;*ln*"), trained (globs), lr_scale ("embed*=0.1"), loss
@@ -37,22 +37,22 @@ def adamw(lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01, **others):
     return _adam("adamw", lr, betas, eps, weight_decay, others)
 
 
-def adam(lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, **others):
+def adam(lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, **others) -> Optimizer:
     """Adam, with PyTorch's defaults; others as for adamw."""
     return _adam("adam", lr, betas, eps, weight_decay, others)
 
 
-def lamb(lr=1e-3, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.01, **others):
+def lamb(lr=1e-3, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.01, **others) -> Optimizer:
     """LAMB; others as for adamw."""
     return _adam("lamb", lr, betas, eps, weight_decay, others)
 
 
-def sgd(lr=1e-3, momentum=0.0, nesterov=False, weight_decay=0.0, **others):
+def sgd(lr=1e-3, momentum=0.0, nesterov=False, weight_decay=0.0, **others) -> Optimizer:
     """Stochastic gradient descent, with PyTorch's defaults; others as for adamw."""
     return Optimizer("sgd", lr, momentum=momentum, nesterov=nesterov, weight_decay=weight_decay, **others)
 
 
-def adafactor(lr=1e-2, weight_decay=0.0, **others):
+def adafactor(lr=1e-2, weight_decay=0.0, **others) -> Optimizer:
     """Adafactor; others as for adamw."""
     return Optimizer("adafactor", lr, weight_decay=weight_decay, **others)
 

@@ -20,7 +20,7 @@ class Program:
         self._folder, self._session_options, self._session = folder, session_options, None
 
     @property
-    def session(self):
+    def session(self) -> Session:
         """The loaded program: a Session."""
         if self._session is None:
             self._session = Session(self.path, **self._session_options)
@@ -38,11 +38,11 @@ class Program:
         """Runs the model on tensors of numpy, torch or jax, in order or by name. Returns the output, or a tuple of all."""
         return self.session(*values, **feeds)
 
-    def run(self, output_names, feeds):
+    def run(self, output_names, feeds) -> list:
         """Runs the model as onnxruntime does: feeds is {name: tensor}, and all outputs come as a list for None."""
         return self.session.run(output_names, feeds)
 
-    def save(self, path):
+    def save(self, path) -> str:
         """Copies the artifact. Weights stay in the model's files, unless they were embedded (embed_weights=True)."""
         shutil.copyfile(self.path, path)
         return os.fspath(path)
@@ -53,7 +53,7 @@ class Program:
 
 def compile(model, *, example=None, dims=None, output=None, mesh=None, shard=None, plan=None, train=None, precision=None, zero=None,  # pylint: disable=redefined-builtin
             microbatches=None, schedule=None, recompute=None, memory=None, target=None, embed_weights=None, device=None, threads=0,
-            **others):
+            **others) -> "Program | TrainingStep":
     """Compiles a model; returns a Program, or with `train` a TrainingStep.
 
         net = partita.compile("model.onnx", dims={"batch": 8, "seq": 128}, mesh={"data": 2, "tensor": 2}, shard="B=data;M=tensor,N=tensor")

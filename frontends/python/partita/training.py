@@ -23,16 +23,16 @@ class State:
         self._losses = []
 
     @property
-    def step(self):
+    def step(self) -> int:
         """Steps taken, including steps before a loaded checkpoint."""
         return self._session.step
 
     @property
-    def losses(self):
+    def losses(self) -> list:
         """The loss of each step that this object has seen: a list of floats."""
         return list(self._losses)
 
-    def parameters(self, kind=None):
+    def parameters(self, kind=None) -> dict:
         """{name: tensor} of all parameters, copied. kind: "numpy", "torch" or "jax"; None: as given to init, else numpy.
 
         Has the keys of the state_dict given to init, tied weights and constant buffers included, for model.load_state_dict.
@@ -48,7 +48,7 @@ class State:
                 result[name] = self._session.read_parameter(info, kind)
         return result
 
-    def optimizer_states(self, kind="numpy"):
+    def optimizer_states(self, kind="numpy") -> dict:
         """{name: tensor} of the optimizer's states, copied."""
         return {info.name: self._session.read_parameter(info, kind) for info in self._session.parameters if info.is_state}
 
@@ -93,11 +93,11 @@ class TrainingStep:
         return self.program.report
 
     @property
-    def inputs(self):
+    def inputs(self) -> tuple:
         """What a call takes after the state: a tuple of TensorInfo, the targets of the loss included."""
         return self.program.session.data_inputs
 
-    def init(self, state_dict=None):
+    def init(self, state_dict=None) -> State:
         """Begins at step 0 with the weights of the model's file, or of `state_dict`: {name: tensor}. Ends an earlier State.
 
         Every parameter that is trained must be there, with its shape and type. Others, such as tied copies and buffers that do not
@@ -125,7 +125,7 @@ class TrainingStep:
         state._losses.append(loss)  # pylint: disable=protected-access
         return state, loss
 
-    def save(self, path):
+    def save(self, path) -> str:
         """Copies the artifact, which partita train and Session take."""
         shutil.copyfile(self.path, path)
         return os.fspath(path)

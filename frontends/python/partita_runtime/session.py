@@ -86,21 +86,21 @@ class Session:
 
     # --- What the model is ---
 
-    def get_inputs(self):
+    def get_inputs(self) -> list:
         """The inputs, as with onnxruntime."""
         return list(self.inputs)
 
-    def get_outputs(self):
+    def get_outputs(self) -> list:
         """The outputs, as with onnxruntime."""
         return list(self.outputs)
 
     @property
-    def data_inputs(self):
+    def data_inputs(self) -> tuple:
         """The inputs that a training step gets from its caller; all inputs of other models."""
         return tuple(info for info in self.inputs if info.role == "data")
 
     @property
-    def parameters(self):
+    def parameters(self) -> tuple:
         """All parameters and optimizer states: a tuple of ParameterInfo."""
         self._check_usable()
         infos, info = [], native.ParameterInfo()
@@ -117,7 +117,7 @@ class Session:
 
     # --- Running ---
 
-    def run(self, output_names, feeds):
+    def run(self, output_names, feeds) -> list:
         """Runs the model once. feeds: {input name: tensor}. Returns a list of the outputs named, or all of them for None."""
         indices = range(len(self.outputs)) if output_names is None else [self._output_index(name) for name in output_names]
         results = self._run(self._in_order(feeds, self.inputs))
@@ -130,7 +130,7 @@ class Session:
 
     # --- Training ---
 
-    def train_step(self, *values, learning_rate, **feeds):
+    def train_step(self, *values, learning_rate, **feeds) -> float:
         """Takes one training step on a batch (the `data_inputs`, in order or by name). Returns the loss."""
         given = self._merge(values, feeds, self.data_inputs)
         loss = ctypes.c_double()
@@ -142,7 +142,7 @@ class Session:
         return loss.value
 
     @property
-    def step(self):
+    def step(self) -> int:
         """Training steps taken, including steps before a loaded checkpoint."""
         self._check_usable()
         return lib.partita_step(self._handle)

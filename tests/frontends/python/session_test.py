@@ -1,5 +1,6 @@
 """Compiles and runs models from Python, with numpy alone."""
 
+import ctypes
 import os
 import sys
 import tempfile
@@ -11,8 +12,30 @@ import warnings
 from checkout import DATA, golden, numpy
 
 import partita
+from partita_runtime import native, tensors
 
 GPT2 = os.path.join(DATA, "gpt2", "model_eval.onnx")
+
+DOUBLE = """
+func.func @main(%x: tensor<2x4xbf16> {nn.kind = "input", nn.name = "x"}) -> (tensor<2x4xbf16> {nn.name = "y"}) {
+  %0 = arith.addf %x, %x : tensor<2x4xbf16>
+  return %0 : tensor<2x4xbf16>
+}
+"""
+
+
+class BFloat16:
+    """A tensor of bfloat16 in memory of its own, as another framework would hand it out."""
+
+    def __init__(self, values):
+        array = numpy.array(values, "float32")
+        self.memory = (array.view("uint32") >> 16).astype("uint16")
+        self.shape = (ctypes.c_int64 * array.ndim)(*array.shape)
+        self.managed = native.ManagedTensor(native.Tensor(self.memory.ctypes.data, native.Device(1, 0), array.ndim, native.Type(4, 16, 1),
+                                                          self.shape, None, 0), None, native.DELETER())
+
+    def __dlpack__(self):
+        return tensors._new_capsule(ctypes.addressof(self.managed), b"dltensor", None)  # pylint: disable=protected-access
 
 
 class SessionTest(unittest.TestCase):
@@ -68,10 +91,22 @@ class SessionTest(unittest.TestCase):
         self.assertEqual(net.report.devices, 4)
         self.expect_golden(net(self.ids))
 
-    def test_bf16_outputs(self):
+    def test_bf16_precision(self):
         net = partita.compile(GPT2, dims={"batch": 2, "seq": 12}, precision="bf16")
-        found = net(self.ids)
-        numpy.testing.assert_allclose(numpy.asarray(found, "float32"), self.expected, rtol=0.1, atol=0.05)
+        numpy.testing.assert_allclose(net(self.ids), self.expected, rtol=0.1, atol=0.05)
+
+    def test_bf16_tensors(self):
+        """numpy has no bfloat16: it comes in by a capsule, and goes out as float32."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "double.mlir")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(DOUBLE)
+            net = partita.compile(path)
+            self.assertEqual((net.inputs[0].dtype, net.inputs[0].shape), ("bfloat16", (2, 4)))
+            found = net(BFloat16([[0, 1, 2, 3], [4.5, -5, 6, 256]]))
+            numpy.testing.assert_array_equal(numpy.asarray(found, "float32"), [[0, 2, 4, 6], [9, -10, 12, 512]])
+            with self.assertRaisesRegex(partita.InvalidError, r"expected bf16\[2,4\], found f32\[2,4\]"):
+                net(numpy.zeros((2, 4), "float32"))
 
     def test_a_saved_artifact_runs(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -194,7 +229,6 @@ class OverheadTest(unittest.TestCase):
         self.assertTrue(session._set_inputs(fast, [ids]))
         output = numpy.zeros(128, numpy.float32)
         fast[1][0].data = output.__array_interface__["data"][0]
-        from partita_runtime.native import lib  # pylint: disable=import-outside-toplevel
 
         def fastest(function, *values):
             times = []
@@ -205,7 +239,7 @@ class OverheadTest(unittest.TestCase):
             times.sort()
             return 1e6 * times[len(times) // 2]
 
-        of_c, of_python = fastest(lib.partita_run, *arguments), fastest(net, ids)
+        of_c, of_python = fastest(native.lib.partita_run, *arguments), fastest(net, ids)
         print("median of a call: %.1f us, of the C function %.1f us, difference %.1f us" % (of_python, of_c, of_python - of_c))
         self.assertLess(of_python - of_c, 1000)
 
