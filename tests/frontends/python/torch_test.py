@@ -1,0 +1,99 @@
+"""Trains a GPT-2 of Hugging Face with Partita and goes on with it in PyTorch. Runs in the environment of tests/peers.
+
+usage: torch_test.py [SETUP]: SETUP is tests/peers/setup.sh, which makes the environment; the test then runs there.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+if len(sys.argv) == 2:
+    os.environ.setdefault("HOME", os.path.expanduser("~"))  # Bazel hides it
+    python = subprocess.run([sys.argv[1], "--torch"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    os.execv(python, [python, os.path.abspath(__file__)])
+
+sys.path.insert(0, os.path.abspath("frontends/python"))
+os.environ["PARTITA_RUNTIME_LIBRARY"] = os.path.abspath("runtime/api/libpartita_runtime.so")
+os.environ["PARTITA_COMPILER_LIBRARY"] = os.path.abspath("compiler/api/libpartita_compiler.so")
+
+import torch
+import transformers
+
+import partita
+
+BATCH, LENGTH, VOCABULARY, STEPS = 8, 16, 64, 200
+
+
+def loss_of(model, ids, targets):
+    logits = model(ids).logits
+    return torch.nn.functional.cross_entropy(logits.reshape(-1, VOCABULARY), targets.reshape(-1))
+
+
+class TorchTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        torch.manual_seed(0)
+        torch.set_num_threads(1)
+        config = transformers.GPT2Config(vocab_size=VOCABULARY, n_positions=LENGTH, n_embd=32, n_layer=2, n_head=4, resid_pdrop=0, embd_pdrop=0,
+                                         attn_pdrop=0)
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.model = transformers.GPT2LMHeadModel(config)
+        cls.model.save_pretrained(cls.folder.name)
+        # Each row counts up by its own step, so the next token can be learnt.
+        rows = torch.arange(LENGTH + 1) * torch.randint(1, 5, (512, 1)) + torch.randint(0, VOCABULARY, (512, 1))
+        cls.data = torch.utils.data.TensorDataset(rows[:, :-1] % VOCABULARY, rows[:, 1:] % VOCABULARY)
+
+    def loader(self):
+        generator = torch.Generator().manual_seed(1)
+        while True:
+            yield from torch.utils.data.DataLoader(self.data, batch_size=BATCH, shuffle=True, generator=generator)
+
+    def fresh(self):
+        model = transformers.GPT2LMHeadModel.from_pretrained(self.folder.name)
+        model.eval()
+        return model
+
+    def test_tensors_come_back_as_tensors(self):
+        net = partita.compile(self.folder.name, dims={"batch": BATCH, "seq": LENGTH})
+        ids, _ = next(self.loader())
+        found = net(ids)
+        self.assertIsInstance(found, torch.Tensor)
+        with torch.no_grad():
+            expected = self.fresh()(ids).logits
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(net(ids.t().contiguous().t()), expected, rtol=1e-4, atol=1e-5)
+        kept = net(ids)
+        del net
+        torch.testing.assert_close(kept, expected, rtol=1e-4, atol=1e-5)  # results outlive the program
+
+    def test_training_goes_on_in_pytorch(self):
+        model, reference = self.fresh(), self.fresh()
+        optimizer = torch.optim.AdamW(reference.parameters(), lr=1e-3, weight_decay=0.01)
+        step = partita.compile(self.folder.name, dims={"batch": BATCH, "seq": LENGTH}, train=partita.adamw(1e-3), mesh={"data": 2}, shard="B=data",
+                               zero=1)
+        state = step.init(model.state_dict())
+        for number, (ids, targets) in zip(range(STEPS), self.loader()):
+            state, loss = step(state, ids, targets)
+            if number < 20:  # PyTorch's own training begins alike
+                optimizer.zero_grad()
+                expected = loss_of(reference, ids, targets)
+                expected.backward()
+                optimizer.step()
+                self.assertAlmostEqual(loss, expected.item(), delta=1e-4 * expected.item(), msg="step %d" % number)
+        self.assertLess(loss, 0.5 * state.losses[0])
+        result = model.load_state_dict(state.parameters())
+        self.assertEqual((result.missing_keys, result.unexpected_keys), ([], []))
+        self.assertIs(model.lm_head.weight, model.transformer.wte.weight)
+        ids, targets = next(self.loader())
+        with torch.no_grad():
+            expected = loss_of(model, ids, targets).item()
+        state, found = step(state, ids, targets, learning_rate=0.0)
+        self.assertAlmostEqual(found, expected, delta=1e-4)
+        print("loss %.4f after 1 step, %.4f after %d; in PyTorch %.6f, in Partita %.6f" % (state.losses[0], loss, STEPS, expected, found))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
