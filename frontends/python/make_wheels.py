@@ -155,7 +155,7 @@ def main(version, runtime_path, partita_path, *files):
         partita.add_library(compiler, search, "libpartita_compiler.so.1")
         partita.add_needed(needed(compiler), search, already=os.listdir(runtime.lib))
         for wheel, path in ((runtime, runtime_path), (partita, partita_path)):
-            wheel.pack(path, only(files, ".wheel.md"), only(files, "LICENSE"))
+            wheel.pack(path, only(files, "README.wheel.md"), only(files, "LICENSE"))
 
 
 if __name__ == "__main__":
