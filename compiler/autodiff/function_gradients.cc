@@ -5,6 +5,7 @@
 
 #include "compiler/autodiff/call_marks.h"
 #include "dialects/nn/dialect.h"
+#include "dialects/nn/product_epilogue.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -44,6 +45,9 @@ class Cut {
   Cut(FuncOp joint, llvm::ArrayRef<Operation*> backward, Recompute recompute)
       : joint_(joint), backward_(backward), recompute_(recompute) {
     is_backward_.insert(backward.begin(), backward.end());
+    for (nn::DotGeneralOp op : joint.front().getOps<nn::DotGeneralOp>())
+      if (auto epilogue = nn::epilogueOf(op, /*residuals=*/true))
+        product_of_[epilogue.last] = op;
   }
 
   // Inputs of the second half: arguments of the body, and values to save.
@@ -71,9 +75,13 @@ class Cut {
     Operation* producer = value.getDefiningOp();
     if (producer && is_backward_.contains(producer)) return;
     if (!needed_.insert(value).second) return;
+    // A library adds bias and residual to a product. Saving the sum instead of
+    // the product takes no more memory.
+    Operation* policy = product_of_.lookup(producer);
+    if (!policy) policy = producer;
     if (!producer)
       arguments.insert(value);
-    else if (isRecomputed(producer, recompute_))
+    else if (isRecomputed(policy, recompute_))
       for (Value operand : producer->getOperands()) need(operand);
     else
       saved.insert(value);
@@ -100,6 +108,7 @@ class Cut {
   llvm::ArrayRef<Operation*> backward_;
   const Recompute recompute_;
   llvm::DenseSet<Operation*> is_backward_;
+  llvm::DenseMap<Operation*, Operation*> product_of_;  // by end of epilogue
   llvm::DenseSet<Value> needed_;
 };
 

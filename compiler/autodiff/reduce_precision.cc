@@ -3,6 +3,7 @@
 #include "compiler/autodiff/exact_values.h"
 #include "compiler/autodiff/passes.h"
 #include "dialects/nn/math_builder.h"
+#include "dialects/nn/product_epilogue.h"
 #include "mlir/IR/SymbolTable.h"
 
 namespace partita::autodiff {
@@ -38,11 +39,12 @@ class Rewriter {
     mlir::Block& block = function_.front();
     SmallVector<Operation*> ops;
     for (Operation& op : block) ops.push_back(&op);
+    findEpilogues(ops);
     for (Operation* op : llvm::reverse(ops))
       for (Value result : op->getResults())
-        if (isF32(result) && llvm::all_of(result.getUsers(), [&](auto* user) {
-              return takesWide(user);
-            }))
+        if (isF32(result) && !isFinishedProduct(result) &&
+            llvm::all_of(result.getUsers(),
+                         [&](auto* user) { return takesWide(user); }))
           unrounded_.insert(result);
     narrowArguments();
     for (Operation* op : ops) rewrite(op);
@@ -54,6 +56,22 @@ class Rewriter {
     return mlir::getElementTypeOrSelf(value.getType()).isF32();
   }
   bool isMain() const { return is_main_; }
+
+  // Libraries round a matrix product once, after its bias and residual. Those
+  // for convolutions on GPUs do not add a bias in the same kernel.
+  void findEpilogues(llvm::ArrayRef<Operation*> ops) {
+    for (Operation* op : ops)
+      if (llvm::isa<nn::DotGeneralOp>(op))
+        if (auto epilogue = nn::epilogueOf(op, /*residuals=*/true))
+          finished_products_.insert(epilogue.last->getResult(0));
+  }
+  // True if a library writes the value. Outputs of the model are not rounded.
+  bool isFinishedProduct(Value value) const {
+    return finished_products_.contains(value) &&
+           !llvm::any_of(value.getUsers(), [&](Operation* user) {
+             return isMain() && llvm::isa<mlir::func::ReturnOp>(user);
+           });
+  }
 
   // True if an operation uses its operand unrounded.
   bool takesWide(Operation* user) const {
@@ -183,8 +201,9 @@ class Rewriter {
   const bool is_main_;
   const ExactValues& exact_;
   const mlir::FloatType type_;
-  llvm::DenseSet<Value> unrounded_;  // f32 results that stay unrounded
-  llvm::DenseSet<Value> was_f32_;    // 16-bit values that were f32 before
+  llvm::DenseSet<Value> finished_products_;  // with bias and residual
+  llvm::DenseSet<Value> unrounded_;          // f32 results that stay unrounded
+  llvm::DenseSet<Value> was_f32_;  // 16-bit values that were f32 before
   llvm::DenseMap<Value, Value> narrowed_, widened_;
 };
 

@@ -51,8 +51,10 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
        ""},
       // Library calls before fusion, which fills the space between them.
       {"library-calls",
-       [](mlir::OpPassManager& pm) {
-         pm.addPass(kernels::createSelectLibraryCallsPass());
+       [options](mlir::OpPassManager& pm) {
+         kernels::SelectLibraryCallsPassOptions calls;
+         calls.gpu = options.gpu;
+         pm.addPass(kernels::createSelectLibraryCallsPass(calls));
        }},
       // Splits reductions while their operands can still be fused into them.
       {"kernels",

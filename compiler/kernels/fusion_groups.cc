@@ -38,11 +38,25 @@ bool isTrailing(ArrayRef<int64_t> dims, int64_t rank) {
   return true;
 }
 
+// True if only arithmetic and reductions read the value, perhaps reshaped or
+// repeated.
+bool isReadByArithmetic(Value value) {
+  return llvm::all_of(value.getUsers(), [](Operation* user) {
+    if (llvm::isa<nn::BroadcastOp, nn::ReshapeOp>(user))
+      return isReadByArithmetic(user->getResult(0));
+    return llvm::isa<nn::ReduceOp>(user) ||
+           mlir::OpTrait::hasElementwiseMappableTraits(user);
+  });
+}
+
 FusionRole roleOf(Operation& op) {
   if (op.getNumResults() == 0 || llvm::isa<mlir::arith::ConstantOp>(op))
     return FusionRole::fixed;
   if (llvm::isa<nn::BroadcastOp, nn::ReshapeOp, nn::TransposeOp, nn::SliceOp,
                 nn::IotaOp>(op))
+    return FusionRole::movement;
+  // Each reader widens for itself: that reads half as much as the wide values.
+  if (llvm::isa<mlir::arith::ExtFOp>(op) && isReadByArithmetic(op.getResult(0)))
     return FusionRole::movement;
   if (llvm::isa<nn::PadOp, nn::GatherOp>(op) ||
       mlir::OpTrait::hasElementwiseMappableTraits(&op))
@@ -134,7 +148,7 @@ class Grouper {
               longer.repeats_rows = isLastWideDim(broadcast, i);
         } else if (llvm::isa<nn::ReshapeOp>(user)) {
           longer.reshaped = true;
-        } else {
+        } else if (!llvm::isa<mlir::arith::ExtFOp>(user)) {
           longer.moved = true;
         }
         edgesOf(user->getResult(0), longer, edges, fixed_use);
@@ -206,6 +220,7 @@ class Grouper {
     bool fixed_use = false;
     for (Value result : op->getResults())
       edgesOf(result, Edge{}, edges, fixed_use);
+    mergeReaders(op, edges);
     for (size_t candidate : candidates(edges))
       if (mayJoin(op, candidate, edges, fixed_use)) {
         members_[candidate].push_back(op);
@@ -214,6 +229,69 @@ class Grouper {
       }
     group_[op] = members_.size();
     members_.push_back({op});
+  }
+
+  // Makes one kernel of independent elementwise kernels that read `op` at the
+  // same indices. Otherwise one of them would have to store it for the others.
+  void mergeReaders(Operation* op, ArrayRef<Edge> edges) {
+    if (!mlir::OpTrait::hasElementwiseMappableTraits(op)) return;
+    SmallVector<size_t> groups = candidates(edges);
+    if (groups.empty() || !isFlat(op, groups[0])) return;
+    for (const Edge& edge : edges)
+      if (!sameDomain(op, edge)) return;
+    for (size_t other : llvm::drop_begin(groups))
+      if (isFlat(op, other) && areIndependent(groups[0], other))
+        merge(groups[0], other);
+  }
+
+  // True if all operations of a group are elementwise, on the shape of `op`.
+  bool isFlat(Operation* op, size_t group) const {
+    return llvm::all_of(members_[group], [&](Operation* member) {
+      return mlir::OpTrait::hasElementwiseMappableTraits(member) &&
+             typeOf(member->getResult(0)).getShape() ==
+                 typeOf(op->getResult(0)).getShape();
+    });
+  }
+
+  bool areIndependent(size_t a, size_t b) {
+    Operation* first = members_[a].front();
+    Operation* second = members_[b].front();
+    const auto reach = [&](size_t from, size_t to) {
+      return llvm::any_of(members_[from], [&](Operation* member) {
+        return reaches(member, to);
+      });
+    };
+    return members_[a].size() + members_[b].size() < kMostOperations &&
+           calls_before_.lookup(first) == calls_before_.lookup(second) &&
+           transfers_before_.lookup(first) ==
+               transfers_before_.lookup(second) &&
+           !reach(a, b) && !reach(b, a);
+  }
+
+  void merge(size_t into, size_t from) {
+    for (Operation* member : members_[from]) group_[member] = into;
+    llvm::append_range(members_[into], members_[from]);
+    members_[from].clear();
+    llvm::sort(members_[into], [](Operation* a, Operation* b) {
+      return b->isBeforeInBlock(a);
+    });
+  }
+
+  // True if the group depends on `op`.
+  bool reaches(Operation* op, size_t group) {
+    llvm::DenseSet<Operation*> seen;
+    SmallVector<Operation*> open(op->user_begin(), op->user_end());
+    while (!open.empty()) {
+      Operation* next = open.pop_back_val();
+      if (!seen.insert(next).second) continue;
+      llvm::append_range(open, next->getUsers());
+      if (!isHeavy(next)) continue;
+      const size_t other = group_.lookup(next);
+      if (other == group) return true;
+      for (Operation* member : members_[other])
+        llvm::append_range(open, member->getUsers());
+    }
+    return false;
   }
 
   SmallVector<size_t> candidates(ArrayRef<Edge> edges) const {
@@ -321,6 +399,7 @@ class Grouper {
 
   FusionGroups collect() {
     for (auto& members : llvm::reverse(members_)) {
+      if (members.empty()) continue;  // merged into another group
       SmallVector<Operation*> ordered(members.rbegin(), members.rend());
       result_.groups.emplace_back(std::move(ordered));
     }

@@ -3,10 +3,12 @@
 // Every operation between library calls has one role. Movement (broadcast,
 // reshape, transpose, slice, iota) is an index map: it belongs to no group and
 // is repeated in every kernel that reads through it, unless an operation
-// outside kernels needs its result. The others start as groups of their own.
+// outside kernels needs its result. So does a conversion to a wider type that
+// only arithmetic reads. The others start as groups of their own.
 // Going from the last operation to the first, a producer joins the group of its
 // consumers if the joint kernel computes each element once, the groups stay
 // acyclic, and no value has to stay in memory longer through a call.
+// Independent elementwise kernels that read the same value become one first.
 #ifndef PARTITA_COMPILER_KERNELS_FUSION_GROUPS_H_
 #define PARTITA_COMPILER_KERNELS_FUSION_GROUPS_H_
 

@@ -68,7 +68,9 @@ def SelectLibraryCallsPass : Pass<"partita-select-library-calls", "::mlir::Modul
   let description = [{
     `nn.dot_general` becomes `exec.gemm`, whose strides absorb transposes and reshapes of its
     operands. `nn.conv` and its gradients become `exec.conv`. A bias added
-    to the result joins the call. 16-bit floats stay 16 bits wide, and are summed in f32. Products that libraries
+    to the result joins the call (with `gpu`, only to f32 convolutions), and so does a tensor added to the result of a
+    product (f32 only with `gpu`). 16-bit floats stay 16 bits wide. The library sums products and addends in f32 and rounds once,
+    where the program rounds the product too, so the result is closer to the exact one. Products that libraries
     do not support (integers, f64, empty ones) stay and become generated kernels.
 
     ```mlir
@@ -78,7 +80,10 @@ def SelectLibraryCallsPass : Pass<"partita-select-library-calls", "::mlir::Modul
     ```
   }];
   let dependentDialects = ["::partita::exec::ExecDialect", "::partita::nn::NNDialect"];
+  let options = [Option<"gpu", "gpu", "bool", "false", "Use the libraries of a GPU">];
   let statistics = [Statistic<"gemms", "gemms", "Matrix products lowered to library calls">,
+                    Statistic<"biases", "biases", "Biases added by library calls">,
+                    Statistic<"sums", "sums", "Tensors added by library calls">,
                     Statistic<"convs", "convs", "Convolutions lowered to library calls">,
                     Statistic<"copies", "copies", "Operands copied into another order first">];
 }

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "compiler/kernels/passes.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "dialects/nn/product_epilogue.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace partita::kernels {
@@ -175,6 +175,8 @@ std::optional<MatrixOperand> matrixOperand(Value value, const StridedView& view,
 class SelectLibraryCalls
     : public impl::SelectLibraryCallsPassBase<SelectLibraryCalls> {
  public:
+  using SelectLibraryCallsPassBase::SelectLibraryCallsPassBase;
+
   void runOnOperation() override {
     SmallVector<nn::DotGeneralOp> dots;
     SmallVector<nn::ConvOp> convolutions;
@@ -253,8 +255,9 @@ class SelectLibraryCalls
     auto gemm = exec::GemmOp::create(
         builder, op.getLoc(), op.getType(), lhs.base, rhs.base, Value(),
         Value(), sizes, lhs_strides, rhs_strides, exec::Activation::kNone);
-    replaceWithBias(op, gemm, gemm.getBiasMutable(),
-                    typeOf(op.getResult()).getRank() - 1, rhs.inner.size);
+    const bool is_wide = op.getType().getElementType().isF32();
+    // A residual of f32 in oneDNN is not measured: on CPUs a kernel adds it.
+    replace(op, gemm, nn::epilogueOf(op, /*residuals=*/gpu || !is_wide));
     ++gemms;
   }
 
@@ -266,10 +269,12 @@ class SelectLibraryCalls
         Value(), Value(), op.getStrides(), op.getDilations(), op.getLow(),
         op.getHigh(), op.getGroups(), op.getChannelsLast(),
         exec::ConvDirection::kForward, exec::Activation::kNone);
-    const int64_t channel_dim =
-        op.getChannelsLast() ? typeOf(op.getResult()).getRank() - 1 : 1;
-    replaceWithBias(op, conv, conv.getBiasMutable(), channel_dim,
-                    typeOf(op.getWeight()).getDimSize(0));
+    const bool is_wide = op.getType().getElementType().isF32();
+    // On GPUs a separate kernel of the runtime adds a bias. The compiler's
+    // kernels add it in passing, but round the convolution first.
+    replace(op, conv,
+            gpu && !is_wide ? nn::ProductEpilogue()
+                            : nn::epilogueOf(op, /*residuals=*/false));
     ++convs;
   }
 
@@ -288,42 +293,20 @@ class SelectLibraryCalls
     ++convs;
   }
 
-  // Replaces `op` by `call`; if its only use adds a vector along `channel_dim`,
-  // the call adds it instead.
-  void replaceWithBias(mlir::Operation* op, mlir::Operation* call,
-                       mlir::MutableOperandRange bias, int64_t channel_dim,
-                       int64_t channels) {
-    mlir::Operation* replaced = op;
-    if (op->hasOneUse()) {
-      if (auto add = llvm::dyn_cast<mlir::arith::AddFOp>(*op->user_begin())) {
-        Value other =
-            add.getLhs() == op->getResult(0) ? add.getRhs() : add.getLhs();
-        if (Value vector = channelVector(other, channel_dim, channels)) {
-          call->moveBefore(add);
-          bias.assign(vector);
-          replaced = add;
-        }
-      }
-    }
-    replaced->getResult(0).replaceAllUsesWith(call->getResult(0));
-    if (replaced != op) replaced->erase();
-    op->erase();
-  }
-
-  // The vector of `channels` elements that `value` repeats along every
-  // dimension but `channel_dim`, or null.
-  static Value channelVector(Value value, int64_t channel_dim,
-                             int64_t channels) {
-    auto broadcast = value.getDefiningOp<nn::BroadcastOp>();
-    if (!broadcast || typeOf(value).getDimSize(channel_dim) != channels)
-      return nullptr;
-    if (typeOf(broadcast.getInput()).getNumElements() != channels)
-      return nullptr;
-    for (auto [from, dim] : llvm::enumerate(broadcast.getDims()))
-      if (typeOf(broadcast.getInput()).getDimSize(from) != 1 &&
-          dim != channel_dim)
-        return nullptr;
-    return broadcast.getInput();
+  // Replaces `op` and the addends that `call` can add by `call`.
+  template <typename Call>
+  void replace(mlir::Operation* op, Call call,
+               const nn::ProductEpilogue& epilogue) {
+    SmallVector<mlir::Operation*> replaced = {op};
+    while (epilogue && replaced.back() != epilogue.last)
+      replaced.push_back(*replaced.back()->user_begin());
+    call->moveBefore(replaced.back());
+    if (epilogue.bias) call.getBiasMutable().assign(epilogue.bias);
+    if (epilogue.residual) call.getResidualMutable().assign(epilogue.residual);
+    replaced.back()->getResult(0).replaceAllUsesWith(call.getResult());
+    for (mlir::Operation* each : llvm::reverse(replaced)) each->erase();
+    biases += epilogue.bias != nullptr;
+    sums += epilogue.residual != nullptr;
   }
 };
 

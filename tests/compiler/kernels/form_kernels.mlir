@@ -200,3 +200,52 @@ func.func private @update(%p: tensor<8xf32>, %g: tensor<8xf32>) -> (tensor<8xf32
 func.func private @nothing(%p: tensor<8xf32>) -> tensor<8xf32> {
   return %p : tensor<8xf32>
 }
+
+// -----
+
+// Two independent kernels read the same values: one kernel writes both results, and stores nothing in between.
+// CHECK-LABEL: @both
+// CHECK-NEXT: %[[BOTH:.*]]:2 = exec.launch @kernel_0(%arg0, %arg1)
+// CHECK-NEXT: exec.gemm %[[BOTH]]#{{[01]}}
+// CHECK-NEXT: exec.gemm %[[BOTH]]#{{[01]}}
+// CHECK-NEXT: return
+func.func @both(%x: tensor<4x4xf32>, %g: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %t = math.tanh %x : tensor<4x4xf32>
+  %h = math.exp %x : tensor<4x4xf32>
+  %0 = arith.mulf %t, %h : tensor<4x4xf32>
+  %1 = exec.gemm %0, %x sizes = [1, 4, 4, 4] lhs_strides = [0, 4, 1] rhs_strides = [0, 4, 1] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %2 = arith.addf %t, %h : tensor<4x4xf32>
+  %3 = arith.mulf %2, %g : tensor<4x4xf32>
+  %4 = exec.gemm %3, %x sizes = [1, 4, 4, 4] lhs_strides = [0, 4, 1] rhs_strides = [0, 4, 1] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %1, %4 : tensor<4x4xf32>, tensor<4x4xf32>
+}
+
+// -----
+
+// A kernel that depends on another one stays apart.
+// CHECK-LABEL: @dependent
+// CHECK: exec.launch
+// CHECK: exec.gemm
+// CHECK: exec.launch
+// CHECK: return
+func.func @dependent(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %t = math.tanh %x : tensor<4x4xf32>
+  %0 = math.exp %t : tensor<4x4xf32>
+  %1 = exec.gemm %0, %x sizes = [1, 4, 4, 4] lhs_strides = [0, 4, 1] rhs_strides = [0, 4, 1] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %2 = arith.mulf %1, %t : tensor<4x4xf32>
+  return %2 : tensor<4x4xf32>
+}
+
+// -----
+
+// Both kernels read 16-bit values and widen them for themselves; no kernel writes wide ones.
+// CHECK-LABEL: @widened
+// CHECK-NOT: -> tensor<4x8xf32>
+// CHECK: return
+func.func @widened(%x: tensor<4x8xbf16>) -> (tensor<8xf32>, tensor<4x8xbf16>) {
+  %0 = arith.extf %x : tensor<4x8xbf16> to tensor<4x8xf32>
+  %1 = nn.reduce sum %0 dims = [0] : tensor<4x8xf32> -> tensor<8xf32>
+  %2 = math.tanh %0 : tensor<4x8xf32>
+  %3 = arith.truncf %2 : tensor<4x8xf32> to tensor<4x8xbf16>
+  return %1, %3 : tensor<8xf32>, tensor<4x8xbf16>
+}

@@ -1,4 +1,5 @@
 // RUN: partita-opt %s --partita-select-library-calls --canonicalize --split-input-file | FileCheck %s
+// RUN: partita-opt %s --partita-select-library-calls=gpu --canonicalize --split-input-file | FileCheck %s --check-prefix=SUMS
 
 // A weight stored as [out, in] is read through strides. The bias joins the call.
 // CHECK-LABEL: @linear
@@ -89,4 +90,54 @@ func.func @gradients(%x: tensor<1x8x8x3xf32>, %w: tensor<4x3x3x3xf32>, %g: tenso
   %0 = nn.conv_input_grad %g, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : tensor<1x6x6x4xf32>, tensor<4x3x3x3xf32> -> tensor<1x8x8x3xf32>
   %1 = nn.conv_weight_grad %x, %g strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : tensor<1x8x8x3xf32>, tensor<1x6x6x4xf32> -> tensor<4x3x3x3xf32>
   return %0, %1 : tensor<1x8x8x3xf32>, tensor<4x3x3x3xf32>
+}
+
+// -----
+
+// 16-bit addends are widened and the sum is rounded. The library does all of it: it rounds once, after bias and residual.
+// CHECK-LABEL: @bf16_addends
+// CHECK-NEXT: %[[Y:.*]] = exec.gemm %arg0, %arg1 bias(%arg2 : tensor<4xbf16>) residual(%arg3 : tensor<2x4xbf16>) sizes = [1, 2, 4, 3] {{.*}} -> tensor<2x4xbf16>
+// CHECK-NEXT: return %[[Y]]
+func.func @bf16_addends(%x: tensor<2x3xbf16>, %w: tensor<3x4xbf16>, %b: tensor<4xbf16>, %r: tensor<2x4xbf16>) -> tensor<2x4xbf16> {
+  %0 = nn.dot_general %x, %w contract = [1] x [0] : tensor<2x3xbf16>, tensor<3x4xbf16> -> tensor<2x4xbf16>
+  %1 = arith.extf %0 : tensor<2x4xbf16> to tensor<2x4xf32>
+  %2 = arith.extf %b : tensor<4xbf16> to tensor<4xf32>
+  %3 = nn.broadcast %2 dims = [1] : tensor<4xf32> -> tensor<2x4xf32>
+  %4 = arith.addf %1, %3 : tensor<2x4xf32>
+  %5 = arith.extf %r : tensor<2x4xbf16> to tensor<2x4xf32>
+  %6 = arith.addf %5, %4 : tensor<2x4xf32>
+  %7 = arith.truncf %6 : tensor<2x4xf32> to tensor<2x4xbf16>
+  return %7 : tensor<2x4xbf16>
+}
+
+// -----
+
+// The sum is used unrounded: it stays outside.
+// CHECK-LABEL: @bf16_unrounded
+// CHECK: exec.gemm %arg0, %arg1 sizes
+// CHECK: arith.addf
+func.func @bf16_unrounded(%x: tensor<2x3xbf16>, %w: tensor<3x4xbf16>, %b: tensor<4xbf16>) -> tensor<2x4xf32> {
+  %0 = nn.dot_general %x, %w contract = [1] x [0] : tensor<2x3xbf16>, tensor<3x4xbf16> -> tensor<2x4xbf16>
+  %1 = arith.extf %0 : tensor<2x4xbf16> to tensor<2x4xf32>
+  %2 = nn.broadcast %b dims = [1] : tensor<4xbf16> -> tensor<2x4xbf16>
+  %3 = arith.extf %2 : tensor<2x4xbf16> to tensor<2x4xf32>
+  %4 = arith.addf %1, %3 : tensor<2x4xf32>
+  return %4 : tensor<2x4xf32>
+}
+
+// -----
+
+// Residuals of f32 join on GPUs. Only one of two does.
+// CHECK-LABEL: @residual
+// CHECK: exec.gemm %arg0, %arg1 sizes
+// CHECK: arith.addf
+// CHECK: arith.addf
+// SUMS-LABEL: @residual
+// SUMS-NEXT: %[[Y:.*]] = exec.gemm %arg0, %arg1 residual(%arg2 : tensor<2x4xf32>)
+// SUMS-NEXT: arith.addf %[[Y]], %arg3
+func.func @residual(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>, %r: tensor<2x4xf32>, %s: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %0 = nn.dot_general %x, %w contract = [1] x [0] : tensor<2x3xf32>, tensor<3x4xf32> -> tensor<2x4xf32>
+  %1 = arith.addf %0, %r : tensor<2x4xf32>
+  %2 = arith.addf %1, %s : tensor<2x4xf32>
+  return %2 : tensor<2x4xf32>
 }
