@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "dialects/dist/dialect.h"
+#include "frontends/onnx/builder_names.h"
 #include "frontends/onnx/device_configuration.h"
 #include "frontends/onnx/device_grid.h"
-#include "frontends/onnx/emitter.h"
 #include "frontends/onnx/model.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"

@@ -347,7 +347,7 @@ void GraphImporter::noteNeededInputs(mlir::Value value) {
   while (!worklist.empty()) {
     mlir::Value current = worklist.pop_back_val();
     if (!seen.insert(current).second) continue;
-    for (auto& [name, input] : inputs_) {
+    for (auto& [name, input] : signature_.inputs()) {
       if (input.value == current) report_.needs_constant_inputs.push_back(name);
     }
     if (mlir::Operation* op = current.getDefiningOp())

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "frontends/builder/main_builder.h"
 #include "frontends/onnx/annotations.h"
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/node_context.h"
@@ -42,15 +43,6 @@ class GraphImporter {
  private:
   friend class NodeContext;
 
-  // A weight that became an argument: its block argument, its name and its
-  // data.
-  struct Weight {
-    mlir::BlockArgument argument;
-    const TensorProto* tensor;
-    std::string name;
-    FileRange range;
-  };
-
   LogicalResult declareOpsets(llvm::ArrayRef<OperatorSet> opsets, Scope& scope);
   LogicalResult declareInput(const ValueInfo& input, Scope& scope);
   // The name of a dimension without a size: its parameter, or "x.0".
@@ -60,8 +52,6 @@ class GraphImporter {
   FailureOr<Shape> inputShape(const ValueInfo& input);
   LogicalResult declareInitializers(const Graph& graph, Scope& scope);
   LogicalResult finishMain(const Graph& graph, Scope& scope);
-  void annotateArguments();
-  void eraseUnused();
 
   // Reports all nodes without a handler, at once.
   LogicalResult checkSupported(llvm::ArrayRef<Node> nodes, const Scope& scope);
@@ -92,8 +82,7 @@ class GraphImporter {
                                      Scope** owner);
   FailureOr<Val> materialize(const TensorProto& tensor, llvm::StringRef name);
   FailureOr<Val> addWeight(const TensorProto& tensor, llvm::StringRef name);
-  std::string kindOf(const Weight& weight) const;
-  Val nextSeed();
+  std::string kindOf(llvm::StringRef name, mlir::Type element) const;
   void noteNeededInputs(mlir::Value value);
 
   LogicalResult unsupported(mlir::Location loc, llvm::StringRef name,
@@ -105,13 +94,11 @@ class GraphImporter {
   ImportReport& report_;
   mlir::func::FuncOp main_;
   Emitter emitter_;
+  builder::MainBuilder signature_;
   std::optional<Annotations> annotations_;
   std::deque<std::string> use_names_;  // names of values made for one node's
                                        // use
   int depth_ = 0;
-  llvm::SmallVector<std::pair<std::string, Val>> inputs_;
-  llvm::SmallVector<Weight> weights_;
-  Val seed_, next_seed_;  // the input `seed`, and the seed for its next use
 };
 
 }  // namespace partita::onnx

@@ -342,10 +342,9 @@ TEST_F(ImporterTest, RefusesWrongShapesAndTypes) {
                   {floats("w", {2}, {1, 2})})),
       {"loc(\"sum\"): expected shapes that broadcast to one, found [2, 3] and "
        "[2]"});
-  expectRefused(
-      model(graph({node("Add", {"x", "i"}, {"y"})}, {kX}, {kY},
-                  {int64s("i", {1}, {2})})),
-      {"expected operands of one element type, found FLOAT and INT64"});
+  expectRefused(model(graph({node("Add", {"x", "i"}, {"y"})}, {kX}, {kY},
+                            {int64s("i", {1}, {2})})),
+                {"expected operands of one element type, found f32 and i64"});
   expectRefused(model(graph({node("Neg", {"x"}, {"y"})}, {kX},
                             {valueInfo("y", kI64, {})})),
                 {"output 'y' is declared as INT64, but its value is FLOAT"});

@@ -54,7 +54,8 @@ GraphImporter::GraphImporter(const Model& model, DataFiles& files,
       options_(options),
       report_(report),
       main_(main),
-      emitter_(mlir::OpBuilder::atBlockEnd(main.addEntryBlock())) {
+      emitter_(mlir::OpBuilder::atBlockEnd(main.addEntryBlock())),
+      signature_(main, emitter_) {
   emitter_.start(main.getLoc());
 }
 
@@ -203,13 +204,9 @@ LogicalResult GraphImporter::declareInput(const ValueInfo& input,
            << "input '" << name << "' has an impossible shape "
            << toString(*shape);
   }
-  mlir::Location loc =
-      mlir::NameLoc::get(mlir::StringAttr::get(main_.getContext(), name));
-  Val value = {main_.front().addArgument(
-                   mlir::RankedTensorType::get(*shape, element.type), loc),
-               element.is_unsigned};
-  scope.values[name] = value;
-  inputs_.emplace_back(name.str(), value);
+  scope.values[name] = signature_.addInput(
+      name, mlir::RankedTensorType::get(*shape, element.type),
+      element.is_unsigned);
   return success();
 }
 
@@ -261,95 +258,26 @@ FailureOr<Val> GraphImporter::addWeight(const TensorProto& tensor,
     return failure();
   }
   ElementType element = getElementType(tensor.type, main_.getContext());
-  mlir::Location loc =
-      mlir::NameLoc::get(mlir::StringAttr::get(main_.getContext(), name));
-  auto type = mlir::RankedTensorType::get(tensor.dims, element.type);
-  weights_.push_back(
-      {main_.front().addArgument(type, loc), &tensor, name.str(), **range});
-  return Val{weights_.back().argument, element.is_unsigned};
+  auto source =
+      nn::FileAttr::get(main_.getContext(), (*range)->path, (*range)->offset,
+                        (*range)->bytes.size(), element.type);
+  return signature_.addWeight(
+      name, mlir::RankedTensorType::get(tensor.dims, element.type),
+      element.is_unsigned, kindOf(name, element.type), source);
 }
 
-// Knuth's linear congruential generator (MMIX). Unlike a counter, it is the
-// same operation in each layer, also after folding.
-Val GraphImporter::nextSeed() {
-  if (!seed_) {
-    mlir::Builder builder(main_.getContext());
-    seed_ = {main_.front().insertArgument(
-                 static_cast<unsigned>(inputs_.size()),
-                 mlir::RankedTensorType::get({}, builder.getI64Type()),
-                 main_.getLoc()),
-             false};
-    std::string name = "seed";
-    while (
-        llvm::any_of(inputs_, [&](auto& input) { return input.first == name; }))
-      name += "_";
-    inputs_.emplace_back(name, seed_);
-    next_seed_ = seed_;
-  }
-  const auto scalar = [&](int64_t value) {
-    return emitter_.constant(mlir::DenseElementsAttr::get(seed_.type(), value),
-                             false);
-  };
-  Val own = next_seed_;
-  next_seed_ = emitter_.add(emitter_.mul(own, scalar(6364136223846793005)),
-                            scalar(1442695040888963407));
-  return own;
-}
-
-std::string GraphImporter::kindOf(const Weight& weight) const {
-  llvm::StringRef name = weight.name;
+std::string GraphImporter::kindOf(llvm::StringRef name,
+                                  mlir::Type element) const {
   if (matchesAny(name, options_.parameter_globs)) return "parameter";
   if (matchesAny(name, options_.constant_globs)) return "constant";
   if (isAnonymous(name)) return "constant";
-  bool is_float = mlir::isa<mlir::FloatType>(
-      mlir::getElementTypeOrSelf(weight.argument.getType()));
+  bool is_float = mlir::isa<mlir::FloatType>(element);
   return is_float && !isBufferName(name) ? "parameter" : "buffer";
 }
 
-void GraphImporter::eraseUnused() {
-  mlir::Block& body = main_.front();
-  for (mlir::Operation& op : llvm::make_early_inc_range(llvm::reverse(body))) {
-    if (mlir::isOpTriviallyDead(&op)) op.erase();
-  }
-  llvm::erase_if(weights_, [&](Weight& weight) {
-    if (!weight.argument.use_empty()) return false;
-    weight.argument.getOwner()->eraseArgument(weight.argument.getArgNumber());
-    return true;
-  });
-}
-
-void GraphImporter::annotateArguments() {
-  mlir::Builder builder(main_.getContext());
-  auto set = [&](mlir::Value argument, llvm::StringRef name,
-                 llvm::StringRef kind, bool is_unsigned) {
-    unsigned index = mlir::cast<mlir::BlockArgument>(argument).getArgNumber();
-    main_.setArgAttr(index, nn::kKindAttr, builder.getStringAttr(kind));
-    main_.setArgAttr(index, nn::kNameAttr, builder.getStringAttr(name));
-    if (is_unsigned)
-      main_.setArgAttr(index, nn::kUnsignedAttr, builder.getUnitAttr());
-  };
-  for (auto& [name, input] : inputs_)
-    set(input.value, name, "input", input.is_unsigned);
-  if (seed_)
-    main_.setArgAttr(
-        mlir::cast<mlir::BlockArgument>(seed_.value).getArgNumber(),
-        nn::kRoleAttr, builder.getStringAttr("seed"));
-  for (const Weight& weight : weights_) {
-    ElementType stored =
-        getElementType(weight.tensor->type, main_.getContext());
-    set(weight.argument, weight.name, kindOf(weight), stored.is_unsigned);
-    auto source = nn::FileAttr::get(main_.getContext(), weight.range.path,
-                                    weight.range.offset,
-                                    weight.range.bytes.size(), stored.type);
-    main_.setArgAttr(weight.argument.getArgNumber(), nn::kSourceAttr, source);
-  }
-}
-
 LogicalResult GraphImporter::finishMain(const Graph& graph, Scope& scope) {
-  mlir::OpBuilder& builder = emitter_.builder();
   emitter_.start(main_.getLoc());
-  llvm::SmallVector<mlir::Value> results;
-  llvm::SmallVector<mlir::Attribute> attributes;
+  llvm::SmallVector<builder::Result> results;
   for (const ValueInfo& output : graph.outputs) {
     llvm::StringRef name(output.name);
     Val value = lookup(name, scope);
@@ -365,20 +293,9 @@ LogicalResult GraphImporter::finishMain(const Graph& graph, Scope& scope) {
              << toString(output.type) << ", but its value is "
              << toString(type);
     }
-    results.push_back(value.value);
-    llvm::SmallVector<mlir::NamedAttribute> named = {
-        builder.getNamedAttr(nn::kNameAttr, builder.getStringAttr(name))};
-    if (value.is_unsigned)
-      named.push_back(
-          builder.getNamedAttr(nn::kUnsignedAttr, builder.getUnitAttr()));
-    attributes.push_back(builder.getDictionaryAttr(named));
+    results.push_back({name.str(), value});
   }
-  mlir::func::ReturnOp::create(builder, main_.getLoc(), results);
-  eraseUnused();
-  main_.setFunctionType(builder.getFunctionType(
-      main_.front().getArgumentTypes(), mlir::TypeRange(results)));
-  main_.setAllResultAttrs(attributes);
-  annotateArguments();
+  signature_.finish(results);
   if (annotations_) annotations_->finish(main_);
   return success();
 }

@@ -239,7 +239,7 @@ Val NodeContext::separateInitializer(unsigned i, llvm::StringRef name) {
   return failed(weight) ? Val() : *weight;
 }
 
-Val NodeContext::nextSeed() { return importer_.nextSeed(); }
+Val NodeContext::nextSeed() { return importer_.signature_.nextSeed(); }
 
 FailureOr<llvm::SmallVector<Val>> NodeContext::inlineGraph(const Graph& graph) {
   Scope inner;

@@ -5,8 +5,9 @@
 
 #include <string>
 
-#include "frontends/onnx/emitter.h"
+#include "frontends/onnx/builder_names.h"
 #include "frontends/onnx/model.h"
+#include "frontends/onnx/tensor_data.h"
 
 namespace partita::onnx {
 

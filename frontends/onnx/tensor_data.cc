@@ -165,22 +165,6 @@ DataType getDataType(ElementType type) {
   return DataType::kUndefined;
 }
 
-std::optional<uint64_t> elementCount(llvm::ArrayRef<int64_t> dims) {
-  uint64_t count = 1;
-  bool is_empty = false;
-  for (int64_t dim : dims) {
-    if (dim < 0) return std::nullopt;
-    if (dim == 0) {
-      is_empty = true;
-    } else if (count > (uint64_t{1} << 48) / static_cast<uint64_t>(dim)) {
-      return std::nullopt;
-    } else {
-      count *= dim;
-    }
-  }
-  return is_empty ? 0 : count;
-}
-
 FailureOr<const llvm::MemoryBuffer*> DataFiles::open(
     const std::string& location, std::string& path, std::string& error) {
   namespace fs = llvm::sys::fs;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "frontends/builder/element_type.h"
 #include "frontends/onnx/model.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -15,16 +16,8 @@
 
 namespace partita::onnx {
 
-// An element type. Integers in nn are signless, so `is_unsigned` holds the
-// sign.
-struct ElementType {
-  mlir::Type type;  // null: nn has no such type (strings, complex numbers)
-  bool is_unsigned = false;
-
-  bool operator==(const ElementType& other) const {
-    return type == other.type && is_unsigned == other.is_unsigned;
-  }
-};
+using builder::elementCount;
+using builder::ElementType;
 
 ElementType getElementType(DataType type, mlir::MLIRContext* context);
 // The inverse of the function above.
@@ -67,10 +60,6 @@ class DataFiles {
   std::string_view bytes_;
   std::map<std::string, std::unique_ptr<llvm::MemoryBuffer>> external_;
 };
-
-// The number of elements of a shape. Nothing if a size is negative or the
-// product overflows.
-std::optional<uint64_t> elementCount(llvm::ArrayRef<int64_t> dims);
 
 }  // namespace partita::onnx
 

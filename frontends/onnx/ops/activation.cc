@@ -1,4 +1,6 @@
 // Activation functions, built from arithmetic.
+#include "frontends/builder/activation.h"
+
 #include "frontends/onnx/ops/ops.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -6,40 +8,9 @@ namespace partita::onnx {
 
 namespace math = mlir::math;
 
-namespace {
-
-Val exp(Emitter& e, Val x) { return e.unary<math::ExpOp>(x); }
-
-// log(1 + exp(x)) without overflow.
-Val softplus(Emitter& e, Val x) {
-  Val small = e.unary<math::Log1pOp>(exp(e, e.neg(e.abs(x))));
-  return e.add(e.maximum(x, 0), small);
-}
-
-// x where it is positive, `other` elsewhere.
-Val positiveOr(Emitter& e, Val x, Val other) {
-  return e.select(e.compare(Compare::gt, x, 0.0), x, other);
-}
-
-// exp(x) - 1 for negative x, 0 elsewhere, so that the unselected side of a
-// select cannot overflow.
-Val negativeExpm1(Emitter& e, Val x) {
-  return e.unary<math::ExpM1Op>(e.minimum(x, 0));
-}
-
-Val gelu(Emitter& e, Val x, bool is_tanh) {
-  Val inner;
-  if (is_tanh) {
-    Val cube = e.mul(e.mul(x, x), x);
-    inner = e.unary<math::TanhOp>(
-        e.mul(e.add(x, e.mul(cube, 0.044715)), 0.79788456080286535588));
-  } else {
-    inner = e.unary<math::ErfOp>(e.mul(x, 0.70710678118654752440));
-  }
-  return e.mul(e.mul(x, 0.5), e.add(inner, 1));
-}
-
-}  // namespace
+using builder::negativeExpm1;
+using builder::positiveOr;
+using builder::softplus;
 
 LogicalResult importRelu(NodeContext& n) {
   return n.result(n.e.maximum(n.in(0), 0));
@@ -60,7 +31,7 @@ LogicalResult importHardSigmoid(NodeContext& n) {
   bool is_swish = n.op() == "HardSwish";
   double alpha = is_swish ? 1.0 / 6 : n.attrFloat("alpha", 0.2),
          beta = is_swish ? 0.5 : n.attrFloat("beta", 0.5);
-  Val y = n.e.minimum(n.e.maximum(n.e.add(n.e.mul(x, alpha), beta), 0), 1);
+  Val y = builder::hardSigmoid(n.e, x, alpha, beta);
   return n.result(is_swish ? n.e.mul(x, y) : y);
 }
 
@@ -130,7 +101,7 @@ LogicalResult importGelu(NodeContext& n) {
   std::string approximate = n.attrString("approximate", "none");
   if (approximate != "none" && approximate != "tanh")
     return n.unsupported("approximate=" + approximate);
-  return n.result(gelu(n.e, n.in(0), approximate == "tanh"));
+  return n.result(builder::gelu(n.e, n.in(0), approximate == "tanh"));
 }
 
 }  // namespace partita::onnx

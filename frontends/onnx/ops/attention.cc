@@ -1,20 +1,16 @@
 // Attention (opsets 23 and 24) and rotary position embedding.
+#include "frontends/builder/attention.h"
+
 #include <cmath>
 
 #include "frontends/onnx/ops/ops.h"
 #include "llvm/ADT/STLExtras.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 
 namespace partita::onnx {
 namespace {
 
-// Queries, keys and values as [batch, heads, length, size], and the bias for
-// the scores.
-struct AttentionInputs {
-  Val q, k, v, bias;
-  double scale, softcap;
-  std::optional<int64_t> causal_offset;
-};
+using builder::AttentionInputs;
+using builder::biasOf;
 
 // Converts [B, L, heads * size] to [B, heads, L, size]. A tensor with four
 // dimensions is already in that form.
@@ -27,11 +23,6 @@ FailureOr<Val> splitHeads(NodeContext& n, Val x, llvm::StringRef attribute) {
   }
   Val split = n.e.reshape(x, {x.dim(0), x.dim(1), heads, x.dim(2) / heads});
   return n.e.transpose(split, {0, 2, 1, 3});
-}
-
-// 0 for a visible key, -inf for a hidden one.
-Val biasOf(Emitter& e, Val visible, mlir::Type element) {
-  return e.select(visible, e.splat(0, element), e.splat(-INFINITY, element));
 }
 
 // The mask as an additive bias with four dimensions and all keys.
@@ -99,32 +90,6 @@ FailureOr<AttentionInputs> readInputs(NodeContext& n) {
   return inputs;
 }
 
-// The scores at one of four points: raw, capped, biased, after softmax.
-Val scores(Emitter& e, const AttentionInputs& inputs, int64_t mode) {
-  Val k = inputs.k;
-  int64_t group = inputs.q.dim(1) / std::max<int64_t>(k.dim(1), 1);
-  if (group > 1) {
-    Shape expanded = {k.dim(0), k.dim(1), group, k.dim(2), k.dim(3)};
-    k = e.reshape(e.broadcastDims(k, expanded, {0, 1, 3, 4}),
-                  {k.dim(0), k.dim(1) * group, k.dim(2), k.dim(3)});
-  }
-  Val result =
-      e.mul(e.dot(inputs.q, k, {0, 1}, {0, 1}, {3}, {3}), inputs.scale);
-  if (mode >= 1 && inputs.softcap > 0) {
-    result = e.mul(e.unary<mlir::math::TanhOp>(e.div(result, inputs.softcap)),
-                   inputs.softcap);
-  }
-  if (mode >= 2 && inputs.bias) result = e.add(result, inputs.bias);
-  if (mode >= 2 && inputs.causal_offset) {
-    Dims shape = result.shape().take_back(2);
-    Val query = e.add(e.iota(shape, 0, e.i64()),
-                      static_cast<double>(*inputs.causal_offset));
-    Val visible = e.compare(Compare::ge, query, e.iota(shape, 1, e.i64()));
-    result = e.add(result, biasOf(e, visible, result.element()));
-  }
-  return mode == 3 ? e.softmax(result, 3) : result;
-}
-
 }  // namespace
 
 LogicalResult importAttention(NodeContext& n) {
@@ -132,28 +97,19 @@ LogicalResult importAttention(NodeContext& n) {
   if (failed(inputs)) return failure();
   if (n.e.failed()) return failure();
   Emitter& e = n.e;
-  mlir::Builder& builder = e.builder();
-  Val q = inputs->q, v = inputs->v;
-  mlir::IntegerAttr offset;
-  if (inputs->causal_offset)
-    offset = builder.getI64IntegerAttr(*inputs->causal_offset);
-  Val y = {e.create<nn::AttentionOp>(
-      e.tensor({q.dim(0), q.dim(1), q.dim(2), v.dim(3)}, q.element()), q.value,
-      inputs->k.value, v.value, inputs->bias.value,
-      builder.getF64FloatAttr(inputs->scale), offset,
-      builder.getF64FloatAttr(inputs->softcap))};
+  Val y = builder::attend(e, *inputs);
   if (n.in(0).rank() == 3) {
     y = e.reshape(e.transpose(y, {0, 2, 1, 3}),
                   {y.dim(0), y.dim(2), y.dim(1) * y.dim(3)});
   }
   n.out(0, y);
   n.out(1, inputs->k);
-  n.out(2, v);
+  n.out(2, inputs->v);
   if (n.wants(3)) {
     int64_t mode = n.attrInt("qk_matmul_output_mode", 0);
     if (mode < 0 || mode > 3)
       return n.error("expected qk_matmul_output_mode 0 to 3");
-    n.out(3, scores(e, *inputs, mode));
+    n.out(3, builder::attentionScores(e, *inputs, mode));
   }
   return success();
 }

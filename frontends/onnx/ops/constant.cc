@@ -1,4 +1,5 @@
 // Operators that make constants, look at shapes, or choose at import time.
+#include "frontends/builder/activation.h"
 #include "frontends/onnx/ops/ops.h"
 
 namespace partita::onnx {
@@ -169,10 +170,8 @@ LogicalResult importDropout(NodeContext& n) {
     if (!(ratio > 0 && ratio < 1))
       return n.error("expected a ratio from 0 to below 1, found " +
                      std::to_string(ratio));
-    Val kept =
-        n.e.compare(Compare::ge, n.e.uniform(n.nextSeed(), x.shape()), ratio);
-    n.out(0,
-          n.e.select(kept, n.e.mul(x, 1 / (1 - ratio)), n.e.splatLike(0, x)));
+    Val kept;
+    n.out(0, builder::dropout(n.e, x, ratio, n.nextSeed(), &kept));
     n.out(1, n.opset >= 10 ? kept : n.e.cast(kept, x.elementType()));
     return success();
   }

@@ -1,4 +1,5 @@
 // Convolutions and pooling.
+#include "frontends/builder/window.h"
 #include "frontends/onnx/ops/ops.h"
 #include "llvm/Support/MathExtras.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -6,18 +7,12 @@
 namespace partita::onnx {
 namespace {
 
+using builder::ceilPadding;
+using builder::isPositive;
+using builder::plus;
+using builder::slide;
+using builder::Window;
 using nn::ReduceKind;
-
-// The window of a convolution or pooling, one entry per spatial dimension.
-struct Window {
-  Shape kernel, strides, dilations, low, high;
-};
-
-bool isPositive(Dims values) {
-  return llvm::all_of(values, [](int64_t value) {
-    return value > 0 && value < (int64_t{1} << 31);
-  });
-}
 
 // Padding that gives ceil(size / stride) windows.
 void padSame(Window& window, Dims spatial, bool is_upper) {
@@ -69,78 +64,9 @@ FailureOr<Window> readWindow(NodeContext& n, Val x, Dims kernel) {
   return window;
 }
 
-// Extra padding at the end that completes the last window, unless that window
-// would begin beyond the input.
-Shape ceilPadding(const Window& window, Dims spatial) {
-  Shape extra;
-  for (size_t i = 0; i < spatial.size(); ++i) {
-    int64_t extent = window.dilations[i] * (window.kernel[i] - 1) + 1;
-    int64_t span = window.low[i] + spatial[i] + window.high[i] - extent;
-    int64_t left = span < 0 ? 0 : span % window.strides[i];
-    int64_t last = span - left + window.strides[i];
-    bool adds = span >= 0 && left != 0 && last < window.low[i] + spatial[i];
-    extra.push_back(adds ? window.strides[i] - left : 0);
-  }
-  return extra;
-}
-
-// A window over only the spatial dimensions.
-Val slide(Emitter& e, ReduceKind kind, Val x, const Window& window, Dims low,
-          Dims high) {
-  auto full = [&](Dims values, int64_t outer) {
-    Shape result = {outer, outer};
-    result.append(values.begin(), values.end());
-    return result;
-  };
-  return e.reduceWindow(kind, x, full(window.kernel, 1),
-                        full(window.strides, 1), full(window.dilations, 1),
-                        full(low, 0), full(high, 0));
-}
-
-Shape plus(Dims a, Dims b) {
-  Shape result(a);
-  for (size_t i = 0; i < b.size(); ++i) result[i] += b[i];
-  return result;
-}
-
 Val addBias(NodeContext& n, Val y, unsigned input) {
   if (!n.has(input)) return y;
-  Val bias = n.in(input);
-  if (bias.rank() != 1 || bias.dim(0) != y.dim(1)) {
-    n.error("expected a bias with one entry per channel").failed();
-    return y;
-  }
-  return n.e.add(y, n.e.broadcastDims(bias, y.shape(), {1}));
-}
-
-mlir::Value conv(Emitter& e, Val x, Val weight, const Window& window,
-                 int64_t groups) {
-  Shape shape = {x.dim(0), weight.dim(0)};
-  for (size_t i = 0; i < window.kernel.size(); ++i) {
-    shape.push_back(nn::windowedSize(x.dim(i + 2), weight.dim(i + 2),
-                                     window.strides[i], window.dilations[i],
-                                     window.low[i], window.high[i]));
-  }
-  return e.create<nn::ConvOp>(e.tensor(shape, x.element()), x.value,
-                              weight.value, window.strides, window.dilations,
-                              window.low, window.high, groups,
-                              /*channels_last=*/false);
-}
-
-// Number of elements under each window. Explicit padding counts if
-// `include_pad` is set.
-Val windowCounts(Emitter& e, Val x, const Window& window, Dims extra,
-                 bool include_pad) {
-  Shape shape = {1, 1}, ones = {1, 1};
-  for (size_t i = 0; i < window.kernel.size(); ++i) {
-    shape.push_back(x.dim(i + 2) +
-                    (include_pad ? window.low[i] + window.high[i] : 0));
-  }
-  Val cells = e.splat(1, x.elementType(), shape);
-  Shape none(window.kernel.size(), 0);
-  return include_pad ? slide(e, ReduceKind::sum, cells, window, none, extra)
-                     : slide(e, ReduceKind::sum, cells, window, window.low,
-                             plus(window.high, extra));
+  return builder::addChannelBias(n.e, y, n.in(input));
 }
 
 }  // namespace
@@ -154,12 +80,10 @@ LogicalResult importConv(NodeContext& n) {
   if (failed(window)) return failure();
   if (Dims(window->kernel) != weight.shape().drop_front(2))
     return n.error("expected kernel_shape to be the weight's");
-  Val y = {conv(n.e, x, weight, *window, n.attrInt("group", 1))};
+  Val y = builder::convolve(n.e, x, weight, *window, n.attrInt("group", 1));
   return n.result(addBias(n, y, 2));
 }
 
-// A transposed convolution is a convolution of the input, with zeros between
-// its elements, by the flipped kernel.
 LogicalResult importConvTranspose(NodeContext& n) {
   Val x = n.in(0), weight = n.in(1);
   if (weight.rank() != x.rank() || weight.rank() < 3)
@@ -180,9 +104,7 @@ LogicalResult importConvTranspose(NodeContext& n) {
         "expected output_padding and output_shape to have one entry per "
         "spatial dimension");
   }
-  Emitter& e = n.e;
   Window window = *given;
-  Shape low(x.rank(), 0), high(x.rank(), 0);
   for (int64_t i = 0; i < spatial; ++i) {
     int64_t size = x.dim(i + 2), stride = window.strides[i],
             reach = window.dilations[i] * (window.kernel[i] - 1);
@@ -195,38 +117,10 @@ LogicalResult importConvTranspose(NodeContext& n) {
       window.low[i] = auto_pad == "SAME_UPPER" ? half : total - half;
       window.high[i] = total - window.low[i];
     }
-    low[i + 2] = reach - window.low[i];
-    high[i + 2] = reach - window.high[i] + output_padding[i];
-    if (stride > 1) {
-      // Inserts zeros after each element but the last.
-      Shape split(x.shape()), zeros(x.rank() + 1, 0), joined(x.shape());
-      split.insert(split.begin() + i + 3, 1);
-      Shape added = zeros;
-      added[i + 3] = stride - 1;
-      joined[i + 2] = size * stride;
-      x = e.reshape(
-          e.pad(e.reshape(x, split), e.splat(0, x.elementType()), zeros, added),
-          joined);
-      x = e.sliceDim(x, i + 2, 0,
-                     std::max<int64_t>((size - 1) * stride + 1, 0));
-    }
   }
-  x = e.pad(x, e.splat(0, x.elementType()), low, high);
-  // Converts [C, M / g, kernel] to [M, C / g, kernel], flipped.
-  int64_t in = weight.dim(0) / groups, out = weight.dim(1);
-  Shape grouped = {groups, in, out}, final_shape = {groups * out, in},
-        perm = countUp(weight.rank() + 1);
-  llvm::append_range(grouped, window.kernel);
-  llvm::append_range(final_shape, window.kernel);
-  std::swap(perm[1], perm[2]);
-  Val flipped = weight;
-  for (int64_t i = 0; i < spatial; ++i) flipped = e.reverse(flipped, i + 2);
-  flipped =
-      e.reshape(e.transpose(e.reshape(flipped, grouped), perm), final_shape);
-  window.strides.assign(spatial, 1);
-  window.low.assign(spatial, 0);
-  window.high.assign(spatial, 0);
-  return n.result(addBias(n, {conv(e, x, flipped, window, groups)}, 2));
+  Val y = builder::convolveTransposed(n.e, x, weight, window, output_padding,
+                                      groups);
+  return n.result(addBias(n, y, 2));
 }
 
 LogicalResult importMaxPool(NodeContext& n) {
@@ -248,11 +142,8 @@ LogicalResult importAveragePool(NodeContext& n) {
   Shape extra(window->kernel.size(), 0);
   if (n.attrInt("ceil_mode", 0))
     extra = ceilPadding(*window, x.shape().drop_front(2));
-  Val sum = slide(n.e, ReduceKind::sum, x, *window, window->low,
-                  plus(window->high, extra));
-  Val counts =
-      windowCounts(n.e, x, *window, extra, n.attrInt("count_include_pad", 0));
-  return n.result(n.e.div(sum, counts));
+  return n.result(builder::averagePool(n.e, x, *window, extra,
+                                       n.attrInt("count_include_pad", 0)));
 }
 
 LogicalResult importLpPool(NodeContext& n) {

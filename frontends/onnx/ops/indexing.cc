@@ -1,5 +1,7 @@
 // Gather and scatter in all of ONNX's forms, mapped to nn.gather and
 // nn.scatter.
+#include "frontends/builder/indexing.h"
+
 #include "frontends/onnx/ops/ops.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -22,45 +24,6 @@ FailureOr<nn::ScatterKind> scatterKind(NodeContext& n) {
   if (compares && n.in(0).is_unsigned)
     return n.unsupported("reduction=" + reduction + " of unsigned integers");
   return *kind;
-}
-
-// Constant, equally spaced indices are a slice.
-std::optional<Val> gatherAsSlice(NodeContext& n, Val x, Val indices,
-                                 int64_t axis) {
-  mlir::DenseElementsAttr attr = indices.constant();
-  if (!attr || attr.empty() || indices.rank() > 1) return std::nullopt;
-  Shape values;
-  for (const llvm::APInt& value : attr.getValues<llvm::APInt>()) {
-    values.push_back(indices.is_unsigned
-                         ? static_cast<int64_t>(value.getZExtValue())
-                         : value.getSExtValue());
-    if (values.back() < 0) values.back() += x.dim(axis);
-    if (values.back() < 0 || values.back() >= x.dim(axis)) return std::nullopt;
-  }
-  int64_t stride = values.size() > 1 ? values[1] - values[0] : 1;
-  for (size_t i = 1; i < values.size(); ++i) {
-    if (values[i] - values[i - 1] != stride) return std::nullopt;
-  }
-  if (stride == 0) return std::nullopt;
-  Val taken = n.e.sliceDim(x, axis, values[0], values.size(), stride);
-  if (indices.rank() == 1) return taken;
-  Shape shape(x.shape());
-  shape.erase(shape.begin() + axis);
-  return n.e.reshape(taken, shape);
-}
-
-// Index vectors over all dimensions for every element of `indices`; component
-// `axis` is the given index.
-Val fullIndices(NodeContext& n, Val indices, int64_t axis) {
-  Shape with_one(indices.shape());
-  with_one.push_back(1);
-  llvm::SmallVector<Val> parts;
-  for (int64_t i = 0; i < indices.rank(); ++i) {
-    Val part =
-        i == axis ? indices : n.e.iota(indices.shape(), i, indices.element());
-    parts.push_back(n.e.reshape(part, with_one));
-  }
-  return n.e.concat(parts, indices.rank());
 }
 
 // Adds the sizes to negative components of index vectors.
@@ -87,18 +50,7 @@ LogicalResult importGather(NodeContext& n) {
   Val x = n.in(0), indices = n.in(1);
   auto axis = n.axis(n.attrInt("axis", 0), x.rank());
   if (failed(axis) || failed(requireInts(n, indices))) return failure();
-  if (auto slice = gatherAsSlice(n, x, indices, *axis)) return n.result(*slice);
-  Val wrapped = n.e.wrapIndices(indices, x.dim(*axis));
-  Shape with_one(wrapped.shape());
-  with_one.push_back(1);
-  Val gathered = n.e.gather(x, n.e.reshape(wrapped, with_one), {*axis});
-  // nn.gather puts the indices' dimensions first; ONNX puts them at the axis.
-  Shape perm;
-  int64_t rank = indices.rank();
-  for (int64_t i = 0; i < *axis; ++i) perm.push_back(rank + i);
-  for (int64_t i = 0; i < rank; ++i) perm.push_back(i);
-  for (int64_t i = *axis + 1; i < x.rank(); ++i) perm.push_back(rank + i - 1);
-  return n.result(n.e.transpose(gathered, perm));
+  return n.result(builder::take(n.e, x, indices, *axis));
 }
 
 LogicalResult importGatherElements(NodeContext& n) {
@@ -107,24 +59,7 @@ LogicalResult importGatherElements(NodeContext& n) {
   if (failed(axis) || failed(checkElements(n, x, indices)) ||
       failed(requireInts(n, indices)))
     return failure();
-  Val wrapped = n.e.wrapIndices(indices, x.dim(*axis));
-  // The other dimensions become batch dimensions once their sizes agree; the
-  // axis goes last.
-  Shape sizes(indices.shape());
-  sizes[*axis] = x.dim(*axis);
-  Val part = n.e.slice(x, Shape(x.rank(), 0), sizes, Shape(x.rank(), 1));
-  Shape perm = countUp(x.rank());
-  perm.erase(perm.begin() + *axis);
-  perm.push_back(*axis);
-  Val moved = n.e.transpose(wrapped, perm);
-  Shape with_one(moved.shape());
-  with_one.push_back(1);
-  Val gathered =
-      n.e.gather(n.e.transpose(part, perm), n.e.reshape(moved, with_one),
-                 {x.rank() - 1}, x.rank() - 1);
-  Shape inverse(x.rank());
-  for (int64_t i = 0; i < x.rank(); ++i) inverse[perm[i]] = i;
-  return n.result(n.e.transpose(gathered, inverse));
+  return n.result(builder::gatherElements(n.e, x, indices, *axis));
 }
 
 LogicalResult importScatterElements(NodeContext& n) {
@@ -135,8 +70,8 @@ LogicalResult importScatterElements(NodeContext& n) {
       failed(requireInts(n, indices))) {
     return failure();
   }
-  Val full = fullIndices(n, n.e.wrapIndices(indices, x.dim(*axis)), *axis);
-  return n.result(n.e.scatter(x, full, updates, countUp(x.rank()), *kind));
+  return n.result(
+      builder::scatterElements(n.e, x, indices, updates, *axis, *kind));
 }
 
 LogicalResult importGatherNd(NodeContext& n) {

@@ -1,4 +1,6 @@
 // Normalisations and softmax.
+#include "frontends/builder/normalisation.h"
+
 #include "frontends/onnx/ops/ops.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -9,29 +11,9 @@ namespace math = mlir::math;
 
 namespace {
 
+using builder::layerNorm;
+using builder::perChannel;
 using nn::ReduceKind;
-
-mlir::IntegerAttr i64(Emitter& e, int64_t value) {
-  return e.builder().getI64IntegerAttr(value);
-}
-
-mlir::FloatAttr f64(Emitter& e, double value) {
-  return e.builder().getF64FloatAttr(value);
-}
-
-Val layerNorm(Emitter& e, Val x, Val scale, Val bias, int64_t axis,
-              double epsilon) {
-  return {e.create<nn::LayerNormOp>(x.type(), x.value, scale.value, bias.value,
-                                    i64(e, axis), f64(e, epsilon))};
-}
-
-// Reshapes a vector with one entry per channel so that it broadcasts against
-// [N, C, spatial...].
-Val perChannel(Emitter& e, Val vector, int64_t rank) {
-  Shape shape(std::max<int64_t>(rank - 1, 1), 1);
-  shape[0] = vector.size();
-  return e.reshape(vector, shape);
-}
 
 // Before opset 13, softmax and its relatives treated all dimensions from the
 // axis on as one.
@@ -87,9 +69,7 @@ LogicalResult importRmsNormalization(NodeContext& n) {
   if (failed(axis)) return failure();
   Val full = n.e.cast(n.e.broadcast(scale, x.shape().drop_front(*axis)),
                       x.elementType());
-  Val y = {n.e.create<nn::RmsNormOp>(x.type(), x.value, full.value,
-                                     i64(n.e, *axis),
-                                     f64(n.e, n.attrFloat("epsilon", 1e-5f)))};
+  Val y = builder::rmsNorm(n.e, x, full, *axis, n.attrFloat("epsilon", 1e-5f));
   return n.result(
       scale.element() == x.element() ? y : n.e.cast(y, scale.elementType()));
 }
@@ -99,31 +79,25 @@ LogicalResult importBatchNormalization(NodeContext& n) {
   if (x.rank() < 2) return n.error("expected an input of rank 2 or more");
   if (n.opset < 9 && n.attrInt("spatial", 1) == 0)
     return n.unsupported("spatial=0");
-  llvm::SmallVector<mlir::Value> operands = {x.value};
+  llvm::SmallVector<Val> operands;
   for (unsigned i = 1; i < 5; ++i) {
     if (n.in(i).rank() != 1 || n.in(i).dim(0) != x.dim(1))
       return n.error("expected vectors with one entry per channel");
-    operands.push_back(n.e.cast(n.in(i), x.elementType()).value);
+    operands.push_back(n.e.cast(n.in(i), x.elementType()));
   }
   bool is_training = n.opset >= 14 ? n.attrInt("training_mode", 0) != 0
                                    : n.node.outputs.size() > 1;
   if (n.opset < 14 && is_training)
     return n.unsupported("training before opset 14");
-  llvm::SmallVector<mlir::Type> types = {x.type()};
-  if (is_training) types.append(2, n.e.tensor({x.dim(1)}, x.element()));
   // ONNX's momentum is the weight of the old value. Its variance is the
   // population variance.
-  double momentum = 1 - n.attrFloat("momentum", 0.9f);
-  auto results = n.e.finish(nn::BatchNormOp::create(
-      n.e.builder(), n.e.loc(), types.front(),
-      llvm::ArrayRef(types).drop_front(), operands[0], operands[1], operands[2],
-      operands[3], operands[4], i64(n.e, 1),
-      f64(n.e, n.attrFloat("epsilon", 1e-5f)),
-      is_training ? n.e.builder().getUnitAttr() : mlir::UnitAttr(),
-      f64(n.e, momentum), /*unbiased=*/mlir::UnitAttr()));
+  builder::BatchNorm norm{operands[0], operands[1], operands[2], operands[3]};
+  norm.momentum = 1 - n.attrFloat("momentum", 0.9f);
+  norm.epsilon = n.attrFloat("epsilon", 1e-5f);
+  norm.training = is_training;
+  auto results = builder::batchNorm(n.e, x, norm);
   for (auto [i, value] : llvm::enumerate(results)) {
-    n.out(i,
-          i == 0 ? Val{value} : n.e.cast({value}, n.in(i + 2).elementType()));
+    n.out(i, i == 0 ? value : n.e.cast(value, n.in(i + 2).elementType()));
   }
   return success();
 }
@@ -142,17 +116,16 @@ LogicalResult importGroupNormalization(NodeContext& n) {
   if (x.rank() < 2 || groups < 1 || x.dim(1) % groups != 0)
     return n.error("expected num_groups to divide the channels");
   Emitter& e = n.e;
-  Val grouped = e.reshape(
-      x,
-      {x.dim(0), groups, x.size() / std::max<int64_t>(x.dim(0) * groups, 1)});
-  Val y = layerNorm(e, grouped, {}, {}, 2, n.attrFloat("epsilon", 1e-5f));
+  Val y = builder::normaliseGroups(e, x, groups, n.attrFloat("epsilon", 1e-5f));
   if (n.opset < 21) {
     // Scale and bias have one entry per group.
+    y = e.reshape(
+        y, {x.dim(0), groups, product(x.shape().drop_front(1)) / groups});
     y = e.add(e.mul(y, e.reshape(scale, {groups, 1})),
               e.reshape(bias, {groups, 1}));
     return n.result(e.reshape(y, x.shape()));
   }
-  y = e.mul(e.reshape(y, x.shape()), perChannel(e, scale, x.rank()));
+  y = e.mul(y, perChannel(e, scale, x.rank()));
   return n.result(e.add(y, perChannel(e, bias, x.rank())));
 }
 

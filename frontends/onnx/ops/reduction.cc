@@ -1,4 +1,6 @@
 // Reductions, cumulative sums, argmax and argmin.
+#include "frontends/builder/reduction.h"
+
 #include "frontends/onnx/ops/ops.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -20,32 +22,8 @@ FailureOr<Shape> reducedAxes(NodeContext& n, Val x) {
   return n.axes(*listed, x.rank());
 }
 
-// log(sum(exp(x))), shifted by the maximum to avoid overflow.
-Val logSumExp(Emitter& e, Val x, Dims dims, bool keep) {
-  Val largest = e.reduce(ReduceKind::max, x, dims, /*keep_dims=*/true);
-  Val is_infinite = e.compare(Compare::eq, e.abs(largest), INFINITY);
-  Val shift = e.select(is_infinite, e.splatLike(0, largest), largest);
-  Val sum = e.reduce(ReduceKind::sum, e.unary<math::ExpOp>(e.sub(x, shift)),
-                     dims, true);
-  Val result = e.add(e.unary<math::LogOp>(sum), shift);
-  return keep ? result
-              : e.reshape(
-                    result,
-                    e.reduce(ReduceKind::sum, largest, dims, false).shape());
-}
-
 Val sumOf(Emitter& e, Val x, Dims dims, bool keep) {
   return e.reduce(ReduceKind::sum, x, dims, keep);
-}
-
-// The index of the maximum (or minimum) along `axis`; the last one if `last`.
-Val argExtreme(Emitter& e, Val x, int64_t axis, bool is_max, bool last) {
-  Val extreme =
-      e.reduce(is_max ? ReduceKind::max : ReduceKind::min, x, {axis}, true);
-  Val index = e.iota(x.shape(), axis, e.i64());
-  Val other = e.splat(last ? -1 : static_cast<double>(x.dim(axis)), e.i64());
-  Val hits = e.select(e.compare(Compare::eq, x, extreme), index, other);
-  return e.reduce(last ? ReduceKind::max : ReduceKind::min, hits, {axis}, true);
 }
 
 }  // namespace
@@ -73,15 +51,15 @@ LogicalResult importReduce(NodeContext& n) {
   if (op == "ReduceLogSum")
     return n.result(e.unary<math::LogOp>(sumOf(e, x, *dims, keep)));
   if (!x.isFloat()) return n.unsupported("of integers");
-  return n.result(logSumExp(e, x, *dims, keep));
+  return n.result(builder::logSumExp(e, x, *dims, keep));
 }
 
 LogicalResult importArgMax(NodeContext& n) {
   Val x = n.in(0);
   auto axis = n.axis(n.attrInt("axis", 0), x.rank());
   if (failed(axis)) return failure();
-  Val index = argExtreme(n.e, x, *axis, n.op() == "ArgMax",
-                         n.attrInt("select_last_index", 0));
+  Val index = builder::argExtreme(n.e, x, *axis, n.op() == "ArgMax",
+                                  n.attrInt("select_last_index", 0));
   if (n.attrInt("keepdims", 1)) return n.result(index);
   Shape shape(x.shape());
   shape.erase(shape.begin() + *axis);
@@ -97,7 +75,8 @@ LogicalResult importHardmax(NodeContext& n) {
     rows = n.e.reshape(x, {product(x.shape().take_front(*axis)),
                            product(x.shape().drop_front(*axis))});
   int64_t dim = n.opset < 13 ? 1 : *axis;
-  Val first = argExtreme(n.e, rows, dim, /*is_max=*/true, /*last=*/false);
+  Val first =
+      builder::argExtreme(n.e, rows, dim, /*is_max=*/true, /*last=*/false);
   Val hit =
       n.e.compare(Compare::eq, n.e.iota(rows.shape(), dim, n.e.i64()), first);
   return n.result(n.e.reshape(n.e.cast(hit, x.elementType()), x.shape()));
@@ -115,21 +94,13 @@ LogicalResult importTopK(NodeContext& n) {
   if (x.is_unsigned) return n.unsupported("of unsigned integers");
   if (k->size() != 1 || (*k)[0] < 1 || (*k)[0] > x.dim(*axis))
     return n.error("expected k from 1 to the axis's size");
-  Shape perm = countUp(x.rank());
-  std::swap(perm[*axis], perm.back());
-  Val moved = n.e.transpose(x, perm);
-  Shape shape(moved.shape());
-  shape.back() = (*k)[0];
-  auto results = n.e.finish(nn::TopKOp::create(
-      n.e.builder(), n.e.loc(), n.e.tensor(shape, x.element()),
-      n.e.tensor(shape, n.e.i64()), moved.value, n.attrInt("largest", 1) != 0));
-  n.out(0, n.e.transpose({results[0]}, perm));
-  n.out(1, n.e.transpose({results[1]}, perm));
+  auto [values, indices] =
+      builder::topK(n.e, x, (*k)[0], *axis, n.attrInt("largest", 1) != 0);
+  n.out(0, values);
+  n.out(1, indices);
   return success();
 }
 
-// Running sums and products: a window that covers all previous (or, reversed,
-// all later) elements of the axis.
 LogicalResult importCumulative(NodeContext& n) {
   Val x = n.in(0);
   auto given = n.constInts(1);
@@ -138,25 +109,9 @@ LogicalResult importCumulative(NodeContext& n) {
   auto axis = n.axis((*given)[0], x.rank());
   if (failed(axis)) return failure();
   auto kind = n.op() == "CumSum" ? ReduceKind::sum : ReduceKind::prod;
-  bool is_exclusive = n.attrInt("exclusive", 0),
-       is_reverse = n.attrInt("reverse", 0);
-  int64_t size = x.dim(*axis);
-  if (size == 0) return n.result(x);
-  Val window_input = x;
-  if (is_exclusive) {
-    // Result i covers the elements before i: drop the last element and add one
-    // element of padding.
-    if (size == 1)
-      return n.result(
-          n.e.broadcast(n.e.neutral(kind, x.elementType()), x.shape()));
-    window_input = n.e.sliceDim(x, *axis, is_reverse ? 1 : 0, size - 1);
-  }
-  Shape window(x.rank(), 1), ones(x.rank(), 1), low(x.rank(), 0),
-      high(x.rank(), 0);
-  window[*axis] = size;
-  (is_reverse ? high : low)[*axis] = is_exclusive ? size : size - 1;
-  return n.result(
-      n.e.reduceWindow(kind, window_input, window, ones, ones, low, high));
+  return n.result(builder::cumulate(n.e, kind, x, *axis,
+                                    n.attrInt("exclusive", 0) != 0,
+                                    n.attrInt("reverse", 0) != 0));
 }
 
 }  // namespace partita::onnx

@@ -1,6 +1,6 @@
 // Constants, data movement, creation and folding. Elementwise operations are in
 // emitter_elementwise.cc.
-#include "frontends/onnx/emitter.h"
+#include "frontends/builder/emitter.h"
 
 #include "dialects/nn/fold.h"
 #include "llvm/ADT/STLExtras.h"
@@ -9,7 +9,7 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Verifier.h"
 
-namespace partita::onnx {
+namespace partita::builder {
 namespace {
 
 // Maximum number of elements of a folded constant, and of an initializer that
@@ -297,4 +297,4 @@ Val Emitter::wrapIndices(Val indices, int64_t size) {
                 add(indices, static_cast<double>(size)), indices);
 }
 
-}  // namespace partita::onnx
+}  // namespace partita::builder

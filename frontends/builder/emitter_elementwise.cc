@@ -1,10 +1,10 @@
 // Elementwise operations, casts, reductions and contractions of the emitter.
-#include "frontends/onnx/emitter.h"
+#include "frontends/builder/emitter.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
-namespace partita::onnx {
+namespace partita::builder {
 
 namespace arith = mlir::arith;
 namespace math = mlir::math;
@@ -41,8 +41,7 @@ Val Emitter::spread(Val input, Dims shape, bool folds) {
 bool Emitter::unify(Val& a, Val& b) {
   if (!(a.elementType() == b.elementType())) {
     error("expected operands of one element type, found " +
-          toString(getDataType(a.elementType())) + " and " +
-          toString(getDataType(b.elementType())));
+          toString(a.elementType()) + " and " + toString(b.elementType()));
     return false;
   }
   Shape shape = broadcastShape(a.shape(), b.shape());
@@ -108,8 +107,8 @@ Val Emitter::compare(Compare kind, Val a, Val b) {
 Val Emitter::select(Val condition, Val a, Val b) {
   if (!unify(a, b)) return a;
   if (!condition.isBool()) {
-    error("expected a condition of type BOOL, found " +
-          toString(getDataType(condition.elementType())));
+    error("expected a condition of type bool, found " +
+          toString(condition.elementType()));
     return a;
   }
   Shape shape = broadcastShape(condition.shape(), a.shape());
@@ -158,7 +157,7 @@ Val Emitter::cast(Val a, ElementType to) {
   if (to.type.isInteger(1)) return compare(Compare::ne, a, splatLike(0, a));
   if (auto from_float = mlir::dyn_cast<mlir::FloatType>(a.element())) {
     if (to_float) return {castFloats(a.value, from_float, to_float)};
-    // Types below a byte wrap around on overflow; ONNX does not define the
+    // Types below a byte wrap around on overflow; importers leave the
     // others.
     if (to.type.getIntOrFloatBitWidth() < 8)
       return cast(cast(a, builder_.getI32Type()), to);
@@ -309,4 +308,4 @@ Val Emitter::softmax(Val input, int64_t axis, bool log) {
   return {create<nn::SoftmaxOp>(input.type(), input.value, axis, log)};
 }
 
-}  // namespace partita::onnx
+}  // namespace partita::builder

@@ -1,21 +1,21 @@
-// Builds nn, arith and math operations. It makes explicit what ONNX leaves
+// Builds nn, arith and math operations. It makes explicit what models leave
 // implicit: broadcasting, signs of integers, folding of constants.
 //
 // Operations with only constant operands and a small result are evaluated at
 // once, so shape code never reaches the module. A wrong operand (e.g. shapes
 // that do not broadcast) is reported once at the location. After that the
 // emitter continues with zeros of the right shape, and `failed()` is true.
-#ifndef PARTITA_FRONTENDS_ONNX_EMITTER_H_
-#define PARTITA_FRONTENDS_ONNX_EMITTER_H_
+#ifndef PARTITA_FRONTENDS_BUILDER_EMITTER_H_
+#define PARTITA_FRONTENDS_BUILDER_EMITTER_H_
 
 #include <cstdint>
 #include <string>
 
 #include "dialects/nn/dialect.h"
-#include "frontends/onnx/tensor_data.h"
+#include "frontends/builder/element_type.h"
 #include "mlir/IR/Builders.h"
 
-namespace partita::onnx {
+namespace partita::builder {
 
 using Shape = llvm::SmallVector<int64_t>;
 using Dims = llvm::ArrayRef<int64_t>;
@@ -189,6 +189,6 @@ std::string toString(Dims shape);
 Shape countUp(int64_t count);
 int64_t product(Dims sizes);
 
-}  // namespace partita::onnx
+}  // namespace partita::builder
 
-#endif  // PARTITA_FRONTENDS_ONNX_EMITTER_H_
+#endif  // PARTITA_FRONTENDS_BUILDER_EMITTER_H_
