@@ -8,6 +8,7 @@
 #include "frontends/huggingface/huggingface.h"
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/open_dims.h"
+#include "frontends/torch/importer.h"
 #include "llvm/ADT/StringRef.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
@@ -59,14 +60,19 @@ mlir::OwningOpRef<mlir::ModuleOp> importByConfig(const std::string& model,
                    : huggingface::importFamily(model, hf, context);
 }
 
-// Gives every open dimension another small size. The first is usually a batch,
-// and odd; the second a sequence.
+// The small sizes, in order. The first is usually a batch, and odd; the second
+// a sequence.
+int64_t nextSmallSize(int64_t size) {
+  return size == 3 ? 8 : size == 8 ? 6 : size == 6 ? 10 : size + 2;
+}
+
+// Gives every open dimension another small size.
 void addSmallDims(const std::string& model,
                   std::map<std::string, int64_t>& dims) {
   int64_t next = 3;
   for (const std::string& name : onnx::openDims(model)) {
     dims.emplace(name, next);
-    next = next == 3 ? 8 : next == 8 ? 6 : next == 6 ? 10 : next + 2;
+    next = nextSmallSize(next);
   }
 }
 
@@ -88,6 +94,37 @@ bool readsWithSmallDims(const std::string& model, onnx::ImportOptions options,
   return static_cast<bool>(onnx::importOnnx(model, options, context));
 }
 
+// Gives every open dimension that has no size another small one.
+void addSmallTorchDims(const std::string& model,
+                       std::map<std::string, int64_t>& dims) {
+  int64_t next = 3;
+  for (const torch::OpenDim& dim : torch::openDims(model)) {
+    const bool is_given = std::any_of(
+        dim.names.begin(), dim.names.end(),
+        [&](const std::string& name) { return dims.count(name) > 0; });
+    if (!is_given) dims.emplace(dim.names.front(), next);
+    next = nextSmallSize(next);
+  }
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> importTorchFile(const std::string& model,
+                                                  const ImportOptions& options,
+                                                  mlir::MLIRContext* context) {
+  constexpr char kKind[] = "a .pt2 model";
+  if (refuse(!options.onnx_configuration.empty(), "--onnx-configuration", kKind,
+             context) ||
+      refuse(options.optional_inputs.has_value(), "--optional-inputs", kKind,
+             context) ||
+      refuse(options.dropout.has_value(), "--dropout", kKind, context))
+    return nullptr;
+  torch::ImportOptions torch_options;
+  torch_options.dims = options.dims;
+  if (options.small_dims && options.input_shapes.empty())
+    addSmallTorchDims(model, torch_options.dims);
+  torch_options.input_shapes = options.input_shapes;
+  return torch::importTorch(model, torch_options, context);
+}
+
 mlir::OwningOpRef<mlir::ModuleOp> importFile(const std::string& model,
                                              const ImportOptions& options,
                                              mlir::MLIRContext* context) {
@@ -105,6 +142,7 @@ mlir::OwningOpRef<mlir::ModuleOp> importFile(const std::string& model,
       return nullptr;
     return mlir::parseSourceFile<mlir::ModuleOp>(model, context);
   }
+  if (name.ends_with(".pt2")) return importTorchFile(model, options, context);
   if (name.ends_with(".onnx")) {
     if (refuse(options.optional_inputs.has_value(), "--optional-inputs",
                "an ONNX model", context) ||
@@ -129,7 +167,7 @@ mlir::OwningOpRef<mlir::ModuleOp> importFile(const std::string& model,
     return module;
   }
   mlir::emitError(mlir::UnknownLoc::get(context))
-      << "expected a model (.onnx or .mlir file, or a folder with "
+      << "expected a model (.onnx, .pt2 or .mlir file, or a folder with "
          "config.json), found "
       << model;
   return nullptr;
@@ -145,7 +183,7 @@ mlir::OwningOpRef<mlir::ModuleOp> importAny(const std::string& model,
     return importByConfig(model, /*is_folder=*/true, options, context);
   if (fs::exists(status)) return importFile(model, options, context);
   const llvm::StringRef name(model);
-  if (name.contains('/') || name.ends_with(".onnx") ||
+  if (name.contains('/') || name.ends_with(".onnx") || name.ends_with(".pt2") ||
       name.ends_with(".mlir")) {
     mlir::emitError(mlir::UnknownLoc::get(context))
         << "expected a model, found no file or folder '" << model

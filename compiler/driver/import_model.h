@@ -18,10 +18,10 @@ struct ImportOptions {
   std::map<std::string, int64_t>
       dims;  // sizes of symbolic dimensions: batch=8, seq=128
   std::map<std::string, std::vector<int64_t>>
-      input_shapes;  // ONNX only: whole shapes by input name
+      input_shapes;  // ONNX and .pt2 only: whole shapes by input name
   // Sizes that are not given are small: a few rows, and a different number for
   // each dimension. If this is off, or input_shapes are given, a missing size
-  // is an error (ONNX) or the family's default.
+  // is an error (ONNX, .pt2) or the family's default.
   bool small_dims = false;
   // ONNX only: the device configuration to read, or "none". Empty: the only one
   // in the file.
@@ -43,7 +43,7 @@ struct ImportOptions {
   std::optional<double> dropout;
 };
 
-// Opens `model`: an .onnx file, a Hugging Face folder, an .mlir file, or the
+// Opens `model`: an .onnx, .pt2 or .mlir file, a Hugging Face folder, or the
 // name of a family (coatnet-3). Null after diagnostics if it cannot be read.
 mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string& model,
                                               const ImportOptions& options,

@@ -313,10 +313,11 @@ std::string describeOperation(Operation* op) {
   std::string text = op->getName().getStringRef().str();
   std::string where;
   llvm::raw_string_ostream stream(where);
-  if (auto name = op->getLoc()->findInstanceOf<mlir::NameLoc>())
-    stream << name.getName().getValue();
-  else if (auto line = op->getLoc()->findInstanceOf<mlir::FileLineColLoc>())
-    stream << line.getFilename().getValue() << ":" << line.getLine();
+  auto name = op->getLoc()->findInstanceOf<mlir::NameLoc>();
+  auto line = op->getLoc()->findInstanceOf<mlir::FileLineColLoc>();
+  if (name) stream << name.getName().getValue();
+  if (name && line) stream << " at ";
+  if (line) stream << line.getFilename().getValue() << ":" << line.getLine();
   return where.empty() ? text : text + " '" + where + "'";
 }
 

@@ -22,8 +22,9 @@ void ModelArguments::add(CLI::App* command, const std::string& what) {
                    "Set sizes of symbolic dimensions: batch=8,seq=128")
       ->allow_extra_args(false);
   command
-      ->add_option("--input-shape", shapes,
-                   "Set the whole shape of an ONNX model's input: NAME=1,8")
+      ->add_option(
+          "--input-shape", shapes,
+          "Set the whole shape of an ONNX or .pt2 model's input: NAME=1,8")
       ->allow_extra_args(false);
   command
       ->add_option("--optional-inputs", optional_inputs,

@@ -22,7 +22,7 @@ class Validator;
 namespace partita::driver {
 
 inline constexpr char kAnyModel[] =
-    "An .onnx or .mlir file, a Hugging Face folder, or a family's name "
+    "An .onnx, .pt2 or .mlir file, a Hugging Face folder, or a family's name "
     "(coatnet-0)";
 
 // Options that say how to open a model.
