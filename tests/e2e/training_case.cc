@@ -72,7 +72,7 @@ std::string NameOf(const TrainingCase& which) {
 
 absl::Status TrainingRun::Start(const TrainingCase& which) {
   const std::string folder =
-      absl::StrCat("tests/data/onnx-tiny/", which.model, "/");
+      absl::StrCat("tests/data/", which.data, "/", which.model, "/");
   const Microbatches& microbatches = which.microbatches;
   // Two parts have separate references, because each part has its own batch
   // statistics.
@@ -103,7 +103,7 @@ mlir::OwningOpRef<mlir::ModuleOp> TrainingRun::Import(
   if (!which.from_folder) {
     for (const auto& [name, tensor] : golden_.inputs)
       options.input_shapes[name] = tensor.shape;
-    return driver::importModel(folder + "model_train.onnx", options, context);
+    return driver::importModel(folder + which.file, options, context);
   }
   options.training = true;
   const std::vector<int64_t>& shape = golden_.inputs.begin()->second.shape;

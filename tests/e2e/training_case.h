@@ -33,7 +33,9 @@ struct TrainingCase {
   Microbatches microbatches;
   const char* schedule = "";  // the value of --schedule; empty: none in the
                               // plan
-  bool from_folder = false;   // import from a config instead of ONNX
+  bool from_folder = false;   // import from a config instead of a file
+  const char* data = "onnx-tiny";         // folder of models in tests/data
+  const char* file = "model_train.onnx";  // in the folder of the model
 };
 
 // A name of letters, digits and _.
