@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -320,6 +322,41 @@ TEST_F(CudaDeviceTest, ProductsOfBadlyAlignedOperandsAreMoved) {
   EXPECT_THAT(recording_.TakeLog(), HasSubstr("partita_copy_box"));
   EXPECT_EQ(run(*aligned, 16), run(*at_any, 16));
   EXPECT_THAT(recording_.TakeLog(), Not(HasSubstr("partita_copy_box")));
+}
+
+// The recorded library splits sums and rounds their parts to 16 bits, unless
+// the caller forbids it: 256 + 1 would become 256 before the last 1 is added.
+TEST_F(CudaDeviceTest, PartsOfSplitProductsAreF32) {
+  constexpr uint16_t kOne = 0x3f80, k256 = 0x4380, k258 = 0x4381;
+  device::GemmDesc desc;
+  desc.dtype = base::DType::kBF16;
+  desc.m = desc.n = 8;
+  desc.k = 16;
+  desc.lhs_strides = {0, 16, 1};
+  desc.rhs_strides = desc.out_strides = {0, 8, 1};
+  const auto op =
+      std::move(device_->PrepareGemm(desc, std::vector<const void*>(3)))
+          .value();
+  ASSERT_EQ(op->Description(), "cuBLASLt");
+  std::vector<uint16_t> values(8 * 16 + 16 * 8 + 8 * 8);
+  for (size_t row = 0; row < 8; ++row) {
+    values[16 * row] = k256;
+    values[16 * row + 1] = values[16 * row + 8] = kOne;
+  }
+  std::fill(values.begin() + 8 * 16, values.begin() + 2 * 8 * 16, kOne);
+  const int64_t bytes = static_cast<int64_t>(2 * values.size());
+  const auto memory =
+      std::move(device::Allocation::Make(*device_, bytes)).value();
+  ASSERT_TRUE(
+      device_->CopyToDevice(*stream_, memory.data(), values.data(), bytes)
+          .ok());
+  void* buffers[] = {memory.data(), memory.data() + 256, memory.data() + 512};
+  ASSERT_TRUE(device_->Execute(*stream_, *op, buffers, 3).ok());
+  std::vector<uint16_t> sums(8 * 8);
+  ASSERT_TRUE(
+      device_->CopyToHost(*stream_, sums.data(), memory.data() + 512, 128)
+          .ok());
+  EXPECT_EQ(sums, std::vector<uint16_t>(8 * 8, k258));
 }
 
 // The second of the recorded library's three algorithms is the fastest.

@@ -167,6 +167,9 @@ absl::StatusOr<std::vector<LtHeuristic>> BlasProduct::Ask(uint32_t alignment,
                        "asking for an algorithm");
   };
   PARTITA_RETURN_IF_ERROR(set(kLtMaxWorkspaceBytes, kWorkspaceBytes));
+  // Other schemes round the partial sums of 16-bit products to 16 bits.
+  PARTITA_RETURN_IF_ERROR(
+      set(kLtReductionSchemes, uint32_t{kLtReduceInComputeType}));
   for (const LtPreferenceAttribute attribute :
        {kLtAlignmentA, kLtAlignmentB, kLtAlignmentC, kLtAlignmentD})
     PARTITA_RETURN_IF_ERROR(set(attribute, alignment));
