@@ -102,6 +102,7 @@ TEST_F(CudaDeviceTest, LaunchesHaveTheirGeometry) {
   ASSERT_TRUE(LaunchNothing(Shape({2, 3, 4}, {5, 6, 7}, 8)).ok());
   EXPECT_EQ(recording_.TakeLog(),
             "cuModuleGetFunction nothing\n"
+            "cuFuncLoad nothing\n"
             "cuLaunchKernel nothing <2,3,4> <5,6,7> 8\n");
   // Shared memory above the default limit is requested once.
   for (int i = 0; i < 2; ++i) {

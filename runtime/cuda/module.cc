@@ -142,8 +142,13 @@ absl::StatusOr<CuFunction> CudaModule::FindFunction(
   if (result == kCuNotFound)
     return absl::NotFoundError(absl::StrCat("the code has no kernel '", symbol,
                                             "'; compile the model again"));
-  PARTITA_RETURN_IF_ERROR(
-      context_->Check(result, absl::StrCat("looking for kernel ", symbol)));
+  const std::string doing = absl::StrCat("looking for kernel ", symbol);
+  PARTITA_RETURN_IF_ERROR(context_->Check(result, doing));
+  // With lazy loading a kernel is loaded here, not at its first launch, which
+  // may have to wait for all other work on the GPU. Older drivers load it when
+  // it is looked for.
+  if (const auto load = context_->driver().LoadFunction; load != nullptr)
+    PARTITA_RETURN_IF_ERROR(context_->Check(load(function), doing));
   return function;
 }
 

@@ -408,6 +408,10 @@ CuResult cuTensorMapEncodeTiled(CuTensorMap* map, CuTensorMapType type,
   std::memcpy(map, &recorded, sizeof(recorded));
   return kCuSuccess;
 }
+CuResult cuFuncLoad(CuFunction function) {
+  PARTITA_ENTER(static_cast<Function*>(function)->name);
+  return kCuSuccess;
+}
 CuResult cuFuncSetAttribute(CuFunction function, CuFunctionAttribute,
                             int value) {
   PARTITA_ENTER(Text(static_cast<size_t>(value)));
