@@ -201,11 +201,11 @@ LogicalResult Compilation::planMemory() {
   report_.memory_tables =
       memory::tabulateMemory(module(), statesOnHost(plan()));
   if (!onGpu()) return success();
-  for (auto [table, slots, inputs] :
+  for (auto [table, slots, buffers, inputs] :
        llvm::zip_equal(report_.memory_tables, transferSlots(module()),
-                       nextInputs(module()))) {
+                       exchangeBuffers(module()), nextInputs(module()))) {
     table.of(memory::MemoryClass::kScratch) = deviceScratch(module());
-    table.of(memory::MemoryClass::kCommunication) += slots;
+    table.of(memory::MemoryClass::kCommunication) += slots + buffers;
     table.of(memory::MemoryClass::kPorts) += inputs;
   }
   return success();
