@@ -16,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/cuda/recording/recording.h"
+#include "runtime/program/code_bundle.h"
 
 namespace partita::cuda {
 namespace {
@@ -175,6 +176,32 @@ TEST_F(CudaDeviceTest, TheCompilersWordsAreTold) {
                   .status()),
       AllOf(HasSubstr("CUDA_ERROR_NO_BINARY_FOR_GPU"),
             HasSubstr("compile the model for this one (--target cuda:sm_XX)")));
+}
+
+// The recorded GPU is an sm_90.
+TEST_F(CudaDeviceTest, MachineCodeOfTheGpuIsLoadedBeforePtx) {
+  const std::string cubin = std::string(recording::kCubinMagic) + kPtx;
+  const auto log_of = [&](const program::CodeBundle& bundle) {
+    recording_.TakeLog();
+    const auto module = device_->LoadModule(program::WriteCodeBundle(bundle));
+    EXPECT_TRUE(module.ok()) << module.status();
+    return recording_.TakeLog();
+  };
+  constexpr char kCubin[] = "cuModuleLoadDataEx cubin\n",
+                 kText[] = "cuModuleLoadDataEx\n";
+  // The PTX is not even looked at.
+  EXPECT_THAT(log_of({"no PTX", {{"sm_80", "x"}, {"sm_90", cubin}}}),
+              AllOf(HasSubstr(kCubin), Not(HasSubstr(kText))));
+  // Machine code of other GPUs is left alone.
+  EXPECT_THAT(log_of({kPtx, {{"sm_80", cubin}, {"sm_100", cubin}}}),
+              AllOf(HasSubstr(kText), Not(HasSubstr(kCubin))));
+  // Where the driver refuses it, less specific code and then PTX are loaded.
+  const std::string refused = std::string(recording::kCubinMagic) + "newer";
+  EXPECT_THAT(
+      log_of({kPtx, {{"sm_90", cubin}, {"sm_90a", refused}}}),
+      AllOf(HasSubstr(std::string(kCubin) + kCubin), Not(HasSubstr(kText))));
+  EXPECT_THAT(log_of({kPtx, {{"sm_90", refused}}}),
+              HasSubstr(std::string(kCubin) + kText));
 }
 
 TEST_F(CudaDeviceTest, LongCopiesAreStagedInPieces) {
