@@ -179,7 +179,8 @@ LogicalResult Compilation::generateCode() {
   const std::optional<CompileTarget> target = findTarget(options_.target);
   if (!target) return mlir::emitError(loc, checkTarget(options_.target));
   const TargetKind& kind = *target->kind;
-  const CodeOptions code_options = {target->architecture, options_.cpu};
+  const CodeOptions code_options = {target->architecture, options_.cpu,
+                                    options_.cubins};
   // Stores code that a function of the target returns.
   const auto keep = [&](FailureOr<std::string> code) -> LogicalResult {
     if (mlir::failed(code)) return failure();
@@ -192,8 +193,9 @@ LogicalResult Compilation::generateCode() {
                         : kind.describe(module(), code_options);
       })))
     return reportBug(module(), "code", fault_);
-  if (!has_code || kind.link == nullptr || code_.empty()) return success();
-  return phase("link", [&] { return keep(kind.link(loc, code_)); });
+  if (!has_code || code_.empty()) return success();
+  return phase("link",
+               [&] { return keep(kind.link(loc, code_, code_options)); });
 }
 
 LogicalResult Compilation::planMemory() {
@@ -201,11 +203,11 @@ LogicalResult Compilation::planMemory() {
   report_.memory_tables =
       memory::tabulateMemory(module(), statesOnHost(plan()));
   if (!onGpu()) return success();
-  for (auto [table, slots, inputs] :
+  for (auto [table, slots, buffers, inputs] :
        llvm::zip_equal(report_.memory_tables, transferSlots(module()),
-                       nextInputs(module()))) {
+                       exchangeBuffers(module()), nextInputs(module()))) {
     table.of(memory::MemoryClass::kScratch) = deviceScratch(module());
-    table.of(memory::MemoryClass::kCommunication) += slots;
+    table.of(memory::MemoryClass::kCommunication) += slots + buffers;
     table.of(memory::MemoryClass::kPorts) += inputs;
   }
   return success();

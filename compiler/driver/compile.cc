@@ -238,7 +238,7 @@ FailureOr<program::ArtifactParts> artifactOf(Compilation& compilation) {
     return failure();
   emit_options.target = options.target;
   emit_options.cpu_features =
-      target->kind->features({target->architecture, options.cpu});
+      target->kind->features({target->architecture, options.cpu, {}});
   emit_options.summary_json = summaryOf(compilation);
   emit_options.kernel_cycles = kernels::cyclesOfCode(compilation.module());
   for (const memory::MemoryTable& table : compilation.report().memory_tables)

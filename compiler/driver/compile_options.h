@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "compiler/driver/train_options.h"
 #include "compiler/plan/plan.h"
@@ -15,8 +16,10 @@ struct CompileOptions {
   std::string output;  // path of the artifact
   std::string source_folder =
       ".";  // relative weight paths in the module are relative to it
-  std::string target = "cpu";      // in the list of targets.h: "cuda:sm_90" ...
-  std::string cpu = "host";        // an LLVM CPU name, or host
+  std::string target = "cpu";  // in the list of targets.h: "cuda:sm_90" ...
+  std::string cpu = "host";    // an LLVM CPU name, or host
+  // GPUs whose machine code is embedded (targets.h); none: the target's.
+  std::optional<std::vector<std::string>> cubins;
   bool embed_weights = false;      // copy weights into the artifact
   bool overlap = true;             // collectives run beside other work
   bool progress = true;            // print the progress of slow compilations

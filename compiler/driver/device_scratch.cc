@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "dialects/exec/dialect.h"
 #include "dialects/exec/entries.h"
@@ -51,7 +53,10 @@ int64_t scratchOf(exec::ConvOp conv) {
       weight.getNumElements() / (weight.getDimSize(0) * channels);
   const bool moves = conv.getChannelsLast() && channels > 1 && places > 1;
   return (moves ? llvm::alignTo(exec::bufferBytes(weight), kPart) : 0) +
-         program::kConvolutionWorkspaceBytes;
+         program::ConvolutionWorkspaceBytes(
+             exec::bufferBytes(typeOf(conv.getInput())) +
+             exec::bufferBytes(typeOf(conv.getWeight())) +
+             exec::bufferBytes(typeOf(conv.getResult())));
 }
 
 // Transfer slots of one entry, as runtime/executor creates them.
@@ -92,7 +97,85 @@ class Slots {
   std::map<int64_t, Receiver> receivers_;  // by peer
 };
 
+program::PackedCollective packed(exec::CollectiveOp op) {
+  using Kind = program::PackedCollective::Kind;
+  program::PackedCollective packed;
+  switch (op.getKind()) {
+    case exec::CollectiveKind::kReduceScatter:
+      packed.kind = Kind::kReduceScatter;
+      break;
+    case exec::CollectiveKind::kAllGather:
+      packed.kind = Kind::kAllGather;
+      break;
+    case exec::CollectiveKind::kExchange:
+      packed.kind = Kind::kExchange;
+      break;
+    case exec::CollectiveKind::kAllToAll:
+      packed.kind = Kind::kAllToAll;
+      break;
+    default:
+      break;
+  }
+  auto input = typeOf(op.getInput()), output = typeOf(op.getResult());
+  packed.input_shape = input.getShape().vec();
+  packed.output_shape = output.getShape().vec();
+  packed.dim = op.getDim();
+  packed.step = op.getStep();
+  packed.element_bytes = llvm::divideCeil(input.getElementTypeBitWidth(), 8);
+  packed.devices = op.getGroupSize();
+  return packed;
+}
+
+// Buffers of one entry's exchanges, as runtime/cuda/nccl creates them: started
+// collectives have groups and scratch of their own, and each sender that the
+// device receives from has a group, too.
+class Exchanges {
+ public:
+  explicit Exchanges(mlir::SymbolTable& symbols) : symbols_(symbols) {}
+
+  void add(mlir::func::FuncOp function) {
+    for (mlir::Operation& op : function.front()) {
+      if (auto call = llvm::dyn_cast<mlir::func::CallOp>(op))
+        add(symbols_.lookup<mlir::func::FuncOp>(call.getCallee()));
+      else if (auto collective = llvm::dyn_cast<exec::CollectiveOp>(op))
+        add(collective);
+      else if (auto receive = llvm::dyn_cast<exec::ReceiveOp>(op))
+        senders_.insert(receive.getPeer());
+    }
+  }
+  int64_t bytes() const {
+    return static_cast<int64_t>(groups_.size() + senders_.size()) *
+               program::kGroupBytes +
+           scratch_[0] + scratch_[1];
+  }
+
+ private:
+  void add(exec::CollectiveOp op) {
+    if (op.getGroupSize() < 2) return;
+    const bool beside = op.getToken() > 0;
+    groups_.insert({beside, op.getAxes().vec()});
+    scratch_[beside] =
+        std::max(scratch_[beside], program::PackingBytes(packed(op)));
+  }
+
+  mlir::SymbolTable& symbols_;
+  std::set<std::pair<bool, std::vector<int64_t>>> groups_;
+  std::set<int64_t> senders_;
+  std::array<int64_t, 2> scratch_ = {};  // of others, and of started ones
+};
+
 }  // namespace
+
+std::vector<int64_t> exchangeBuffers(mlir::ModuleOp module) {
+  mlir::SymbolTable symbols(module);
+  std::vector<int64_t> bytes;
+  for (const exec::Entry& entry : exec::entriesOf(module)) {
+    Exchanges exchanges(symbols);
+    exchanges.add(entry.main);
+    bytes.push_back(exchanges.bytes());
+  }
+  return bytes;
+}
 
 std::vector<int64_t> transferSlots(mlir::ModuleOp module) {
   mlir::SymbolTable symbols(module);

@@ -25,7 +25,8 @@ class DeviceScratchTest : public testing::Test {
         "func.func private @k(%x: tensor<8x8xf32>) -> tensor<8x8xf32> "
         "attributes {exec.kernel} { return %x : tensor<8x8xf32> }\n"
         "func.func @main(%x: tensor<8x8xf32>, %i: tensor<1x5x5x4xbf16>, "
-        "%w: tensor<2x4x3x3xbf16>, %o: tensor<1x3x3x2xbf16>) {\n" +
+        "%w: tensor<2x4x3x3xbf16>, %o: tensor<1x3x3x2xbf16>, "
+        "%j: tensor<8x512x512x16xf32>, %v: tensor<16x16x1x1xf32>) {\n" +
             body + "\nreturn\n}",
         &context_);
     EXPECT_TRUE(module);
@@ -74,6 +75,15 @@ TEST_F(DeviceScratchTest, ConvolutionsTakeTheWeightWhereItIsLaidOutAnew) {
             128 * kMiB + 256);
 }
 
+// Libraries copy the tensors of large ones: here twice 128 MiB and a KiB.
+TEST_F(DeviceScratchTest, LargeConvolutionsTakeCopiesOfTheirTensors) {
+  EXPECT_EQ(Of("%0 = exec.conv %j, %v strides = [1, 1] dilations = [1, 1] low "
+               "= [0, 0] high = [0, 0] groups = 1 channels_last : "
+               "(tensor<8x512x512x16xf32>, tensor<16x16x1x1xf32>) -> "
+               "tensor<8x512x512x16xf32>"),
+            (2 * 128 + 16) * kMiB + 1024);
+}
+
 // Each receiver has two slots, used in turn and as large as their largest
 // tensor. Peer 1 receives three tensors, peer 2 receives one.
 TEST_F(DeviceScratchTest, WhatIsSentTakesSlots) {
@@ -100,6 +110,42 @@ TEST_F(DeviceScratchTest, WhatIsSentTakesSlots) {
   ASSERT_TRUE(module);
   EXPECT_EQ(transferSlots(*module),
             (std::vector<int64_t>{512 + 256 + 256, 0, 256}));
+}
+
+// Groups of the same axes share buffers; started collectives have their own.
+// The gather packs 112 bytes of output and, on the member whose block is not
+// full, 3 times 32 bytes of input, each part with up to 16 bytes of alignment.
+TEST_F(DeviceScratchTest, CollectivesTakeBuffersByGroup) {
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(
+      R"(func.func private @layer(%x: tensor<4x2xf32>) {
+        %0 = exec.collective all_reduce %x axes = [0, 1, 4] : tensor<4x2xf32> -> tensor<4x2xf32>
+        %1 = exec.collective all_gather %x axes = [0, 1, 4] {dim = 1 : i64} : tensor<4x2xf32> -> tensor<4x7xf32>
+        return
+      }
+      func.func @main(%x: tensor<4x2xf32>) {
+        call @layer(%x) : (tensor<4x2xf32>) -> ()
+        call @layer(%x) : (tensor<4x2xf32>) -> ()
+        return
+      }
+      func.func @main.1(%x: tensor<4x2xf32>) {
+        call @layer(%x) : (tensor<4x2xf32>) -> ()
+        %0 = exec.collective all_reduce %x axes = [0, 1, 4] {token = 1 : i64} : tensor<4x2xf32> -> tensor<4x2xf32>
+        %1 = exec.await %0, %x token = 1 : tensor<4x2xf32>, tensor<4x2xf32>
+        %2 = exec.collective all_reduce %x axes = [1, 1, 2] : tensor<4x2xf32> -> tensor<4x2xf32>
+        %3 = exec.receive axes = [2, 1, 3] peer = 0 : tensor<4x2xf32>
+        %4 = exec.receive axes = [2, 1, 3] peer = 0 : tensor<4x2xf32>
+        return
+      }
+      func.func @main.2(%x: tensor<4x2xf32>) {
+        %0 = exec.collective all_reduce %x axes = [] : tensor<4x2xf32> -> tensor<4x2xf32>
+        exec.send %x axes = [2, 1, 3] peer = 1 : tensor<4x2xf32>
+        return
+      })",
+      &context_);
+  ASSERT_TRUE(module);
+  constexpr int64_t kGroup = 231211008, kGather = 112 + 3 * 32 + 8 * 16;
+  EXPECT_EQ(exchangeBuffers(*module),
+            (std::vector<int64_t>{kGroup + kGather, 4 * kGroup + kGather, 0}));
 }
 
 // Only data inputs count, and only if the step updates a stored tensor.

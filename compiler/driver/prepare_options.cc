@@ -6,6 +6,7 @@
 #include "compiler/driver/targets.h"
 #include "compiler/kernels/cpu_names.h"
 #include "compiler/plan/plan_schedule.h"
+#include "runtime/program/target.h"
 
 namespace partita::driver {
 namespace {
@@ -89,6 +90,10 @@ std::string prepareOptions(const CompileOptions& options) {
            "weights are old, found steps that wait for all updates before "
            "them; leave it out";
   if (std::string wrong = checkMachine(options); !wrong.empty()) return wrong;
+  if (options.cubins && !program::IsGpuTarget(options.target))
+    return "--cubins: expected a target with PTX, as in --target cuda:sm_90, "
+           "found " +
+           options.target + "; leave it out";
   std::error_code error;
   if (!options.dump_dir.empty())
     std::filesystem::create_directories(options.dump_dir, error);

@@ -1,11 +1,13 @@
 // The only file of the compiler that names all code generators.
 #include "compiler/driver/targets.h"
 
+#include "compiler/kernels/assemble_ptx.h"
 #include "compiler/kernels/chips.h"
 #include "compiler/kernels/cpu_names.h"
 #include "compiler/kernels/generate_code.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "runtime/program/code_bundle.h"
 #include "runtime/program/target.h"
 
 namespace partita::driver {
@@ -19,6 +21,11 @@ FailureOr<std::string> generateForCpu(mlir::ModuleOp module,
   kernels::ObjectOptions object;
   object.cpu = options.cpu;
   return kernels::generateObject(module, object);
+}
+
+FailureOr<std::string> linkForCpu(mlir::Location loc, llvm::StringRef code,
+                                  const CodeOptions&) {
+  return kernels::linkSharedObject(loc, code);
 }
 
 LogicalResult describeForCpu(mlir::ModuleOp module, const CodeOptions&) {
@@ -42,6 +49,44 @@ FailureOr<std::string> generateForCuda(mlir::ModuleOp module,
   return kernels::generatePtx(module, {.chip = options.architecture});
 }
 
+// Machine code for the GPUs that the options name; a failure is an error only
+// if they name any. Without an assembler, or if it is too old, the driver
+// compiles the PTX whenever the model is loaded.
+FailureOr<std::string> linkForCuda(mlir::Location loc, llvm::StringRef ptx,
+                                   const CodeOptions& options) {
+  const std::vector<std::string> chips =
+      options.cubins.value_or(std::vector<std::string>{options.architecture});
+  if (chips.empty()) return ptx.str();
+  const std::optional<std::string> ptxas = kernels::findPtxas();
+  if (!ptxas && !options.cubins) return ptx.str();
+  if (!ptxas)
+    return mlir::emitError(
+        loc,
+        "--cubins: expected NVIDIA's assembler ptxas in PATH, CUDA_HOME or "
+        "/usr/local/cuda, found none; install the CUDA toolkit, name the "
+        "program in PARTITA_PTXAS, or leave --cubins out");
+  program::CodeBundle bundle;
+  bundle.portable = ptx;
+  std::vector<std::string> cubins(chips.size());
+  for (auto [chip, cubin] : llvm::zip_equal(chips, cubins)) {
+    kernels::AssembledPtx assembled = kernels::assemblePtx(*ptxas, ptx, chip);
+    if (assembled.ok) {
+      cubin = std::move(assembled.code);
+      bundle.machine.push_back({chip, cubin});
+      continue;
+    }
+    const std::string wrong =
+        *ptxas + " cannot assemble the kernels for " + chip + ": ";
+    if (options.cubins)
+      return mlir::emitError(loc) << "--cubins: " << wrong << assembled.report;
+    mlir::emitWarning(loc)
+        << wrong << assembled.report
+        << "; the artifact has PTX only, which the GPU's driver compiles "
+           "whenever the model is loaded";
+  }
+  return program::WriteCodeBundle(bundle);
+}
+
 LogicalResult describeForCuda(mlir::ModuleOp module,
                               const CodeOptions& options) {
   return kernels::describePtx(module, {.chip = options.architecture});
@@ -56,10 +101,9 @@ llvm::StringRef clusterOfCuda(llvm::StringRef architecture) {
 // One entry per code generator.
 constexpr TargetKind kTargetKinds[] = {
     {program::kCpuTarget, /*architectures=*/nullptr, /*example=*/"",
-     generateForCpu, describeForCpu, kernels::linkSharedObject, featuresOfCpu,
-     clusterOfCpus},
+     generateForCpu, describeForCpu, linkForCpu, featuresOfCpu, clusterOfCpus},
     {program::kCudaTarget, chipNames, "sm_90", generateForCuda, describeForCuda,
-     /*link=*/nullptr, featuresOfCuda, clusterOfCuda},
+     linkForCuda, featuresOfCuda, clusterOfCuda},
 };
 
 }  // namespace

@@ -17,6 +17,9 @@ namespace partita::driver {
 struct CodeOptions {
   std::string architecture;  // one of TargetKind::architectures; empty: none
   std::string cpu = "host";  // an LLVM CPU name, or host
+  // GPUs whose machine code goes beside the PTX, such as sm_90. None: the
+  // architecture above, if the assembler ptxas is installed.
+  std::optional<std::vector<std::string>> cubins;
 };
 
 // A kind of target: "cpu", or "cuda" of "cuda:sm_90".
@@ -35,9 +38,9 @@ struct TargetKind {
   // Writes launch sizes only.
   mlir::LogicalResult (*describe)(mlir::ModuleOp module,
                                   const CodeOptions& options);
-  // Turns generated code into an artifact's code section. Null: it is one.
-  mlir::FailureOr<std::string> (*link)(mlir::Location loc,
-                                       llvm::StringRef code);
+  // Turns generated code into an artifact's code section.
+  mlir::FailureOr<std::string> (*link)(mlir::Location loc, llvm::StringRef code,
+                                       const CodeOptions& options);
   // Features that the code needs, in LLVM's notation: "+avx2,+fma".
   std::string (*features)(const CodeOptions& options);
   // The built-in cluster (planner/cluster) on whose devices a program for this

@@ -1,21 +1,14 @@
 // Runs ptxas and reads its report.
 #include "compiler/kernels/ptxas.h"
 
-#include <unistd.h>
-
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
 #include <regex>
 #include <sstream>
+#include <utility>
+
+#include "compiler/kernels/assemble_ptx.h"
 
 namespace partita::kernels {
 namespace {
-
-std::string ptxasPath() {
-  const char* named = std::getenv("PARTITA_PTXAS");
-  return named ? named : "/usr/local/cuda/bin/ptxas";
-}
 
 void readReport(Assembled& result) {
   const std::regex entry("Compiling entry function '([^']+)'"),
@@ -39,22 +32,13 @@ void readReport(Assembled& result) {
 
 }  // namespace
 
-bool hasPtxas() { return access(ptxasPath().c_str(), X_OK) == 0; }
+bool hasPtxas() { return findPtxas().has_value(); }
 
-Assembled assemble(const std::string& ptx, const std::string& chip,
-                   const std::string& name) {
-  const char* folder = std::getenv("TEST_TMPDIR");
-  const std::string path =
-      std::string(folder ? folder : "/tmp") + "/" + name + ".ptx";
-  std::ofstream(path) << ptx;
-  const std::string command =
-      ptxasPath() + " -v -arch=" + chip + " " + path + " -o /dev/null 2>&1";
+Assembled assemble(const std::string& ptx, const std::string& chip) {
+  AssembledPtx assembled = assemblePtx(*findPtxas(), ptx, chip);
   Assembled result;
-  FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return result;
-  char buffer[512];
-  while (fgets(buffer, sizeof(buffer), pipe)) result.report += buffer;
-  result.ok = pclose(pipe) == 0;
+  result.ok = assembled.ok;
+  result.report = std::move(assembled.report);
   readReport(result);
   return result;
 }

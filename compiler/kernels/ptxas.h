@@ -1,5 +1,5 @@
-// Runs NVIDIA's assembler in tests. PARTITA_PTXAS names the program
-// (--test_env=PARTITA_PTXAS=...); by default it is that of /usr/local/cuda.
+// Runs NVIDIA's assembler in tests and reads its report. assemble_ptx.h says
+// where the assembler is looked for; --test_env=PARTITA_PTXAS=... names one.
 #ifndef PARTITA_COMPILER_KERNELS_PTXAS_H_
 #define PARTITA_COMPILER_KERNELS_PTXAS_H_
 
@@ -28,10 +28,8 @@ struct Assembled {
   std::map<std::string, Kernel> kernels;
 };
 
-// Assembles for a chip such as sm_90. Files go to the test's folder, under
-// `name`.
-Assembled assemble(const std::string& ptx, const std::string& chip,
-                   const std::string& name = "kernels");
+// Assembles for a chip such as sm_90. Requires hasPtxas().
+Assembled assemble(const std::string& ptx, const std::string& chip);
 
 }  // namespace partita::kernels
 

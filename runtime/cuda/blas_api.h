@@ -41,8 +41,16 @@ enum LtLayoutAttribute : int {
   kLtBatchCount = 5,   // int32
   kLtBatchStride = 6,  // int64, in elements
 };
+// The type of the partial sums of a product whose inner dimension is split.
+// Unsplit products are always allowed.
+enum LtReductionScheme : uint32_t {
+  kLtReduceInOutput = 1,       // in the result itself, in its type
+  kLtReduceInComputeType = 2,  // in the workspace, in the compute type
+  kLtReduceInOutputType = 4,   // in the workspace, in the result's type
+};
 enum LtPreferenceAttribute : int {
   kLtMaxWorkspaceBytes = 1,  // uint64
+  kLtReductionSchemes = 3,   // uint32, a mask of LtReductionScheme
   kLtAlignmentA = 5,         // uint32, in bytes
   kLtAlignmentB = 6,
   kLtAlignmentC = 7,

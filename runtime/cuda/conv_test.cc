@@ -29,7 +29,7 @@ std::string Message(const absl::Status& status) {
 
 // Engines of the recorded library: 0 sums in a nondeterministic order, 1 cannot
 // be prepared, 2 needs no workspace, 3 uses tensor cores (TF32 for f32), 5
-// rounds its inputs.
+// rounds its inputs, 6 needs too much workspace.
 class ConvTest : public ::testing::Test {
  protected:
   ConvTest() : recording_(kLibrary) {

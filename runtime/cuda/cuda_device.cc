@@ -65,8 +65,8 @@ class CudaDevice : public device::Device {
       : context_(std::move(context)),
         cuda_(context_->driver()),
         staging_(context_),
-        workshop_(context_, options.blas, options.dnn, options.tuned,
-                  options.measures),
+        workshop_(context_, options.blas, options.dnn,
+                  {options.tuned, options.measures, options.warms}),
         ranges_(options.nvtx),
         blocking_(blocking),
         graphs_(graphs) {}

@@ -27,6 +27,9 @@ struct CudaOptions {
   // Measure operations that the file does not list. Do not set it for ranks
   // that must compute the same bits: they could choose different algorithms.
   bool measures = false;
+  // Run each product and convolution once when it is prepared, so that the
+  // libraries' kernels are loaded before the first step.
+  bool warms = false;
 };
 
 // FailedPrecondition, with advice, if there is no driver or no such GPU.

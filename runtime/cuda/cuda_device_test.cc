@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -14,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/cuda/recording/recording.h"
+#include "runtime/program/code_bundle.h"
 
 namespace partita::cuda {
 namespace {
@@ -100,6 +103,7 @@ TEST_F(CudaDeviceTest, LaunchesHaveTheirGeometry) {
   ASSERT_TRUE(LaunchNothing(Shape({2, 3, 4}, {5, 6, 7}, 8)).ok());
   EXPECT_EQ(recording_.TakeLog(),
             "cuModuleGetFunction nothing\n"
+            "cuFuncLoad nothing\n"
             "cuLaunchKernel nothing <2,3,4> <5,6,7> 8\n");
   // Shared memory above the default limit is requested once.
   for (int i = 0; i < 2; ++i) {
@@ -172,6 +176,32 @@ TEST_F(CudaDeviceTest, TheCompilersWordsAreTold) {
                   .status()),
       AllOf(HasSubstr("CUDA_ERROR_NO_BINARY_FOR_GPU"),
             HasSubstr("compile the model for this one (--target cuda:sm_XX)")));
+}
+
+// The recorded GPU is an sm_90.
+TEST_F(CudaDeviceTest, MachineCodeOfTheGpuIsLoadedBeforePtx) {
+  const std::string cubin = std::string(recording::kCubinMagic) + kPtx;
+  const auto log_of = [&](const program::CodeBundle& bundle) {
+    recording_.TakeLog();
+    const auto module = device_->LoadModule(program::WriteCodeBundle(bundle));
+    EXPECT_TRUE(module.ok()) << module.status();
+    return recording_.TakeLog();
+  };
+  constexpr char kCubin[] = "cuModuleLoadDataEx cubin\n",
+                 kText[] = "cuModuleLoadDataEx\n";
+  // The PTX is not even looked at.
+  EXPECT_THAT(log_of({"no PTX", {{"sm_80", "x"}, {"sm_90", cubin}}}),
+              AllOf(HasSubstr(kCubin), Not(HasSubstr(kText))));
+  // Machine code of other GPUs is left alone.
+  EXPECT_THAT(log_of({kPtx, {{"sm_80", cubin}, {"sm_100", cubin}}}),
+              AllOf(HasSubstr(kText), Not(HasSubstr(kCubin))));
+  // Where the driver refuses it, less specific code and then PTX are loaded.
+  const std::string refused = std::string(recording::kCubinMagic) + "newer";
+  EXPECT_THAT(
+      log_of({kPtx, {{"sm_90", cubin}, {"sm_90a", refused}}}),
+      AllOf(HasSubstr(std::string(kCubin) + kCubin), Not(HasSubstr(kText))));
+  EXPECT_THAT(log_of({kPtx, {{"sm_90", refused}}}),
+              HasSubstr(std::string(kCubin) + kText));
 }
 
 TEST_F(CudaDeviceTest, LongCopiesAreStagedInPieces) {
@@ -320,6 +350,41 @@ TEST_F(CudaDeviceTest, ProductsOfBadlyAlignedOperandsAreMoved) {
   EXPECT_THAT(recording_.TakeLog(), HasSubstr("partita_copy_box"));
   EXPECT_EQ(run(*aligned, 16), run(*at_any, 16));
   EXPECT_THAT(recording_.TakeLog(), Not(HasSubstr("partita_copy_box")));
+}
+
+// The recorded library splits sums and rounds their parts to 16 bits, unless
+// the caller forbids it: 256 + 1 would become 256 before the last 1 is added.
+TEST_F(CudaDeviceTest, PartsOfSplitProductsAreF32) {
+  constexpr uint16_t kOne = 0x3f80, k256 = 0x4380, k258 = 0x4381;
+  device::GemmDesc desc;
+  desc.dtype = base::DType::kBF16;
+  desc.m = desc.n = 8;
+  desc.k = 16;
+  desc.lhs_strides = {0, 16, 1};
+  desc.rhs_strides = desc.out_strides = {0, 8, 1};
+  const auto op =
+      std::move(device_->PrepareGemm(desc, std::vector<const void*>(3)))
+          .value();
+  ASSERT_EQ(op->Description(), "cuBLASLt");
+  std::vector<uint16_t> values(8 * 16 + 16 * 8 + 8 * 8);
+  for (size_t row = 0; row < 8; ++row) {
+    values[16 * row] = k256;
+    values[16 * row + 1] = values[16 * row + 8] = kOne;
+  }
+  std::fill(values.begin() + 8 * 16, values.begin() + 2 * 8 * 16, kOne);
+  const int64_t bytes = static_cast<int64_t>(2 * values.size());
+  const auto memory =
+      std::move(device::Allocation::Make(*device_, bytes)).value();
+  ASSERT_TRUE(
+      device_->CopyToDevice(*stream_, memory.data(), values.data(), bytes)
+          .ok());
+  void* buffers[] = {memory.data(), memory.data() + 256, memory.data() + 512};
+  ASSERT_TRUE(device_->Execute(*stream_, *op, buffers, 3).ok());
+  std::vector<uint16_t> sums(8 * 8);
+  ASSERT_TRUE(
+      device_->CopyToHost(*stream_, sums.data(), memory.data() + 512, 128)
+          .ok());
+  EXPECT_EQ(sums, std::vector<uint16_t>(8 * 8, k258));
 }
 
 // The second of the recorded library's three algorithms is the fastest.

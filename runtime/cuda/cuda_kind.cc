@@ -90,14 +90,20 @@ int OrdinalOf(const device::JobOptions& job, int index) {
   return UseOneGpu(job) ? 0 : index;
 }
 
+// Kernels are loaded when they are first needed, which saves seconds and GPU
+// memory: the libraries have thousands. Drivers before CUDA 12.2 load all by
+// default.
+void PrepareEnvironment(const device::JobOptions&) {
+  setenv("CUDA_MODULE_LOADING", "LAZY", /*overwrite=*/0);
+}
+
 // A receive is a kernel that spins until another rank sends. Loading a kernel
-// at its first use may wait until all work on its GPU is done, so two ranks
-// that receive from each other could wait for ever (CUDA programming guide,
-// "Lazy Loading", on concurrent execution). Therefore all kernels, the
-// libraries' and Partita's, are loaded before the first step.
-void PrepareEnvironment(const device::JobOptions& job) {
-  if (job.share_gpu || job.ranks == 1) return;
-  setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
+// may wait until all work on its GPU is done, so two ranks that receive from
+// each other could wait for ever (CUDA programming guide, "Lazy Loading", on
+// concurrent execution). Therefore ranks on several GPUs load all kernels
+// before the first step.
+bool WarmsKernels(const device::JobOptions& job) {
+  return job.ranks > 1 && !job.share_gpu;
 }
 
 absl::StatusOr<std::unique_ptr<device::Device>> Make(
@@ -107,6 +113,7 @@ absl::StatusOr<std::unique_ptr<device::Device>> Make(
   // Ranks that compute the same results must use the same algorithms.
   options.tuned = job.model + ".algorithms";
   options.measures = job.ranks == 1;
+  options.warms = WarmsKernels(job);
   return MakeCudaDevice(options);
 }
 

@@ -31,7 +31,7 @@ namespace {
 constexpr char kAdvice[] =
     "install it, or set LD_LIBRARY_PATH to where it lies";
 
-absl::StatusOr<std::unique_ptr<Dnn>> OpenOne(const std::string& name) {
+absl::StatusOr<std::unique_ptr<Dnn>> Load(const std::string& name) {
   PARTITA_ASSIGN_OR_RETURN(const base::Library library,
                            base::Library::Open({name}, "cuDNN", kAdvice));
   auto dnn = std::make_unique<Dnn>();
@@ -41,6 +41,11 @@ absl::StatusOr<std::unique_ptr<Dnn>> OpenOne(const std::string& name) {
 #undef PARTITA_CUDA_LOAD
   PARTITA_RETURN_IF_ERROR(library.Load("cudnnGetErrorString", &dnn->ErrorText));
   PARTITA_RETURN_IF_ERROR(library.Load("cudnnGetVersion", &dnn->Version));
+  return dnn;
+}
+
+absl::StatusOr<std::unique_ptr<Dnn>> OpenOne(const std::string& name) {
+  PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<Dnn> dnn, Load(name));
   const absl::Status started =
       dnn->Check(dnn->Create(&dnn->handle), absl::StrCat("starting ", name));
   if (!started.ok())
@@ -48,14 +53,24 @@ absl::StatusOr<std::unique_ptr<Dnn>> OpenOne(const std::string& name) {
   return dnn;
 }
 
+// The names to try, in order.
+std::vector<std::string> Names(int driver_version) {
+  return LibraryNames({"libcudnn.so", "cudnn", {9}}, driver_version);
+}
+
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<Dnn>> Dnn::OpenWithoutGpu(
+    const std::string& path) {
+  if (!path.empty()) return Load(path);
+  return OpenFirst<std::unique_ptr<Dnn>>(Names(0), "cuDNN", kAdvice, &Load);
+}
 
 absl::StatusOr<std::unique_ptr<Dnn>> Dnn::Open(const std::string& path,
                                                int driver_version) {
   if (!path.empty()) return OpenOne(path);
-  return OpenFirst<std::unique_ptr<Dnn>>(
-      LibraryNames({"libcudnn.so", "cudnn", {9}}, driver_version), "cuDNN",
-      kAdvice, &OpenOne);
+  return OpenFirst<std::unique_ptr<Dnn>>(Names(driver_version), "cuDNN",
+                                         kAdvice, &OpenOne);
 }
 
 Dnn::~Dnn() {

@@ -27,6 +27,9 @@ struct Dnn {
   // FailedPrecondition, with advice, if it cannot be loaded or does not start.
   static absl::StatusOr<std::unique_ptr<Dnn>> Open(const std::string& path,
                                                    int driver_version);
+  // The same for planning without a GPU: there is no handle.
+  static absl::StatusOr<std::unique_ptr<Dnn>> OpenWithoutGpu(
+      const std::string& path);
   Dnn() = default;
   Dnn(const Dnn&) = delete;
   ~Dnn();

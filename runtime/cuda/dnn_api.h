@@ -41,6 +41,7 @@ enum DnnKind : int {
   kDnnGraph = 15,
   kDnnPack = 16,
   kDnnTensor = 17,
+  kDnnGpu = 38,  // a GPU's properties; since 9.11 in place of the handle
 };
 
 // Types of attributes.
@@ -54,6 +55,7 @@ enum DnnType : int {
   kDnnTypeHeuristicsMode = 8,
   kDnnTypeNote = 11,
   kDnnTypeObject = 15,
+  kDnnTypeChar = 24,
 };
 
 // Attributes. The attributes of an operation follow one another: alpha (factor
@@ -70,10 +72,12 @@ enum DnnAttribute : int {
   kDnnHeuristicsMode = 200,
   kDnnHeuristicsGraph = 201,
   kDnnHeuristicsResults = 202,
+  kDnnHeuristicsGpu = 204,
   kDnnConfigEngine = 300,
   kDnnPlanHandle = 400,
   kDnnPlanConfig = 401,
   kDnnPlanWorkspaceBytes = 402,
+  kDnnPlanGpu = 407,
   kDnnForwardAlpha = 700,         // ... beta, convolution, w, x, y
   kDnnInputGradientAlpha = 706,   // ... beta, convolution, w, dx, dy
   kDnnWeightGradientAlpha = 712,  // ... beta, convolution, dw, x, dy
@@ -89,6 +93,7 @@ enum DnnAttribute : int {
   kDnnPackWorkspace = 1003,
   kDnnEngineIndex = 1301,
   kDnnEngineNotes = 1303,
+  kDnnGpuJson = 2702,
 };
 
 enum DnnDataType : int {

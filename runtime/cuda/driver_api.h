@@ -169,6 +169,7 @@ struct CuUuid {
 // Functions newer than the required driver. Null if the driver lacks them.
 #define PARTITA_CUDA_DRIVER_OPTIONAL_FUNCTIONS(X)                           \
   X(DeviceUuid, cuDeviceGetUuid_v2, (CuUuid * uuid, CuDevice device))       \
+  X(LoadFunction, cuFuncLoad, (CuFunction function))                        \
   X(ParameterInfo, cuFuncGetParamInfo,                                      \
     (CuFunction function, size_t index, size_t* offset, size_t* bytes))     \
   X(EncodeTensorMap, cuTensorMapEncodeTiled,                                \

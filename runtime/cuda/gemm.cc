@@ -167,6 +167,9 @@ absl::StatusOr<std::vector<LtHeuristic>> BlasProduct::Ask(uint32_t alignment,
                        "asking for an algorithm");
   };
   PARTITA_RETURN_IF_ERROR(set(kLtMaxWorkspaceBytes, kWorkspaceBytes));
+  // Other schemes round the partial sums of 16-bit products to 16 bits.
+  PARTITA_RETURN_IF_ERROR(
+      set(kLtReductionSchemes, uint32_t{kLtReduceInComputeType}));
   for (const LtPreferenceAttribute attribute :
        {kLtAlignmentA, kLtAlignmentB, kLtAlignmentC, kLtAlignmentD})
     PARTITA_RETURN_IF_ERROR(set(attribute, alignment));
@@ -236,6 +239,15 @@ absl::Status BlasProduct::Prepare(Tuner& tuner, const Context& context) {
   aligned_ = choices[tuner.Choose(Describe(desc_), names, [&] {
     return PrepareTrial(choices, std::make_shared<Trial>(context));
   })];
+  std::vector<LtHeuristic> used = {aligned_};
+  std::vector<size_t> indices = {0};
+  if (!moves_) {
+    used.push_back(any_);
+    indices.push_back(1);
+  }
+  tuner.Warm(indices, [&] {
+    return PrepareTrial(used, std::make_shared<Trial>(context));
+  });
   if (!plan_.whole) {
     PARTITA_ASSIGN_OR_RETURN(finish_.product, ToProductArgs(desc_));
     PARTITA_ASSIGN_OR_RETURN(finish_function_,

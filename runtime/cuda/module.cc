@@ -2,11 +2,15 @@
 #include "runtime/cuda/module.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/cuda/target.h"
 #include "runtime/cuda/tensor_maps.h"
+#include "runtime/program/code_bundle.h"
 
 namespace partita::cuda {
 namespace {
@@ -20,6 +24,18 @@ std::string CompilerMessage(std::string log) {
   if (log.size() > kMaxMessageBytes)
     log = log.substr(0, kMaxMessageBytes) + " ...";
   return log.empty() ? log : absl::StrCat("; the compiler says: ", log);
+}
+
+// The machine code that runs on the GPU, the most specific first.
+std::vector<std::string_view> MachineCodeFor(
+    const Machine& machine, const program::CodeBundle& bundle) {
+  std::map<std::string, std::string_view, std::greater<>> suitable;
+  for (const program::MachineCode& code : bundle.machine)
+    if (RunsMachineCode(machine, code.architecture))
+      suitable[code.architecture] = code.code;
+  std::vector<std::string_view> codes;
+  for (const auto& [architecture, code] : suitable) codes.push_back(code);
+  return codes;
 }
 
 }  // namespace
@@ -106,18 +122,30 @@ absl::Status CudaKernel::Launch(CuStream stream,
 }
 
 absl::StatusOr<std::unique_ptr<CudaModule>> CudaModule::Load(
-    std::shared_ptr<Context> context, std::string_view code) {
-  if (code.empty())
+    std::shared_ptr<Context> context, std::string_view section) {
+  if (section.empty())
     return absl::InvalidArgumentError(
         "expected PTX or machine code of a GPU, found nothing; compile the "
         "model again");
   PARTITA_RETURN_IF_ERROR(context->Enter());
+  PARTITA_ASSIGN_OR_RETURN(const program::CodeBundle bundle,
+                           program::ReadCodeBundle(section));
+  CuModule module = nullptr;
+  // A driver may be older than the assembler and refuse its machine code. It
+  // compiles the PTX itself, which takes longer.
+  for (const std::string_view code :
+       MachineCodeFor(context->machine(), bundle)) {
+    const std::string copy(code);
+    if (context->driver().LoadModule(&module, copy.c_str(), 0, nullptr,
+                                     nullptr) == kCuSuccess)
+      return std::unique_ptr<CudaModule>(
+          new CudaModule(std::move(context), module));
+  }
   // The driver expects PTX to end with a zero byte.
-  const std::string text(code);
+  const std::string text(bundle.portable);
   std::string log(kLogBytes, '\0');
   CuJitOption names[] = {kCuJitErrorLog, kCuJitErrorLogBytes};
   void* values[] = {log.data(), reinterpret_cast<void*>(kLogBytes)};
-  CuModule module = nullptr;
   const absl::Status status = context->Check(
       context->driver().LoadModule(&module, text.c_str(), 2, names, values),
       "loading the model's kernels");
@@ -142,8 +170,13 @@ absl::StatusOr<CuFunction> CudaModule::FindFunction(
   if (result == kCuNotFound)
     return absl::NotFoundError(absl::StrCat("the code has no kernel '", symbol,
                                             "'; compile the model again"));
-  PARTITA_RETURN_IF_ERROR(
-      context_->Check(result, absl::StrCat("looking for kernel ", symbol)));
+  const std::string doing = absl::StrCat("looking for kernel ", symbol);
+  PARTITA_RETURN_IF_ERROR(context_->Check(result, doing));
+  // With lazy loading a kernel is loaded here, not at its first launch, which
+  // may have to wait for all other work on the GPU. Older drivers load it when
+  // it is looked for.
+  if (const auto load = context_->driver().LoadFunction; load != nullptr)
+    PARTITA_RETURN_IF_ERROR(context_->Check(load(function), doing));
   return function;
 }
 

@@ -39,10 +39,12 @@ class CudaKernel : public device::Kernel {
 
 class CudaModule : public device::Module {
  public:
-  // Loads PTX text, a cubin or a fatbin. InvalidArgument, with the driver's
-  // compiler message, if the code is invalid.
+  // Loads a code section (runtime/program/code_bundle.h): the machine code of
+  // the GPU's architecture, or PTX text, a cubin or a fatbin without any that
+  // the driver loads. InvalidArgument, with the driver's compiler message, if
+  // the code is invalid.
   static absl::StatusOr<std::unique_ptr<CudaModule>> Load(
-      std::shared_ptr<Context> context, std::string_view code);
+      std::shared_ptr<Context> context, std::string_view section);
   CudaModule(const CudaModule&) = delete;
   ~CudaModule() override;
 

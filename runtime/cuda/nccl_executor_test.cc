@@ -357,16 +357,21 @@ class Watched : public comm::DeviceCommunicator {
 };
 
 // Rank 1 stops after two runs of captured steps. NCCL frees an aborted group
-// only after the graphs that use it are destroyed.
-TEST_F(NcclExecutorTest, ARankLostDuringAReplayEndsTheOthersInTime) {
-  Write(program::DividedProgram(5, 1, 2));
+// only after the graphs that use it are destroyed, which end only when all
+// their groups have stopped: with four ranks, each is in two groups.
+class LostRankTest : public NcclExecutorTest,
+                     public ::testing::WithParamInterface<int> {};
+
+TEST_P(LostRankTest, EndsReplaysOfTheOthersInTime) {
+  const int ranks = GetParam();
+  Write(program::DividedProgram(5, ranks / 2, 2));
   absl::StatusOr<program::Artifact> opened = program::Artifact::Open(path_);
   ASSERT_TRUE(opened.ok()) << opened.status();
   const auto artifact =
       std::make_shared<const program::Artifact>(*std::move(opened));
   comm::CommOptions options;
   options.timeout = std::chrono::milliseconds(1500);
-  const auto bases = comm::MakeLocalCommunicators(2, options);
+  const auto bases = comm::MakeLocalCommunicators(ranks, options);
   executor::RankOptions rank_options;
   rank_options.make_device = [](int) {
     return MakeCudaDevice({0, kLibrary, kLibrary, kLibrary});
@@ -380,18 +385,20 @@ TEST_F(NcclExecutorTest, ARankLostDuringAReplayEndsTheOthersInTime) {
   const auto work = [&](comm::Communicator& base) {
     const auto rank = executor::Rank::Load(artifact, rank_options, 0, &base);
     ASSERT_TRUE(rank.ok()) << rank.status();
-    const int runs = base.rank() == 0 ? 5 : 4;
+    const int runs = base.rank() == 1 ? 4 : 5;
     absl::Status status;
     for (int run = 0; run < runs && status.ok(); ++run)
       status = (*rank)->Run({{DType::kF32, {5, 8}, x_.data()}},
                             {{DType::kF32, {5, 8}, y_.data()},
                              {DType::kF32, {5, 8}, all_.data()},
-                             {DType::kI64, {2}, where_.data()}});
+                             {DType::kI64, {ranks}, where_.data()}});
     if (base.rank() == 0) lost = status;
   };
-  std::thread other([&] { work(*bases[1]); });
+  std::vector<std::thread> others;
+  for (int rank = 1; rank < ranks; ++rank)
+    others.emplace_back([&, rank] { work(*bases[static_cast<size_t>(rank)]); });
   work(*bases[0]);
-  other.join();
+  for (std::thread& other : others) other.join();
   EXPECT_FALSE(lost.ok());
   EXPECT_THAT(std::string(lost.message()),
               ::testing::HasSubstr("all_reduce 'mlp.down'"));
@@ -401,6 +408,8 @@ TEST_F(NcclExecutorTest, ARankLostDuringAReplayEndsTheOthersInTime) {
   EXPECT_GE(Count(log, "ncclCommAbort"), 1u);
   EXPECT_EQ(Count(log, "ncclCommAbort hangs"), 0u);
 }
+
+INSTANTIATE_TEST_SUITE_P(OfTwoAndFour, LostRankTest, ::testing::Values(2, 4));
 
 // Ranks as threads of one process, without a launcher.
 TEST_F(NcclExecutorTest, ThreadsExchangeOnTheGpusToo) {

@@ -3,6 +3,8 @@
 #include "runtime/cuda/nccl_groups.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -43,28 +45,27 @@ NcclGroups::~NcclGroups() {
     group = groups_.erase(group);
   }
   Abort();
-  // If it takes longer, the thread and the groups are left behind.
+  // If it takes longer, the threads and the groups are left behind.
   if (aborted_.valid()) aborted_.wait_for(kAbortTime);
 }
 
 // ncclCommAbort first stops the group's work on the GPU, then waits until no
 // graph holds work of the group (its localPersistentRefs; NCCL 2.18 to 2.28).
-// So it must not keep the thread that destroys the graphs waiting. Groups that
-// are aborted one after another may wait for each other; between GroupStart and
-// GroupEnd, all stop before any is freed.
+// So it must not keep the thread that destroys the graphs waiting. A graph ends
+// once the work of all its groups has stopped, so each group has its own
+// thread: only later versions of NCCL stop all groups of a thread first,
+// between GroupStart and GroupEnd.
 void NcclGroups::Abort() {
   if (groups_.empty()) return;
-  std::vector<NcclComm> comms;
-  for (const auto& [key, comm] : groups_) comms.push_back(comm);
-  groups_.clear();
   auto done = std::make_shared<std::promise<void>>();
+  auto left = std::make_shared<std::atomic<size_t>>(groups_.size());
   aborted_ = done->get_future();
-  std::thread([nccl = nccl_, comms = std::move(comms), done] {
-    nccl->BeginGroup();
-    for (const NcclComm comm : comms) nccl->Abort(comm);
-    nccl->EndGroup();
-    done->set_value();
-  }).detach();
+  for (const auto& [key, comm] : groups_)
+    std::thread([nccl = nccl_, comm = comm, done, left] {
+      nccl->Abort(comm);
+      if (--*left == 0) done->set_value();
+    }).detach();
+  groups_.clear();
 }
 
 absl::StatusOr<NcclComm> NcclGroups::Join(const std::vector<int>& ranks,

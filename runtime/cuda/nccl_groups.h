@@ -53,8 +53,8 @@ class NcclGroups {
   absl::Status GiveUp(const absl::Status& status);
 
  private:
-  // Aborts all groups on a thread, at once: their work may wait for one
-  // another.
+  // Aborts all groups at once, each on its own thread: their work may wait for
+  // one another.
   void Abort();
 
   comm::Communicator& base_;

@@ -68,6 +68,17 @@ Box Unpacked(Box box, int64_t at) {
   return box;
 }
 
+// True if the runs of one side of a box lie one after another in its order, so
+// that the side is a message as it lies.
+bool IsTogether(const Box& box, const int64_t (&strides)[3]) {
+  int64_t bytes = box.run;
+  for (int d = 2; d >= 0; --d) {
+    if (box.counts[d] > 1 && strides[d] != bytes) return false;
+    bytes *= box.counts[d];
+  }
+  return true;
+}
+
 bool IsWhole(const Box& box, int64_t from, int64_t to, int64_t bytes) {
   return box.IsOneRun() && box.run == bytes && box.from == from && box.to == to;
 }
@@ -107,7 +118,7 @@ void PlanPieces(const Operation& operation, int n, int index, NcclPlan& plan) {
     if (j == index) continue;
     const Box sent = comm::PieceOf(operation, n, j, index);
     if (sent.Bytes() > 0) {
-      const bool together = sent.IsOneRun();
+      const bool together = IsTogether(sent, sent.from_strides);
       plan.sends.push_back({j, sent.Bytes(),
                             together ? sent.from : plan.scratch_bytes,
                             !together});
@@ -118,7 +129,7 @@ void PlanPieces(const Operation& operation, int n, int index, NcclPlan& plan) {
     }
     const Box received = comm::PieceOf(operation, n, index, j);
     if (received.Bytes() > 0) {
-      const bool together = received.IsOneRun();
+      const bool together = IsTogether(received, received.to_strides);
       plan.receives.push_back({j, received.Bytes(),
                                together ? received.to : plan.scratch_bytes,
                                !together});

@@ -19,6 +19,7 @@
 #include "runtime/cuda/gpu_rank_testing.h"
 #include "runtime/cuda/nccl_plan.h"
 #include "runtime/cuda/recording/recording.h"
+#include "runtime/program/library_limits.h"
 
 namespace partita::cuda {
 namespace {
@@ -58,9 +59,13 @@ TEST(NcclPlanTest, PartsThatLieTogetherAreNotCopied) {
   const NcclPlan rest = *PlanNccl(gather, 4, 1);
   EXPECT_EQ(rest.kind, NcclPlan::Kind::kPieces);
   EXPECT_EQ(rest.scratch_bytes, 0);
+  // Blocks of columns are sent as they lie, and unpacked.
   gather.dim = 1;
   gather.output_shape = {4, 32};
-  EXPECT_GT(PlanNccl(gather, 4, 1)->scratch_bytes, 0);
+  const NcclPlan columns = *PlanNccl(gather, 4, 1);
+  EXPECT_TRUE(columns.packed.empty());
+  EXPECT_EQ(columns.unpacked.size(), 3u);
+  EXPECT_EQ(columns.scratch_bytes, 3 * 4 * 8 * 4);
 
   Operation scatter;
   scatter.kind = comm::Kind::kReduceScatter;
@@ -71,6 +76,36 @@ TEST(NcclPlanTest, PartsThatLieTogetherAreNotCopied) {
   scatter.input_shape = {15, 8};
   EXPECT_EQ(PlanNccl(scatter, 4, 0)->scratch_bytes, 4 * 4 * 8 * 4);
   EXPECT_TRUE(PlanNccl(scatter, 4, 0)->clear);
+}
+
+// The compiler counts PackingBytes.
+TEST(NcclPlanTest, PackingTakesNoMoreThanIsCounted) {
+  using Kind = program::PackedCollective::Kind;
+  int packed = 0;
+  for (int n = 1; n <= 8; ++n)
+    for (const Operation& operation : comm::TestOperations(n)) {
+      program::PackedCollective counted;
+      counted.kind =
+          operation.kind == comm::Kind::kReduceScatter ? Kind::kReduceScatter
+          : operation.kind == comm::Kind::kAllGather   ? Kind::kAllGather
+          : operation.kind == comm::Kind::kExchange    ? Kind::kExchange
+          : operation.kind == comm::Kind::kAllToAll    ? Kind::kAllToAll
+                                                       : Kind::kOther;
+      counted.input_shape = operation.input_shape;
+      counted.output_shape = operation.output_shape;
+      counted.dim = operation.dim;
+      counted.step = operation.step;
+      counted.element_bytes = base::SizeOf(operation.dtype);
+      counted.devices = n;
+      for (int index = 0; index < n; ++index) {
+        const auto plan = PlanNccl(operation, n, index);
+        if (!plan) continue;
+        packed += plan->scratch_bytes > 0;
+        EXPECT_LE(plan->scratch_bytes, program::PackingBytes(counted))
+            << comm::Describe(operation) << " of " << n;
+      }
+    }
+  EXPECT_GT(packed, 20);
 }
 
 TEST(NcclPlanTest, OthersGoThroughTheHost) {

@@ -38,6 +38,14 @@ std::optional<Architecture> Parse(const std::string& name) {
   return architecture;
 }
 
+// True if the GPU's family runs machine code of this architecture.
+bool RunsNatively(const Machine& machine, const Architecture& architecture) {
+  const int number = machine.major * 10 + machine.minor;
+  if (architecture.suffix == 'a') return architecture.number == number;
+  return architecture.number / 10 == machine.major &&
+         architecture.number <= number;
+}
+
 // The text of the target that suits a GPU.
 std::string TargetFor(int number) {
   return program::TargetText(
@@ -91,11 +99,8 @@ absl::Status CheckTarget(const Machine& machine, const std::string& target,
         "the model was compiled for target '", target, "', this device is '",
         TargetFor(number), "' (", machine.gpu, ")"));
   }
-  const bool same_family =
-      wanted->number / 10 == machine.major && wanted->number <= number;
-  const bool runs = wanted->suffix == 'a'   ? wanted->number == number
-                    : wanted->suffix == 'f' ? same_family
-                                            : wanted->number <= number;
+  const bool runs = wanted->suffix == 0 ? wanted->number <= number
+                                        : RunsNatively(machine, *wanted);
   if (!runs) {
     return absl::FailedPreconditionError(
         absl::StrCat("the model was compiled for ", parsed->architecture,
@@ -108,6 +113,11 @@ absl::Status CheckTarget(const Machine& machine, const std::string& target,
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+bool RunsMachineCode(const Machine& machine, const std::string& architecture) {
+  const std::optional<Architecture> parsed = Parse(architecture);
+  return parsed && RunsNatively(machine, *parsed);
 }
 
 }  // namespace partita::cuda

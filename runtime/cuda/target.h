@@ -23,6 +23,11 @@ struct Machine {
 absl::Status CheckTarget(const Machine& machine, const std::string& target,
                          const std::string& features);
 
+// True if machine code for an architecture, such as "sm_80" or "sm_90a", runs
+// on the machine: GPUs of the same major version and at least its minor version
+// run it, and with a suffix only those that CheckTarget accepts.
+bool RunsMachineCode(const Machine& machine, const std::string& architecture);
+
 }  // namespace partita::cuda
 
 #endif  // PARTITA_RUNTIME_CUDA_TARGET_H_

@@ -31,6 +31,19 @@ TEST(TargetTest, LettersNarrow) {
   EXPECT_EQ(Refusal("cuda:sm_90", "", blackwell), "");
 }
 
+TEST(TargetTest, MachineCodeRunsWithinItsMajorVersion) {
+  const Machine ampere = {"A10", 8, 6, 12040}, hopper = {"H200", 9, 0, 12040},
+                blackwell = {"B300", 10, 3, 13000};
+  EXPECT_TRUE(RunsMachineCode(ampere, "sm_80"));
+  EXPECT_FALSE(RunsMachineCode(ampere, "sm_89"));
+  EXPECT_FALSE(RunsMachineCode(hopper, "sm_80"));
+  EXPECT_TRUE(RunsMachineCode(hopper, "sm_90a"));
+  EXPECT_TRUE(RunsMachineCode(blackwell, "sm_100"));
+  EXPECT_TRUE(RunsMachineCode(blackwell, "sm_100f"));
+  EXPECT_FALSE(RunsMachineCode(blackwell, "sm_100a"));
+  EXPECT_FALSE(RunsMachineCode(hopper, "ptx"));
+}
+
 TEST(TargetTest, OtherTargetsAreNamed) {
   for (const char* target :
        {"cpu", "", "cuda", "cuda:sm_", "cuda:sm_9", "cuda:sm_9x", "cuda:sm_90z",

@@ -18,12 +18,12 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-Tuner::Tuner(std::shared_ptr<Context> context, std::string file, bool measures,
-             std::chrono::milliseconds budget)
+Tuner::Tuner(std::shared_ptr<Context> context, TunerOptions options)
     : context_(std::move(context)),
-      file_(std::move(file)),
-      measures_(measures),
-      left_(budget) {
+      file_(std::move(options.file)),
+      measures_(options.measures),
+      warms_(options.warms),
+      left_(options.budget) {
   if (file_.empty()) return;
   std::ifstream in(file_);
   for (std::string line; std::getline(in, line);) {
@@ -51,6 +51,27 @@ size_t Tuner::Choose(const std::string& operation,
   left_ -= Clock::now() - begin;
   if (best) Keep(key, names[*best]);
   return best.value_or(0);
+}
+
+void Tuner::Warm(const std::vector<size_t>& algorithms,
+                 const std::function<Run()>& prepare) {
+  if (!warms_) return;
+  const Run run = prepare();
+  if (run == nullptr || !RunOnce(algorithms, run)) ++cold_;
+}
+
+bool Tuner::RunOnce(const std::vector<size_t>& algorithms,
+                    const Run& run) const {
+  const Driver& cuda = context_->driver();
+  CuStream stream = nullptr;
+  if (cuda.CreateStream(&stream, kCuStreamNonBlocking) != kCuSuccess)
+    return false;
+  bool works = true;
+  for (const size_t index : algorithms)
+    works = run(index, stream).ok() && works;
+  works = cuda.SynchronizeStream(stream) == kCuSuccess && works;
+  cuda.DestroyStream(stream);
+  return works;
 }
 
 std::optional<size_t> Tuner::MeasureAll(size_t count, const Run& run) const {

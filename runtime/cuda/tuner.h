@@ -17,16 +17,22 @@
 
 namespace partita::cuda {
 
+struct TunerOptions {
+  std::string file;       // of the fastest algorithms; empty: none
+  bool measures = false;  // measure operations that the file does not list
+  bool warms = false;     // let Warm run operations
+  // Time for all measurements.
+  std::chrono::milliseconds budget = std::chrono::milliseconds(3000);
+};
+
 // The file has a line per operation: the name of its algorithm, a space, the
 // GPU and the operation's description. A file that cannot be read or written is
 // ignored.
 class Tuner {
  public:
-  // `file` may be empty. With `measures`, operations missing from the file are
-  // measured, until `budget` is spent. All others get the library's first
-  // choice.
-  Tuner(std::shared_ptr<Context> context, std::string file, bool measures,
-        std::chrono::milliseconds budget = std::chrono::milliseconds(3000));
+  // Operations that are not in the file and not measured get the library's
+  // first choice.
+  Tuner(std::shared_ptr<Context> context, TunerOptions options);
 
   const Context& context() const { return *context_; }
 
@@ -39,7 +45,15 @@ class Tuner {
                 const std::vector<std::string>& names,
                 const std::function<Run()>& prepare);
 
+  // Runs algorithms once and waits for them, so that the library loads their
+  // kernels now: later, loading may wait for kernels that wait for other ranks.
+  void Warm(const std::vector<size_t>& algorithms,
+            const std::function<Run()>& prepare);
+  // Number of operations that Warm could not run.
+  int cold() const { return cold_; }
+
  private:
+  bool RunOnce(const std::vector<size_t>& algorithms, const Run& run) const;
   // GPU time of one run in milliseconds. Infinity if the algorithm does not
   // run.
   double Measure(size_t index, const Run& run, CuStream stream) const;
@@ -49,7 +63,8 @@ class Tuner {
 
   const std::shared_ptr<Context> context_;
   const std::string file_;
-  const bool measures_;
+  const bool measures_, warms_;
+  int cold_ = 0;
   std::chrono::nanoseconds left_;
   std::map<std::string, std::string> known_;  // algorithm names by key
 };

@@ -48,7 +48,7 @@ class TunerTest : public ::testing::Test {
 };
 
 TEST_F(TunerTest, WhatDoesNotRunIsNotKept) {
-  Tuner tuner(context_, file_, true);
+  Tuner tuner(context_, {file_, true});
   EXPECT_EQ(Choose(tuner, ""), 0u);
   EXPECT_EQ(Kept(), "");
   // Nothing was kept, so the next choice measures again.
@@ -59,13 +59,35 @@ TEST_F(TunerTest, WhatDoesNotRunIsNotKept) {
 
 TEST_F(TunerTest, WhatWasMeasuredIsKept) {
   {
-    Tuner tuner(context_, file_, true);
+    Tuner tuner(context_, {file_, true});
     EXPECT_EQ(Choose(tuner, "b"), 1u);
     EXPECT_EQ(Choose(tuner, "a"), 1u);
   }
-  Tuner other(context_, file_, false);
+  Tuner other(context_, {file_, false});
   EXPECT_EQ(Choose(other, "a"), 1u);
   EXPECT_EQ(asked_, 1);
+}
+
+TEST_F(TunerTest, OperationsThatDoNotRunAtFirstAreCounted) {
+  int runs = 0;
+  const auto warm = [&](Tuner& tuner, const absl::Status& status) {
+    tuner.Warm({0, 2}, [&] {
+      return [&runs, status](size_t, CuStream) {
+        ++runs;
+        return status;
+      };
+    });
+  };
+  Tuner idle(context_, {"", false, false});
+  warm(idle, absl::OkStatus());
+  EXPECT_EQ(runs, 0);
+  Tuner tuner(context_, {"", false, true});
+  warm(tuner, absl::OkStatus());
+  EXPECT_EQ(runs, 2);
+  EXPECT_EQ(tuner.cold(), 0);
+  warm(tuner, absl::InternalError("no"));
+  tuner.Warm({0}, [] { return Tuner::Run(); });  // no memory
+  EXPECT_EQ(tuner.cold(), 2);
 }
 
 }  // namespace

@@ -56,6 +56,12 @@ std::vector<std::string> Workshop::Warnings() const {
         " on Partita's own kernels, which are many times slower than the "
         "library's: ",
         what.second));
+  if (const int cold = tuner_.cold(); cold > 0)
+    warnings.push_back(absl::StrCat(
+        cold, cold == 1 ? " operation" : " operations",
+        " could not run before the first step, since the GPU's memory is full "
+        "or the library failed; if the first step hangs, set "
+        "CUDA_MODULE_LOADING=EAGER, which loads all kernels at the start"));
   return warnings;
 }
 

@@ -27,14 +27,14 @@ namespace partita::cuda {
 class Workshop {
  public:
   // `blas` and `dnn` are the libraries to open. Empty: the installed ones, if
-  // any. "none": no library. `tuned` and `measures` are passed to the Tuner.
+  // any. "none": no library.
   Workshop(std::shared_ptr<Context> context, std::string blas, std::string dnn,
-           std::string tuned, bool measures)
+           TunerOptions tuning)
       : context_(std::move(context)),
         blas_path_(std::move(blas)),
         dnn_path_(std::move(dnn)),
         scratch_(context_, "the scratch of operations"),
-        tuner_(context_, std::move(tuned), measures) {}
+        tuner_(context_, std::move(tuning)) {}
   Workshop(const Workshop&) = delete;
   ~Workshop();
 
@@ -45,7 +45,8 @@ class Workshop {
   absl::Status Execute(CudaOp& op, CuStream stream, void* const* buffers,
                        int count);
   // Operations that run on Partita's own kernels although a library should run
-  // them, one sentence per kind and reason.
+  // them, one sentence per kind and reason; and operations that could not be
+  // warmed (CudaOptions::warms).
   std::vector<std::string> Warnings() const;
   // The scratch of all operations and launches.
   Scratch& scratch() { return scratch_; }

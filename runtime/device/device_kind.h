@@ -57,8 +57,8 @@ struct DeviceKind {
                                     bool in_threads) = nullptr;
   // Sets environment variables that a library of the device reads when it
   // starts; keeps variables that the user has set. Called before the first
-  // device of several ranks is made, and before other threads read the
-  // environment. Null: the device needs none.
+  // device is made, and before other threads read the environment. Null: the
+  // device needs none.
   void (*prepare_environment)(const JobOptions& job) = nullptr;
 };
 

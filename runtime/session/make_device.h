@@ -29,7 +29,7 @@ int ThreadsOf(const SessionOptions& options, int devices, int sharers);
 absl::Status CheckShareGpu(const SessionOptions& options,
                            const program::Program& program);
 
-// Sets environment variables that the device needs when several ranks use it
+// Sets environment variables that the device needs
 // (DeviceKind::prepare_environment). Keeps variables that the user has set.
 // Call before the first device is made and before other threads read the
 // environment. Does nothing if DeviceOf fails.

@@ -57,9 +57,9 @@ class EnvironmentTest : public ::testing::Test {
   SessionOptions options_;
 };
 
-TEST_F(EnvironmentTest, SeveralGpusLoadAllKernelsAtOnce) {
+TEST_F(EnvironmentTest, KernelsAreLoadedWhenTheyAreNeeded) {
   const std::string log = Log();
-  EXPECT_THAT(log, HasSubstr("cuInit EAGER\n"));
+  EXPECT_THAT(log, HasSubstr("cuInit LAZY\n"));
   EXPECT_THAT(log, Not(HasSubstr("cuInit\n")));
 }
 
@@ -77,23 +77,23 @@ TEST_F(EnvironmentTest, ProcessesDoSoToo) {
     });
   for (std::thread& process : processes) process.join();
   const std::string log = recording_.TakeLog();
-  EXPECT_THAT(log, HasSubstr("cuInit EAGER\n"));
+  EXPECT_THAT(log, HasSubstr("cuInit LAZY\n"));
   EXPECT_THAT(log, Not(HasSubstr("cuInit\n")));
 }
 
 TEST_F(EnvironmentTest, WhatTheUserSaysStays) {
-  setenv("CUDA_MODULE_LOADING", "LAZY", 1);
-  EXPECT_THAT(Log(), HasSubstr("cuInit LAZY\n"));
+  setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+  EXPECT_THAT(Log(), HasSubstr("cuInit EAGER\n"));
 }
 
-TEST_F(EnvironmentTest, OneGpuNeedsNothing) {
+TEST_F(EnvironmentTest, OneGpuDoesSoToo) {
   options_.share_gpu = true;
-  EXPECT_THAT(Log(), HasSubstr("cuInit\n"));
+  EXPECT_THAT(Log(), HasSubstr("cuInit LAZY\n"));
   options_.share_gpu = false;
   Write(program::DividedProgram(4, 1, 1).Parts());
-  EXPECT_THAT(Log(), HasSubstr("cuInit\n"));
+  EXPECT_THAT(Log(), HasSubstr("cuInit LAZY\n"));
   Write(program::SampleProgram().Parts());
-  EXPECT_THAT(Log(), HasSubstr("cuInit\n"));
+  EXPECT_THAT(Log(), HasSubstr("cuInit LAZY\n"));
 }
 
 // Runs a function on a thread for each of two ranks.

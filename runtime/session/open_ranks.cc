@@ -111,7 +111,7 @@ absl::StatusOr<std::unique_ptr<RankGroup>> OpenAllRanks(
       !kind->executes && artifact->program().entries()->size() == 1;
   const int64_t size =
       group.one_rank ? 1 : program::SizeOf(artifact->program().mesh());
-  if (size > 1) PrepareEnvironment(options, artifact->program());
+  PrepareEnvironment(options, artifact->program());
   const int devices = static_cast<int>(std::min<int64_t>(size, 1 << 20));
   PARTITA_ASSIGN_OR_RETURN(
       static_cast<executor::RankOptions&>(group),

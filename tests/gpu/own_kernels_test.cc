@@ -20,8 +20,7 @@ TEST_P(OwnKernelsTest, Assembles) {
   const std::string ptx = kOwnKernelsPtx;
   EXPECT_EQ(ptx.find(".extern"), std::string::npos);
   if (!kernels::hasPtxas()) GTEST_SKIP() << kernels::kWithoutPtxas;
-  const kernels::Assembled assembled =
-      kernels::assemble(ptx, GetParam(), std::string("own_") + GetParam());
+  const kernels::Assembled assembled = kernels::assemble(ptx, GetParam());
   ASSERT_TRUE(assembled.ok) << assembled.report;
 #define PARTITA_EXPECT_KERNEL(symbol, Args, Body)          \
   {                                                        \

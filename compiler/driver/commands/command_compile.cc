@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "compiler/driver/commands/command_options.h"
@@ -60,6 +61,7 @@ struct CompileCommand {
   ModelArguments model;
   PlanArguments plan;
   CompileOptions options;
+  std::vector<std::string> cubins;  // {"none"}: no machine code
   bool json = false;
 };
 
@@ -77,6 +79,10 @@ int run(CompileCommand& command) {
     return kUsageError;
   if (ExitCode code = finish(command.plan, options.plan); code != kSuccess)
     return code;
+  if (command.cubins == std::vector<std::string>{"none"})
+    options.cubins.emplace();
+  else if (!command.cubins.empty())
+    options.cubins = command.cubins;
   // Check the target before a large model is read.
   if (std::string wrong = checkMachine(options); !wrong.empty()) {
     complain(wrong);
@@ -117,6 +123,12 @@ Command addCompile(CLI::App& app) {
   command->add_option(
       "--target", options.target,
       "Compile for cpu (the default) or a GPU, e.g. cuda:sm_90");
+  command
+      ->add_option("--cubins", state->cubins,
+                   "Embed machine code for these GPUs beside the PTX, e.g. "
+                   "sm_80,sm_90; none: PTX only. Default: the target's, if "
+                   "NVIDIA's assembler ptxas is installed")
+      ->delimiter(',');
   command->add_option("--cpu", options.cpu,
                       "Compile for this LLVM CPU name; default: host");
   command->add_flag("--embed-weights", options.embed_weights,

@@ -14,7 +14,9 @@
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "runtime/base/quantity.h"
+#include "runtime/program/code_bundle.h"
 #include "runtime/program/mesh.h"
+#include "runtime/program/target.h"
 
 namespace partita::driver {
 namespace {
@@ -165,6 +167,23 @@ void printItem(const Object& item, llvm::raw_ostream& stream) {
   stream << "\n";
 }
 
+// The pieces of a GPU program's code: PTX, and machine code by architecture.
+Array codeOfGpus(const program::Artifact& artifact) {
+  const auto bundle = program::ReadCodeBundle(artifact.code());
+  if (!bundle.ok())
+    return Array{Object{{"name", std::string(bundle.status().message())}}};
+  Array pieces;
+  const auto add = [&](const std::string& name, std::string_view code) {
+    if (!code.empty())
+      pieces.push_back(
+          Object{{"name", name}, {"bytes", static_cast<int64_t>(code.size())}});
+  };
+  add("ptx", bundle->portable);
+  for (const program::MachineCode& machine : bundle->machine)
+    add(machine.architecture, machine.code);
+  return pieces;
+}
+
 }  // namespace
 
 Value inspectModel(mlir::ModuleOp module) {
@@ -268,6 +287,8 @@ Value inspectArtifact(const program::Artifact& artifact) {
       {"data_bytes", static_cast<int64_t>(artifact.data().size())},
       {"file_bytes", artifact.file_bytes()}};
   if (program.mesh()) result["mesh"] = meshText(*program.mesh());
+  if (program.target() && program::IsGpuTarget(program.target()->str()))
+    result["code"] = codeOfGpus(artifact);
   if (program.model()) {
     if (auto model = llvm::json::parse(program.model()->str()))
       result["compiled"] = std::move(*model);

@@ -58,6 +58,14 @@ void printModel(const Object& facts, const Object& compiled,
                 " for " + text(facts, "target") + ", " +
                 base::FormatBytes(number(facts, "file_bytes")),
             stream);
+  if (const auto* code = facts.getArray("code")) {
+    std::vector<std::string> pieces;
+    for (const Value& piece : *code)
+      pieces.push_back(
+          text(*piece.getAsObject(), "name") + " (" +
+          base::FormatBytes(number(*piece.getAsObject(), "bytes")) + ")");
+    printLine("code", llvm::join(pieces, ", "), stream);
+  }
   const std::string mesh = text(facts, "mesh");
   printLine("devices",
             std::to_string(number(facts, "devices")) +

@@ -30,6 +30,8 @@ struct Matmul {
 struct Preference {
   uint64_t workspace = 0;
   uint32_t alignments[4] = {256, 256, 256, 256};
+  uint32_t reductions =
+      kLtReduceInOutput | kLtReduceInComputeType | kLtReduceInOutputType;
 };
 
 KernelType TypeOf(LtDataType type) {
@@ -60,6 +62,7 @@ struct Product {
   int32_t epilogue;
   const void* bias;
   void* workspace;
+  bool rounds_parts;  // splits the sums in two, rounded to the result's type
 
   bool Fits() const {
     for (const Operand* x : {&a, &b, &c, &d})
@@ -79,13 +82,21 @@ struct Product {
   }
 
  private:
+  static float Round(KernelType type, double value) {
+    float rounded = 0;  // as large as the largest type
+    Store(type, &rounded, 0, static_cast<float>(value));
+    return Load(type, &rounded, 0);
+  }
   void Make(int64_t batch, int64_t row, int64_t column) const {
+    const KernelType type = TypeOf(d.layout.type);
     double sum = 0;
-    for (int64_t k = 0; k < a.columns(); ++k)
+    for (int64_t k = 0; k < a.columns(); ++k) {
+      if (rounds_parts && k == a.columns() / 2) sum = Round(type, sum);
       sum += double{a.At(batch, row, k)} * b.At(batch, k, column);
+    }
+    if (rounds_parts) sum = Round(type, sum);
     sum *= alpha;
     if (beta != 0) sum += beta * c.At(batch, row, column);
-    const KernelType type = TypeOf(d.layout.type);
     if (epilogue & kLtEpilogueBias) sum += Load(type, bias, row);
     if (epilogue & kLtEpilogueRelu) sum = sum > 0 ? sum : 0;
     if (epilogue & kLtEpilogueGelu)
@@ -98,7 +109,8 @@ struct Product {
 };
 
 // The library offers kAlgorithms algorithms. Its preferred one is not the
-// fastest.
+// fastest. All of them split sums and round the parts to the result's type, if
+// they may.
 constexpr int kAlgorithms = 3;
 constexpr float kMilliseconds[kAlgorithms] = {3, 1, 2};
 
@@ -181,6 +193,9 @@ LtStatus cublasLtMatmulPreferenceSetAttribute(LtPreference preference,
   if (attribute == kLtMaxWorkspaceBytes) {
     if (bytes != sizeof(into.workspace)) return kInvalidValue;
     std::memcpy(&into.workspace, value, bytes);
+  } else if (attribute == kLtReductionSchemes) {
+    if (bytes != sizeof(into.reductions)) return kInvalidValue;
+    std::memcpy(&into.reductions, value, bytes);
   } else {
     if (bytes != sizeof(into.alignments[0])) return kInvalidValue;
     std::memcpy(&into.alignments[attribute - kLtAlignmentA], value, bytes);
@@ -204,6 +219,8 @@ LtStatus cublasLtMatmulAlgoGetHeuristic(LtHandle, LtMatmul matmul, LtLayout,
     for (size_t i = 0; i < 4; ++i)
       results[n].algorithm.opaque[i] = wanted.alignments[i];
     results[n].algorithm.opaque[4] = static_cast<uint64_t>(n);
+    results[n].algorithm.opaque[5] =
+        wanted.reductions & (kLtReduceInOutput | kLtReduceInOutputType);
     results[n].workspace_bytes = kWorkspace;
   }
   return kLtSuccess;
@@ -225,7 +242,8 @@ LtStatus cublasLtMatmul(LtHandle, LtMatmul matmul, const void* alpha,
                      *static_cast<const float*>(beta),
                      desc.epilogue,
                      desc.bias,
-                     workspace};
+                     workspace,
+                     algorithm->opaque[5] != 0};
   machine.Enter("cublasLtMatmul",
                 std::to_string(product.d.rows()) + "x" +
                     std::to_string(product.d.columns()) + "x" +

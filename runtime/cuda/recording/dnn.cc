@@ -28,9 +28,15 @@ struct Engine {
   int64_t workspace = kWorkspace;
 };
 const std::vector<Engine>& Engines() {
-  static const auto* const engines = new std::vector<Engine>{
-      {1, {kDnnNondeterministic}}, {2, {}, false}, {6, {}, true, 0},
-      {3, {kDnnTensorCores}},      {4, {}},        {1, {kDnnRoundsInputs}}};
+  static const auto* const engines =
+      new std::vector<Engine>{{1, {kDnnNondeterministic}},
+                              {2, {}, false},
+                              {6, {}, true, 0},
+                              {3, {kDnnTensorCores}},
+                              {4, {}},
+                              {1, {kDnnRoundsInputs}},
+                              // More workspace than any convolution may have.
+                              {0.5f, {}, true, int64_t{1} << 40}};
   return *engines;
 }
 

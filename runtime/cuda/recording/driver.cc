@@ -322,10 +322,14 @@ CuResult cuEventQuery(CuEvent event) {
 CuResult cuModuleLoadDataEx(CuModule* module, const void* image,
                             unsigned options, CuJitOption* names,
                             void** values) {
-  PARTITA_ENTER();
+  const auto* text = static_cast<const char*>(image);
+  const bool is_cubin = std::strncmp(text, kCubinMagic, 4) == 0;
+  PARTITA_ENTER(is_cubin ? "cubin" : "");
   Ptx ptx;
   std::string error;
-  if (!ParsePtx(static_cast<const char*>(image), ptx, error)) {
+  // Real machine code, which has no text inside, is for another GPU.
+  if (is_cubin && !ParsePtx(text + 4, ptx, error)) return kCuNoBinaryForGpu;
+  if (!is_cubin && !ParsePtx(text, ptx, error)) {
     char* log = nullptr;
     size_t bytes = 0;
     for (unsigned i = 0; i < options; ++i) {
@@ -406,6 +410,10 @@ CuResult cuTensorMapEncodeTiled(CuTensorMap* map, CuTensorMapType type,
   if (row % 16 != 0 || (swizzle == kCuMapSwizzle128 && row > 128))
     return kCuInvalidValue;
   std::memcpy(map, &recorded, sizeof(recorded));
+  return kCuSuccess;
+}
+CuResult cuFuncLoad(CuFunction function) {
+  PARTITA_ENTER(static_cast<Function*>(function)->name);
   return kCuSuccess;
 }
 CuResult cuFuncSetAttribute(CuFunction function, CuFunctionAttribute,

@@ -78,7 +78,6 @@ struct Message {
 };
 thread_local int depth = 0;
 thread_local std::vector<Message> messages;
-thread_local std::vector<NcclComm> aborting;  // between the same calls
 
 Shared& Of(NcclComm comm) { return *static_cast<Shared*>(comm); }
 
@@ -285,7 +284,8 @@ NcclResult EndMessages() {
 
 // Frees an aborted communicator. Like NCCL (commDestroySync, up to 2.28 at
 // least), waits until no graph holds captured work of it; freeing memory also
-// waits for all other work of the GPU. Waits at most five seconds, and logs
+// waits for all other work of the GPU. Does so even between ncclGroupStart and
+// ncclGroupEnd, as versions up to 2.18 do. Waits at most five seconds, and logs
 // that it hangs.
 void Reclaim(NcclComm comm) {
   Machine& machine = Machine::Get();
@@ -370,11 +370,7 @@ NcclResult ncclCommAbort(NcclComm comm) {
     machine.Enter(__func__);
     Of(comm)->aborted = true;
   }
-  if (depth > 0) {
-    aborting.push_back(comm);
-  } else {
-    Reclaim(comm);
-  }
+  Reclaim(comm);
   return kNcclSuccess;
 }
 // Once this has been called and the messages are connected, the work of pending
@@ -404,7 +400,6 @@ NcclResult ncclGroupStart() {
 }
 NcclResult ncclGroupEnd() {
   if (--depth > 0) return kNcclSuccess;
-  for (const NcclComm comm : std::exchange(aborting, {})) Reclaim(comm);
   const Lock lock(Machine::Get().mutex);
   return EndMessages();
 }

@@ -18,6 +18,9 @@ constexpr char kFinalizePlan[] = "cudnnBackendFinalize plan";
 constexpr char kGetHeuristicsResults[] = "cudnnBackendGetAttribute results";
 constexpr char kGetPlanWorkspace[] = "cudnnBackendGetAttribute workspace";
 
+// The recorded driver's machine code: these bytes, then PTX text.
+constexpr char kCubinMagic[] = "\177ELF";
+
 // The recorded driver's format of a tensor map, innermost dimension first.
 struct RecordedTensorMap {
   CuPointer address;

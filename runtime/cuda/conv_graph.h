@@ -1,0 +1,85 @@
+// Convolutions as cuDNN describes them, and the library's plans for them.
+#ifndef PARTITA_RUNTIME_CUDA_CONV_GRAPH_H_
+#define PARTITA_RUNTIME_CUDA_CONV_GRAPH_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/cuda/dnn.h"
+#include "runtime/device/operations.h"
+
+namespace partita::cuda {
+
+// The convolution's tensors. Their unique ids are these values plus 1.
+enum Role : size_t { kInput = 0, kWeight, kOutput };
+constexpr size_t kRoles = 3;
+
+// Alignment of tensors in bytes. Our own kernel convolves the rare tensors with
+// less.
+constexpr int64_t kTensorAlignment = 16;
+
+// An engine that the library has prepared for a convolution.
+struct ConvPlan {
+  std::unique_ptr<DnnDescriptor> config, plan;
+  std::string name;
+  int64_t workspace_bytes = 0;
+};
+
+// The convolution with the two spatial dimensions that the library needs at
+// least.
+device::ConvDesc AtLeastTwoSpatial(device::ConvDesc desc);
+
+class ConvGraph {
+ public:
+  // Describes a convolution of at least two spatial dimensions, without bias,
+  // activation and residual, to the library. `gpu` describes the GPU to plan
+  // for (DescribeGpu); null: the one of the library's handle. `dnn` and `gpu`
+  // must outlive the result. Unimplemented if the library rejects the
+  // description.
+  static absl::StatusOr<std::unique_ptr<ConvGraph>> Make(
+      const Dnn& dnn, const device::ConvDesc& desc,
+      const DnnDescriptor* gpu = nullptr);
+
+  // Plans that keep the numbers, the library's preferred one first; at most
+  // kCandidates. Excluded are engines that round inputs (TF32 for f32), that
+  // sum in a nondeterministic order, or that need more workspace than
+  // runtime/program/library_limits.h allows. Unimplemented, with the library's
+  // reason, if there is none.
+  absl::StatusOr<std::vector<ConvPlan>> Plans() const;
+
+ private:
+  ConvGraph(const Dnn& dnn, const device::ConvDesc& desc,
+            const DnnDescriptor* gpu)
+      : dnn_(dnn), desc_(desc), gpu_(gpu) {}
+  absl::Status MakeTensor(Role role, const std::vector<int64_t>& dims,
+                          bool channels_last);
+  absl::Status MakeTensors();
+  absl::Status MakeOperation();
+  absl::Status MakeGraph();
+  // Appends acceptable plans, up to kCandidates in total. An error means a
+  // failure, not merely unsuitable engines; plans may have been appended even
+  // then.
+  absl::Status Ask(int mode, std::vector<ConvPlan>& plans) const;
+  bool MayTake(const DnnDescriptor& engine) const;
+
+  const Dnn& dnn_;
+  const device::ConvDesc desc_;
+  const DnnDescriptor* const gpu_;
+  std::array<std::unique_ptr<DnnDescriptor>, kRoles> tensors_;
+  std::unique_ptr<DnnDescriptor> convolution_, operation_, graph_;
+};
+
+// Describes a GPU that need not be present (cuDNN 9.11 or later) by properties
+// in the library's JSON.
+absl::StatusOr<std::unique_ptr<DnnDescriptor>> DescribeGpu(
+    const Dnn& dnn, const std::string& json);
+
+}  // namespace partita::cuda
+
+#endif  // PARTITA_RUNTIME_CUDA_CONV_GRAPH_H_
