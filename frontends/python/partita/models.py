@@ -1,5 +1,6 @@
 """What a caller may give as a model: a file, a folder, a family's name, or a module of PyTorch."""
 
+import inspect
 import os
 import sys
 
@@ -11,7 +12,8 @@ from . import options
 def locate(model, example, folder, training=False):
     """Returns (what the compiler opens, further words of its command line).
 
-    A module of torch is exported with `example`, its inputs, to a .pt2 file in `folder`.
+    A module of torch is exported with `example`, its inputs, to a .pt2 file in `folder`. A training step's example may end with the
+    targets, which the module does not take.
     """
     if isinstance(model, (str, os.PathLike)):
         return os.fspath(model), _shapes(example)
@@ -43,10 +45,21 @@ def _export(torch, module, example, training):
     module.train(training)
     try:
         named = example if isinstance(example, dict) else None
+        values = () if named else tuple(example)
+        if training and values and not _takes(module, values):
+            values = values[:-1]
         with torch.no_grad():
-            return torch.export.export(module, () if named else tuple(example), named)
+            return torch.export.export(module, values, named)
     finally:
         module.train(was_training)
+
+
+def _takes(module, values):
+    try:
+        inspect.signature(module.forward).bind(*values)
+    except TypeError:
+        return False
+    return True
 
 
 def _save(torch, program, folder):

@@ -69,6 +69,35 @@ class TorchTest(unittest.TestCase):
         del net
         torch.testing.assert_close(kept, expected, rtol=1e-4, atol=1e-5)  # results outlive the program
 
+    def test_a_module_goes_in_and_trains_divided(self):
+        class Logits(torch.nn.Module):
+            def __init__(self, model):
+                super().__init__()
+                self.model = model
+
+            def forward(self, ids):
+                return self.model(ids, use_cache=False).logits
+
+        module = Logits(self.fresh())
+        ids, targets = next(self.loader())
+        net = partita.compile(module, example=(ids,), mesh={"tensor": 2}, shard="M=tensor,N=tensor")
+        with torch.no_grad():
+            torch.testing.assert_close(net(ids), module(ids), rtol=1e-4, atol=1e-5)
+        costs = partita.explain(module, example=(ids,), mesh={"tensor": 2}, shard="M=tensor,N=tensor")
+        self.assertEqual([cost.kind for cost in costs], ["all_reduce", "all_reduce"])  # of attention and of the MLP
+        self.assertIn("/transformer/h/0/attn/c_proj", costs[0].source)
+
+        step = partita.compile(module, example=(ids, targets), train=partita.adamw(1e-3), mesh={"data": 2}, shard="B=data", zero=1)
+        state = step.init(module.state_dict())
+        optimizer = torch.optim.AdamW(module.parameters(), lr=1e-3, weight_decay=0.01)
+        for number in range(5):
+            state, loss = step(state, ids, targets)
+            optimizer.zero_grad()
+            expected = loss_of(module.model, ids, targets)
+            expected.backward()
+            optimizer.step()
+            self.assertAlmostEqual(loss, expected.item(), delta=1e-4 * expected.item(), msg="step %d" % number)
+
     def test_training_goes_on_in_pytorch(self):
         model, reference = self.fresh(), self.fresh()
         optimizer = torch.optim.AdamW(reference.parameters(), lr=1e-3, weight_decay=0.01)
