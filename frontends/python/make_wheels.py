@@ -106,7 +106,8 @@ class Wheel:
         self.write("METADATA", "\n".join(lines) + "\n\n" + page)
         self.write("WHEEL", "Wheel-Version: 1.0\nGenerator: make_wheels.py\nRoot-Is-Purelib: false\nTag: %s\n" % TAG)
         if self.name == "partita":
-            self.write("entry_points.txt", "[console_scripts]\npartita = partita.__main__:main\n")
+            self.write("entry_points.txt", "[console_scripts]\npartita = partita.__main__:main\n\n"
+                       "[torch_dynamo_backends]\npartita = partita.torch_backend:partita_backend\n")
         record = os.path.relpath(os.path.join(self.info, "RECORD"), self.root)
         rows = []
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:

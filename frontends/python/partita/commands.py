@@ -136,8 +136,14 @@ def run(command, *words, accept=(SUCCESS,)):
 
     Warnings become Python warnings. KeyboardInterrupt stops the command before its next phase.
     """
-    outcome = _start([command, *[str(word) for word in words], "--json"],
-                     lambda line: show_progress(line) if line.startswith(("  ", "\r")) else None)
+    failed = []
+
+    def show(line):
+        failed.extend([line] if line.startswith("error: ") else [])  # indented lines after it are details
+        if not failed and line.startswith(("  ", "\r")):
+            show_progress(line)
+
+    outcome = _start([command, *[str(word) for word in words], "--json"], show)
     if outcome.exit_code not in accept or (outcome.exit_code != SUCCESS and outcome.facts is None):
         raise _error(outcome)
     for line in outcome.messages:
@@ -147,7 +153,10 @@ def run(command, *words, accept=(SUCCESS,)):
 
 
 def _error(outcome):
-    text = "\n".join(line for line in outcome.messages if not line.startswith("  "))
-    text = text[len("error: "):] if text.startswith("error: ") else text
+    begin = next((i for i, line in enumerate(outcome.messages) if line.startswith("error: ")), None)
+    if begin is None:
+        text = "\n".join(line for line in outcome.messages if not line.startswith("  "))
+    else:
+        text = "\n".join(outcome.messages[begin:])[len("error: "):]
     kinds = {USER_ERROR: CompileError, USAGE_ERROR: UsageError, CANCELLED: CompileError}
     return kinds.get(outcome.exit_code, InternalError)(text or "exit code %d" % outcome.exit_code)

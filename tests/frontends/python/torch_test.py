@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import warnings
 
 if len(sys.argv) == 2:
     os.environ.setdefault("HOME", os.path.expanduser("~"))  # Bazel hides it
@@ -22,6 +23,7 @@ import torch
 import transformers
 
 import partita
+import partita.torch_backend
 
 BATCH, LENGTH, VOCABULARY, STEPS = 8, 16, 64, 200
 
@@ -97,6 +99,34 @@ class TorchTest(unittest.TestCase):
             expected.backward()
             optimizer.step()
             self.assertAlmostEqual(loss, expected.item(), delta=1e-4 * expected.item(), msg="step %d" % number)
+
+    def test_backend_of_torch_compile(self):
+        ids, _ = next(self.loader())
+        model = self.fresh()
+        with torch.no_grad():
+            expected = model(ids).logits
+            for options in ({}, {"mesh": {"tensor": 2}, "shard": "M=tensor,N=tensor"}):
+                torch._dynamo.reset()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error", partita.PartitaWarning)
+                    found = torch.compile(model, backend="partita", options=options)(ids).logits
+                torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+            fast = torch.compile(model, backend="partita")
+            fast(ids)
+            model.lm_head.weight.mul_(2)
+            with self.assertWarnsRegex(partita.PartitaWarning, "weights changed"):
+                torch.testing.assert_close(fast(ids).logits, model(ids).logits)
+
+    def test_backend_leaves_what_it_lacks_to_pytorch(self):
+        torch._dynamo.reset()
+        matrix = torch.randn(4, 4)
+        with torch.no_grad(), self.assertWarnsRegex(partita.PartitaWarning, "linalg_svdvals"):
+            found = torch.compile(lambda x: torch.linalg.svdvals(x) + 1, backend="partita")(matrix)
+        torch.testing.assert_close(found, torch.linalg.svdvals(matrix) + 1)
+        linear = torch.nn.Linear(4, 4)
+        with self.assertWarnsRegex(partita.PartitaWarning, "need gradients"):
+            torch.compile(linear, backend="partita")(matrix).sum().backward()
+        self.assertIsNotNone(linear.weight.grad)
 
     def test_training_goes_on_in_pytorch(self):
         model, reference = self.fresh(), self.fresh()
