@@ -39,6 +39,8 @@ nn::ScatterOp scatterIntoZeros(FuncOp function, unsigned result) {
 class JoinScattersPass : public impl::JoinScattersPassBase<JoinScattersPass> {
  public:
   void runOnOperation() override {
+    sums_.clear();  // of an earlier run, on another module
+    built_.clear();
     main_ = getOperation().lookupSymbol<FuncOp>("main");
     if (!main_ || main_.isExternal()) {
       getOperation().emitError(
