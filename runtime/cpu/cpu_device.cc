@@ -208,7 +208,7 @@ class CpuDevice : public device::Device {
       const device::GemmDesc& desc,
       const std::vector<const void*>& constants) override {
     const int threads = ThreadsFor(CostOf(desc));
-    SetOpenMpThreads(threads);
+    const OpenMpThreads regions(threads);
     absl::StatusOr<std::unique_ptr<CpuOp>> op =
         MakeGemm(*context_, desc, {constants[1], constants[1]});
     if (absl::IsUnimplemented(op.status()) && desc.dtype != base::DType::kF32)
@@ -220,7 +220,7 @@ class CpuDevice : public device::Device {
       const device::ConvDesc& desc,
       const std::vector<const void*>& constants) override {
     const int threads = ThreadsFor(CostOf(desc));
-    SetOpenMpThreads(threads);
+    const OpenMpThreads regions(threads);
     const void* const weight =
         desc.direction == device::ConvDirection::kWeightGrad ? nullptr
                                                              : constants[1];
@@ -234,7 +234,7 @@ class CpuDevice : public device::Device {
   absl::Status Execute(Stream& stream, device::LibraryOp& op,
                        void* const* buffers, int count) override {
     CpuOp& cpu_op = static_cast<CpuOp&>(op);
-    SetOpenMpThreads(cpu_op.threads());
+    const OpenMpThreads regions(cpu_op.threads());
     return cpu_op.Run(buffers, scratch_.data());
   }
 

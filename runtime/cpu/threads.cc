@@ -36,6 +36,7 @@ struct OpenMp {
                    unsigned flags) = nullptr;
   int (*thread)() = nullptr;
   int (*threads)() = nullptr;
+  int (*most_threads)() = nullptr;
   void (*set_threads)(int threads) = nullptr;
 };
 
@@ -57,6 +58,8 @@ absl::StatusOr<OpenMp> Open() {
       library->Load("omp_get_thread_num", &functions.thread));
   PARTITA_RETURN_IF_ERROR(
       library->Load("omp_get_num_threads", &functions.threads));
+  PARTITA_RETURN_IF_ERROR(
+      library->Load("omp_get_max_threads", &functions.most_threads));
   PARTITA_RETURN_IF_ERROR(
       library->Load("omp_set_num_threads", &functions.set_threads));
   return functions;
@@ -96,7 +99,11 @@ void RunRegion(void* data) {
 
 absl::Status OpenOpenMp() { return Opened().status(); }
 
-void SetOpenMpThreads(int threads) { Opened()->set_threads(threads); }
+OpenMpThreads::OpenMpThreads(int threads) : before_(Opened()->most_threads()) {
+  Opened()->set_threads(threads);
+}
+
+OpenMpThreads::~OpenMpThreads() { Opened()->set_threads(before_); }
 
 void RunOnThreads(int threads,
                   void (*function)(void* data, int thread, int threads),

@@ -19,9 +19,18 @@ absl::Status OpenOpenMp();
 
 // The functions below need OpenOpenMp to have returned OK.
 
-// Sets the number of threads of OpenMP regions that the calling thread starts,
-// which are oneDNN's.
-void SetOpenMpThreads(int threads);
+// While it lives, OpenMP regions that the calling thread starts, which are
+// oneDNN's, have this many threads. Then they have as many as before: other
+// libraries of the program may use OpenMP, such as PyTorch.
+class OpenMpThreads {
+ public:
+  explicit OpenMpThreads(int threads);
+  ~OpenMpThreads();
+  OpenMpThreads(const OpenMpThreads&) = delete;
+
+ private:
+  int before_;
+};
 
 // Calls function(data, i, n) for each i in [0, n) on n threads, n being at most
 // `threads`. Returns when all are done. libgomp ends and starts threads when
