@@ -12,8 +12,8 @@ from . import options
 def locate(model, example, folder, training=False):
     """Returns (what the compiler opens, further words of its command line).
 
-    A module of torch is exported with `example`, its inputs, to a .pt2 file in `folder`. A training step's example may end with the
-    targets, which the module does not take.
+    A module of torch is exported with `example`, its inputs, to a .pt2 file in `folder`. The last value of a training step's example is
+    the targets, unless the module needs it as an input.
     """
     if isinstance(model, (str, os.PathLike)):
         return os.fspath(model), _shapes(example)
@@ -46,8 +46,8 @@ def _export(torch, module, example, training):
     try:
         named = example if isinstance(example, dict) else None
         values = () if named else tuple(example)
-        if training and values and not _takes(module, values):
-            values = values[:-1]
+        if training and _takes(module, values[:-1]):
+            values = values[:-1]  # the targets
         with torch.no_grad():
             return torch.export.export(module, values, named)
     finally:

@@ -26,6 +26,12 @@ class Program:
             self._session = Session(self.path, **self._session_options)
         return self._session
 
+    def unload(self):
+        """Closes the session, if there is one. The next use loads the program again."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
     @property
     def inputs(self):
         return self.session.inputs
@@ -61,7 +67,7 @@ def compile(model, *, example=None, dims=None, output=None, mesh=None, shard=Non
 
     model: a path (.onnx, .pt2, .mlir, a Hugging Face folder), a family's name, or a torch.nn.Module with example=(input, ...).
     dims: sizes of symbolic dimensions. example: for a file, {input name: tensor} gives the shapes of its inputs; for a module, its
-    inputs and, with `train`, the targets.
+    inputs and, with `train`, the targets at the end.
     mesh, shard: how to divide it, highest priority first; or plan: a Plan, the path or the text of a plan file.
     train: an optimizer, as partita.adamw(3e-4, clip_norm=1). zero: 0 to 3. microbatches, schedule, recompute: as in a plan.
     precision: "f32", "bf16" or "f16". memory: most bytes per device, as "4 GB". target: "cpu" (the default) or "cuda:sm_90".

@@ -180,7 +180,7 @@ class Simulation(Facts):
     """A step of a compiled program on a modelled cluster.
 
     step_seconds; bubble and exposed communication as shares of the step; memory_bytes: at most, per device; fits. ranks: a dict per
-    kind of device, times in seconds. operations: the most expensive. path_of_page: the HTML report, if one was asked for.
+    kind of device, times in seconds. operations: the most expensive. A notebook shows the HTML report.
     """
 
     def __init__(self, facts, page=None):

@@ -103,9 +103,8 @@ class TrainingStep:
         Every parameter that is trained must be there, with its shape and type. Others, such as tied copies and buffers that do not
         change, are kept for State.parameters().
         """
-        if self._state is not None:
-            self.program.session.close()
-            self.program._session = None  # pylint: disable=protected-access
+        self._state = None
+        self.program.unload()  # also after an init that failed
         session = self.program.session
         if state_dict is not None:
             self._write(session, state_dict)

@@ -1,5 +1,6 @@
 """A compiled model that is loaded, with its parameters and memory."""
 
+import contextlib
 import ctypes
 import dataclasses
 import os
@@ -102,11 +103,11 @@ class Session:
     @property
     def parameters(self) -> tuple:
         """All parameters and optimizer states: a tuple of ParameterInfo."""
-        self._check_usable()
         infos, info = [], native.ParameterInfo()
-        for i in range(lib.partita_parameter_count(self._handle)):
-            check(lib.partita_parameter(self._handle, i, ctypes.byref(info)))
-            infos.append(ParameterInfo(is_state=bool(info.is_state), is_updated=bool(info.is_updated), **_describe(info)))
+        with self._open():
+            for i in range(lib.partita_parameter_count(self._handle)):
+                check(lib.partita_parameter(self._handle, i, ctypes.byref(info)))
+                infos.append(ParameterInfo(is_state=bool(info.is_state), is_updated=bool(info.is_updated), **_describe(info)))
         return tuple(infos)
 
     def __repr__(self):
@@ -134,8 +135,7 @@ class Session:
         """Takes one training step on a batch (the `data_inputs`, in order or by name). Returns the loss."""
         given = self._merge(values, feeds, self.data_inputs)
         loss = ctypes.c_double()
-        with self._lock:
-            self._check_usable()
+        with self._open():
             array, held = self._tensors_of(given, self.data_inputs)
             check(lib.partita_train_step(self._handle, array, len(given), learning_rate, ctypes.byref(loss)))
         del held
@@ -144,8 +144,8 @@ class Session:
     @property
     def step(self) -> int:
         """Training steps taken, including steps before a loaded checkpoint."""
-        self._check_usable()
-        return lib.partita_step(self._handle)
+        with self._open():
+            return lib.partita_step(self._handle)
 
     def read_parameter(self, info, kind="numpy"):
         """Copies the whole parameter `info` (a ParameterInfo) into a new tensor of `kind`: "numpy", "torch" or "jax"."""
@@ -153,8 +153,7 @@ class Session:
         held = tensors.fill(tensor, array, info.dtype)
         code = tensors.CODES[info.dtype]
         tensor.type.code, tensor.type.bits = code  # memory for bfloat16 may be uint16
-        with self._lock:
-            self._check_usable()
+        with self._open():
             check(lib.partita_read_parameter(self._handle, info.name.encode(), ctypes.byref(tensor)))
         del held
         return tensors.finish(array, kind, info.dtype)
@@ -163,29 +162,29 @@ class Session:
         """Sets a parameter that training steps update."""
         tensor = native.Tensor()
         held = tensors.fill(tensor, value, "float32")
-        with self._lock:
-            self._check_usable()
+        with self._open():
             check(lib.partita_write_parameter(self._handle, name.encode(), ctypes.byref(tensor)))
         del held
 
     def save_checkpoint(self, folder):
         """Saves parameters, optimizer states and the step number in a new folder below `folder`. Keeps the newest three."""
-        with self._lock:
-            self._check_usable()
+        with self._open():
             check(lib.partita_save_checkpoint(self._handle, os.fsencode(folder)))
 
     def load_checkpoint(self, folder):
         """Loads the newest complete checkpoint below `folder`, saved under any plan."""
-        with self._lock:
-            self._check_usable()
+        with self._open():
             check(lib.partita_load_checkpoint(self._handle, os.fsencode(folder)))
 
     # --- Closing ---
 
     def close(self):
         """Releases all memory. A forked process leaves that to the process that opened the session."""
+        if os.getpid() != self._process:
+            self._handle = ctypes.c_void_p()  # without the lock, which a thread of the other process may have held
+            return
         with self._lock:
-            if self._handle and os.getpid() == self._process:
+            if self._handle:
                 lib.partita_close(self._handle)
             self._handle = ctypes.c_void_p()
 
@@ -207,13 +206,17 @@ class Session:
         role = _ROLES[info.role] if info.role < len(_ROLES) else "data"
         return TensorInfo(role=role, limit=info.limit, **_describe(info))
 
-    def _check_usable(self):
-        if not self._handle:
-            raise errors.InvalidError("expected an open session, found a closed one; open %s again" % self.path)
-        if os.getpid() != self._process:
+    @contextlib.contextmanager
+    def _open(self):
+        """Holds the lock of an open session of this process."""
+        if os.getpid() != self._process:  # before the lock, which a thread of the other process may have held
             raise errors.UnavailableError(
                 "expected the process that opened the session, found one that was forked from it; open %s in each process, or start "
                 "processes with the method spawn" % self.path)
+        with self._lock:
+            if not self._handle:
+                raise errors.InvalidError("expected an open session, found a closed one; open %s again" % self.path)
+            yield
 
     def _prepare(self):
         """Tensors for calls with numpy arrays of the right type: only their addresses change."""
@@ -236,8 +239,7 @@ class Session:
         return self._fast
 
     def _run(self, values):
-        with self._lock:
-            self._check_usable()
+        with self._open():
             numpy = sys.modules.get("numpy")
             if numpy is not None and all(type(value) is numpy.ndarray for value in values):  # pylint: disable=unidiomatic-typecheck
                 fast = self._numpy_types(numpy)
@@ -288,7 +290,15 @@ class Session:
                 managed.contents.deleter(managed)
             raise
         del held
-        return [tensors.take(managed, kind) for managed in owned]
+        results = []
+        try:
+            for managed in owned:
+                results.append(tensors.take(managed, kind))
+        except BaseException:
+            for managed in owned[len(results) + 1:]:
+                managed.contents.deleter(managed)
+            raise
+        return results
 
     @staticmethod
     def _tensors_of(values, infos):

@@ -114,8 +114,71 @@ class TorchTest(unittest.TestCase):
             fast = torch.compile(model, backend="partita")
             fast(ids)
             model.lm_head.weight.mul_(2)
-            with self.assertWarnsRegex(partita.PartitaWarning, "weights changed"):
+            with self.assertWarnsRegex(partita.PartitaWarning, "expected the weights"):
                 torch.testing.assert_close(fast(ids).logits, model(ids).logits)
+
+    def test_backend_sees_other_weights(self):
+        torch._dynamo.reset()
+        first, second, value = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4), torch.randn(2, 4)
+        fast = torch.compile(lambda layer, x: layer(x), backend="partita")
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", partita.PartitaWarning)
+            for layer in (first, second, first):
+                torch.testing.assert_close(fast(layer, value), layer(value))
+            first.weight = torch.nn.Parameter(torch.ones(4, 4))
+            torch.testing.assert_close(fast(first, value), first(value))
+            first.load_state_dict({"weight": torch.zeros(4, 4), "bias": torch.ones(4)}, assign=True)
+            torch.testing.assert_close(fast(first, value), first(value))
+
+    def test_backend_keeps_what_is_not_new(self):
+        torch._dynamo.reset()
+        value = torch.zeros(2, 2)
+        with torch.no_grad(), self.assertWarnsRegex(partita.PartitaWarning, "a view of an input"):
+            view, _ = torch.compile(lambda x: (x.view(-1), x + 1), backend="partita")(value)
+        view.fill_(3)
+        self.assertEqual(float(value.sum()), 12)
+        with torch.no_grad(), self.assertRaisesRegex(Exception, "no option '--mesh-shape'"):
+            torch.compile(torch.nn.Linear(2, 2), backend="partita", options={"mesh_shape": 2})(value)
+
+    def test_pytorch_keeps_its_threads(self):
+        torch._dynamo.reset()
+        torch.set_num_threads(2)
+        try:
+            layer, value = torch.nn.Linear(4, 4), torch.randn(2, 4)
+            with torch.no_grad():
+                torch.testing.assert_close(torch.compile(layer, backend="partita", options={"threads": 1})(value), layer(value))
+            self.assertEqual(torch.get_num_threads(), 2)
+        finally:
+            torch.set_num_threads(1)
+
+    def test_the_wheels_entry_point_names_the_backend(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "partita-0.dist-info"))
+            for name, text in {"METADATA": "Metadata-Version: 2.1\nName: partita\nVersion: 0\n",
+                               "entry_points.txt": "[torch_dynamo_backends]\npartita = partita.torch_backend:partita_backend\n"}.items():
+                with open(os.path.join(folder, "partita-0.dist-info", name), "w", encoding="utf-8") as file:
+                    file.write(text)
+            code = ("import torch\nwith torch.no_grad(): "
+                    "print(torch.compile(lambda x: x + 1, backend='partita')(torch.ones(2)).tolist())")
+            path = os.pathsep.join([folder, os.path.abspath("frontends/python")])
+            done = subprocess.run([sys.executable, "-W", "error::UserWarning:partita", "-c", code], capture_output=True, text=True, check=False,
+                                  env=dict(os.environ, PYTHONPATH=path))
+        self.assertEqual(done.stdout.strip(), "[2.0, 2.0]", done.stderr)
+
+    def test_targets_are_no_optional_input(self):
+        class Scaled(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = torch.nn.Linear(4, 3)
+
+            def forward(self, x, mask=None):
+                x = self.linear(x)
+                return x if mask is None else x * mask
+
+        module, value, targets = Scaled(), torch.randn(2, 4), torch.tensor([0, 2])
+        step = partita.compile(module, example=(value, targets), train=partita.sgd(0.1))
+        _, loss = step(step.init(module.state_dict()), value, targets)
+        self.assertAlmostEqual(loss, torch.nn.functional.cross_entropy(module(value), targets).item(), delta=1e-5)
 
     def test_backend_leaves_what_it_lacks_to_pytorch(self):
         torch._dynamo.reset()

@@ -94,6 +94,9 @@ class TrainingTest(unittest.TestCase):
         name = next(iter(start))
         with self.assertRaisesRegex(partita.InvalidError, "expected"):
             self.step.init(dict(start, **{name: numpy.zeros(3, "float32")}))
+        again = self.step.init().parameters()  # nothing of the refused one is left
+        for key, value in start.items():
+            self.assertTrue((again[key] == value).all(), key)
         net = partita.compile(os.path.join(DATA, "gpt2", "model_eval.onnx"), dims={"batch": 2, "seq": 12})
         with self.assertRaisesRegex(partita.PartitaError, "train"):
             net.session.train_step(self.batch[0], learning_rate=1e-3)
