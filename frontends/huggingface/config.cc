@@ -6,6 +6,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "mlir/IR/Diagnostics.h"
+#include "runtime/base/checked_json.h"
 #include "runtime/base/mapped_file.h"
 
 namespace partita::huggingface {
@@ -16,49 +17,6 @@ using nlohmann::json;
 
 constexpr size_t kMaxJsonBytes = size_t{64} << 20;
 constexpr int64_t kMaxSize = int64_t{1} << 31;
-constexpr int kMaxDepth = 256;
-
-// Parses only to find the first syntax error and its place.
-class SyntaxChecker : public nlohmann::json_sax<json> {
- public:
-  std::string error;
-  size_t position = 0;
-
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool key(string_t&) override { return true; }
-  bool start_object(std::size_t) override { return enter(); }
-  bool start_array(std::size_t) override { return enter(); }
-  bool end_object() override { return leave(); }
-  bool end_array() override { return leave(); }
-  bool parse_error(std::size_t where, const std::string&,
-                   const nlohmann::detail::exception& problem) override {
-    position = where;
-    // The text is "[json.exception...] parse error at line 1, column 2: <the
-    // expected and found tokens>".
-    const std::string text = problem.what();
-    const size_t start = text.find(": ");
-    error = start == std::string::npos ? text : text.substr(start + 2);
-    return false;
-  }
-
- private:
-  bool enter() {
-    if (++depth_ <= kMaxDepth) return true;
-    error = "more than 256 levels";
-    return false;
-  }
-  bool leave() {
-    --depth_;
-    return true;
-  }
-  int depth_ = 0;
-};
 
 std::string found(const json& value) {
   std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -80,10 +38,11 @@ FailureOr<json> readJsonFile(const std::string& path,
   if (text.size() > kMaxJsonBytes)
     return mlir::emitError(at(0, 0)) << "expected at most " << kMaxJsonBytes
                                      << " bytes of JSON, found " << text.size();
-  SyntaxChecker checker;
-  if (!json::sax_parse(text.begin(), text.end(), &checker)) {
+  base::JsonError error;
+  json value = base::ParseJson(text, error);
+  if (value.is_discarded()) {
     const std::string_view before =
-        text.substr(0, checker.position > 0 ? checker.position - 1 : 0);
+        text.substr(0, error.position > 0 ? error.position - 1 : 0);
     const size_t line_start = before.rfind('\n');
     const unsigned line = 1 + static_cast<unsigned>(std::count(
                                   before.begin(), before.end(), '\n'));
@@ -92,9 +51,8 @@ FailureOr<json> readJsonFile(const std::string& path,
                                       ? before.size()
                                       : before.size() - line_start - 1);
     return mlir::emitError(at(line, column))
-           << "expected JSON, found " << checker.error;
+           << "expected JSON, found " << error.found;
   }
-  json value = json::parse(text.begin(), text.end(), nullptr, false);
   if (value.type() != kind)
     return mlir::emitError(at(1, 1))
            << "expected a JSON " << json(kind).type_name() << ", found "

@@ -3,49 +3,12 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/base/checked_json.h"
+
 namespace partita::torch {
 namespace {
 
 constexpr size_t kMaxJsonBytes = size_t{1} << 30;
-// Values nest by graphs within graphs; deeper ones would exhaust the stack.
-constexpr int kMaxDepth = 256;
-
-// Stops at the first syntax error, or at too many levels.
-class SyntaxChecker : public nlohmann::json_sax<Json> {
- public:
-  std::string error;
-
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool key(string_t&) override { return true; }
-  bool start_object(std::size_t) override { return enter(); }
-  bool start_array(std::size_t) override { return enter(); }
-  bool end_object() override { return leave(); }
-  bool end_array() override { return leave(); }
-  bool parse_error(std::size_t where, const std::string&,
-                   const nlohmann::detail::exception&) override {
-    error =
-        "expected JSON, found a syntax error at byte " + std::to_string(where);
-    return false;
-  }
-
- private:
-  bool enter() {
-    if (++depth_ <= kMaxDepth) return true;
-    error = "expected JSON of at most 256 levels, found more";
-    return false;
-  }
-  bool leave() {
-    --depth_;
-    return true;
-  }
-  int depth_ = 0;
-};
 
 }  // namespace
 
@@ -56,13 +19,15 @@ Json parseJson(std::string_view text, std::string& error) {
             std::to_string(text.size()) + " bytes";
     return none;
   }
-  SyntaxChecker checker;
-  if (!Json::sax_parse(text.begin(), text.end(), &checker)) {
-    error = checker.error;
+  base::JsonError fault;
+  Json value = base::ParseJson(text, fault);
+  if (value.is_object()) return value;
+  if (value.is_discarded()) {
+    error = "expected JSON, found " + fault.found;
+    if (fault.position > 0)
+      error += " at byte " + std::to_string(fault.position);
     return none;
   }
-  Json value = Json::parse(text.begin(), text.end(), nullptr, false);
-  if (value.is_object()) return value;
   error = std::string("expected a JSON object, found ") + value.type_name();
   return none;
 }
