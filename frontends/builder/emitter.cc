@@ -57,6 +57,13 @@ Shape countUp(int64_t count) {
   return result;
 }
 
+Shape inversePermutation(Dims perm) {
+  Shape result(perm.size());
+  for (auto [i, dim] : llvm::enumerate(perm))
+    result[dim] = static_cast<int64_t>(i);
+  return result;
+}
+
 int64_t product(Dims sizes) {
   int64_t result = 1;
   for (int64_t size : sizes) result *= size;

@@ -187,6 +187,8 @@ std::string toString(Dims shape);
 
 // Returns 0, 1, ..., count - 1.
 Shape countUp(int64_t count);
+// The permutation that undoes `perm`.
+Shape inversePermutation(Dims perm);
 int64_t product(Dims sizes);
 
 }  // namespace partita::builder

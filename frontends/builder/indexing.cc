@@ -29,12 +29,6 @@ std::optional<Val> takeAsSlice(Emitter& e, Val x, Val indices, int64_t axis) {
   return e.reshape(taken, shape);
 }
 
-Val withOne(Emitter& e, Val x) {
-  Shape shape(x.shape());
-  shape.push_back(1);
-  return e.reshape(x, shape);
-}
-
 // Index vectors over all dimensions for every element of `indices`; component
 // `axis` is the given index.
 Val fullIndices(Emitter& e, Val indices, int64_t axis) {
@@ -48,6 +42,12 @@ Val fullIndices(Emitter& e, Val indices, int64_t axis) {
 }
 
 }  // namespace
+
+Val withOne(Emitter& e, Val x) {
+  Shape shape(x.shape());
+  shape.push_back(1);
+  return e.reshape(x, shape);
+}
 
 Val take(Emitter& e, Val x, Val indices, int64_t axis) {
   if (auto slice = takeAsSlice(e, x, indices, axis)) return *slice;
@@ -75,9 +75,7 @@ Val gatherElements(Emitter& e, Val x, Val indices, int64_t axis) {
   Val moved = e.transpose(wrapped, perm);
   Val gathered = e.gather(e.transpose(part, perm), withOne(e, moved),
                           {x.rank() - 1}, x.rank() - 1);
-  Shape inverse(x.rank());
-  for (int64_t i = 0; i < x.rank(); ++i) inverse[perm[i]] = i;
-  return e.transpose(gathered, inverse);
+  return e.transpose(gathered, inversePermutation(perm));
 }
 
 Val scatterElements(Emitter& e, Val x, Val indices, Val updates, int64_t axis,

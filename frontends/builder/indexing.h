@@ -6,6 +6,9 @@
 
 namespace partita::builder {
 
+// Adds a last dimension of size 1: index vectors of one component.
+Val withOne(Emitter& e, Val x);
+
 // Takes entries along `axis`; the indices' dimensions replace it. Negative
 // indices count from the end. Constant, equally spaced indices make a slice.
 Val take(Emitter& e, Val x, Val indices, int64_t axis);

@@ -80,7 +80,6 @@ constexpr Handler kHandlers[] = {
     // Activation functions.
     {"aten.dropout", kAny, importDropout},
     {"aten.elu", kAny, importElu},
-    {"aten.feature_dropout", kAny, importDropout},
     {"aten.gelu", kAny, importGelu},
     {"aten.hardsigmoid", kAny, importHardSigmoid},
     {"aten.hardswish", kAny, importHardSigmoid},

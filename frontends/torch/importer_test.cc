@@ -1,4 +1,4 @@
-// Small programs, and every way in which a file can be wrong.
+// Small programs, and ways in which a file can be wrong.
 #include "frontends/torch/importer.h"
 
 #include <gmock/gmock.h>
@@ -203,6 +203,80 @@ TEST_F(ImporterTest, ChangesInPlaceShowInOtherViews) {
               ElementsAre(0, 13, 1, 4, 2, 15));
 }
 
+// Operators with a scaled or swapped operand, against PyTorch's definitions.
+TEST_F(ImporterTest, ComputesAsPyTorchDefines) {
+  using P = TestProgram;
+  struct Case {
+    const char* target;
+    std::vector<std::pair<std::string, TestProgram::Json>> more;
+    std::vector<double> expected;  // for x = 1, 2, 6 (and other = x)
+  };
+  const auto x = P::tensor("x");
+  for (const Case& each : std::vector<Case>{
+           {"aten.sub.Tensor",
+            {{"other", x}, {"alpha", P::integer(3)}},
+            {-2, -4, -12}},
+           {"aten.add.Tensor",
+            {{"other", x}, {"alpha", P::integer(3)}},
+            {4, 8, 24}},
+           {"aten.rsub.Scalar",
+            {{"other", P::integer(10)}, {"alpha", P::integer(3)}},
+            {7, 4, -8}},
+           {"aten.mul.Tensor", {{"other", x}}, {1, 4, 36}},
+           {"aten.multiply.Tensor", {{"other", x}}, {1, 4, 36}},
+           {"aten.maximum.default", {{"other", x}}, {1, 2, 6}},
+       }) {
+    TestProgram program;
+    program.input("x", {3});
+    auto inputs = each.more;
+    inputs.insert(inputs.begin(), {"self", x});
+    program.node(each.target, inputs, "y", {3});
+    program.output("y");
+    EXPECT_EQ(run(program, {3}, {1, 2, 6}), each.expected) << each.target;
+  }
+}
+
+TEST_F(ImporterTest, WritesToEverySecondRow) {
+  using P = TestProgram;
+  TestProgram program;
+  program.input("x", {5});
+  program.node("aten.clone.default", {{"self", P::tensor("x")}}, "c", {5});
+  program.node("aten.slice.Tensor",
+               {{"self", P::tensor("c")},
+                {"dim", P::integer(0)},
+                {"start", P::integer(1)},
+                {"end", P::integer(5)},
+                {"step", P::integer(2)}},
+               "s", {2});
+  program.node("aten.add_.Tensor",
+               {{"self", P::tensor("s")}, {"other", P::integer(10)}}, "t", {2});
+  program.output("c");
+  EXPECT_THAT(run(program, {5}, {0, 1, 2, 3, 4}), ElementsAre(0, 11, 2, 13, 4));
+}
+
+// Small files that ask for much.
+TEST_F(ImporterTest, RefusesMorePartsThanResults) {
+  using P = TestProgram;
+  TestProgram program;
+  program.input("x", {int64_t{1} << 47});
+  program.node("aten.split.Tensor",
+               {{"self", P::tensor("x")}, {"split_size", P::integer(1)}}, "y",
+               {1});
+  program.output("y");
+  expectRefused(program.bytes(), "expected a result for each part");
+}
+
+TEST_F(ImporterTest, RefusesPoolsOfNothing) {
+  using P = TestProgram;
+  TestProgram program;
+  program.input("x", {1, 1, 0, 4});
+  program.node("aten.adaptive_avg_pool2d.default",
+               {{"self", P::tensor("x")}, {"output_size", P::integers({2, 2})}},
+               "y", {1, 1, 2, 2});
+  program.output("y");
+  expectRefused(program.bytes(), "does not divide the input's");
+}
+
 TEST_F(ImporterTest, IndexedDimensionsStayInPlace) {
   TestProgram program;
   using P = TestProgram;
@@ -264,7 +338,7 @@ TEST_F(ImporterTest, RefusesOtherSchemas) {
   TestProgram program = linear();
   program.json()["schema_version"] = {{"major", 9}, {"minor", 1}};
   expectRefused(program.bytes(),
-                "expected schema version 8 (torch 2.6 and newer), found 9.1");
+                "expected schema version 8 (torch 2.9 and newer), found 9.1");
   program.json().erase("schema_version");
   expectRefused(program.bytes(), "expected a member 'schema_version'");
 }
@@ -329,9 +403,9 @@ TEST_F(ImporterTest, RefusesInconsistentPrograms) {
                 batch(3));
   auto entries = linear().entries();
   entries["models/model.json"] = "{\"graph_module\":";
-  expectRefused(archiveOf(entries), "expected JSON, found a syntax error");
+  expectRefused(archiveOf(entries), "expected JSON, found syntax error");
   entries["models/model.json"] = std::string(300, '[');
-  expectRefused(archiveOf(entries), "at most 256 levels");
+  expectRefused(archiveOf(entries), "found more than 256 levels");
 }
 
 }  // namespace

@@ -68,9 +68,9 @@ Val GraphImporter::materialize(const InputSpec& spec,
   if (shared) return shared;
   const bool is_float = mlir::isa<mlir::FloatType>(stored->type.type);
   const auto order = stored->memoryOrder();
-  const int64_t most = is_float && order
-                           ? (spec.kind == InputSpec::Kind::kConstant ? 1 : 0)
-                           : kMaxConstantElements;
+  int64_t most = kMaxConstantElements;
+  if (is_float && order) most = spec.kind == InputSpec::Kind::kConstant ? 1 : 0;
+  if (kindOf(spec, *stored) == "parameter") most = 0;  // may be trained
   if (stored->elements() <= most)
     return shared = emitter_.constant(Weights::decode(*stored),
                                       stored->type.is_unsigned);
@@ -81,11 +81,8 @@ Val GraphImporter::materialize(const InputSpec& spec,
     return {};
   }
   // A transposed weight is loaded as it lies in the file.
-  Shape shape, inverse(order->size());
-  for (auto [position, dim] : llvm::enumerate(*order)) {
-    shape.push_back(stored->shape[dim]);
-    inverse[dim] = static_cast<int64_t>(position);
-  }
+  Shape shape;
+  for (int64_t dim : *order) shape.push_back(stored->shape[dim]);
   auto source =
       nn::FileAttr::get(main_.getContext(), weights_.path(), stored->offset,
                         stored->byteSize(), stored->type.type);
@@ -93,7 +90,8 @@ Val GraphImporter::materialize(const InputSpec& spec,
       firstName(*stored, spec.target),
       mlir::RankedTensorType::get(shape, stored->type.type),
       stored->type.is_unsigned, kindOf(spec, *stored), source);
-  return shared = emitter_.transpose(argument, inverse);
+  return shared =
+             emitter_.transpose(argument, builder::inversePermutation(*order));
 }
 
 LogicalResult GraphImporter::finishMain(Scope& scope) {

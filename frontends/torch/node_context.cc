@@ -249,7 +249,7 @@ Shape NodeContext::axes(llvm::StringRef name, int64_t rank) {
             " twice");
     result.push_back(dim);
   }
-  return result.empty() || rank == 0 ? countUp(rank) : result;
+  return result.empty() ? countUp(rank) : result;
 }
 
 ElementType NodeContext::resultType(unsigned i) {

@@ -1,6 +1,7 @@
 // Reads the signature and the tables of weights of an exported program.
 #include "frontends/torch/program.h"
 #include "frontends/torch/read_graph.h"
+#include "runtime/base/checked_json.h"
 
 namespace partita::torch {
 namespace {
@@ -75,9 +76,12 @@ bool readOutputSpec(JsonReader& reader, const Json& json, OutputSpec& spec) {
 }
 
 // Names of the leaves of a tree of outputs: keys of dictionaries, positions in
-// tuples.
-void nameLeaves(const Json& tree, const std::string& prefix,
+// tuples. Ends after `most` names, or at a name that is too long: a small file
+// could ask for gigabytes.
+void nameLeaves(const Json& tree, const std::string& prefix, size_t most,
                 std::vector<std::string>& names) {
+  constexpr size_t kLongestName = 4096;
+  if (names.size() >= most || prefix.size() > kLongestName) return;
   const Json* type = JsonReader::optional(tree, "type");
   const Json* children = JsonReader::optional(tree, "children_spec");
   if (!type || !children || !children->is_array()) {
@@ -85,22 +89,24 @@ void nameLeaves(const Json& tree, const std::string& prefix,
     return;
   }
   Json keys;
+  base::JsonError error;  // without keys, positions are the names
   if (const Json* context = JsonReader::optional(tree, "context");
       context && context->is_string())
-    keys = Json::parse(context->get<std::string>(), nullptr, false);
+    keys = base::ParseJson(context->get<std::string>(), error);
   const bool is_named = keys.is_array() && keys.size() == children->size();
   size_t index = 0;
   for (const Json& child : *children) {
     std::string name = std::to_string(index);
     if (is_named && keys[index].is_string())
       name = keys[index].get<std::string>();
-    nameLeaves(child, prefix.empty() ? name : prefix + "." + name, names);
+    if (names.size() >= most) return;
+    nameLeaves(child, prefix.empty() ? name : prefix + "." + name, most, names);
     ++index;
   }
 }
 
 // The names of outputs; empty if the file does not say.
-std::vector<std::string> outputNames(const Json& graph_module) {
+std::vector<std::string> outputNames(const Json& graph_module, size_t outputs) {
   const Json* calls = JsonReader::optional(graph_module, "module_call_graph");
   if (!calls || !calls->is_array() || calls->empty()) return {};
   const Json* signature = JsonReader::optional(calls->front(), "signature");
@@ -115,7 +121,7 @@ std::vector<std::string> outputNames(const Json& graph_module) {
   const Json* tree = JsonReader::optional(parsed, "tree");
   if (!tree || !tree->is_array() || tree->size() != 2) return {};
   std::vector<std::string> names;
-  nameLeaves((*tree)[1], "", names);
+  nameLeaves((*tree)[1], "", outputs, names);
   return names;
 }
 
@@ -140,7 +146,7 @@ bool readVersion(JsonReader& reader, const Json& json, Program& program) {
     return false;
   if (program.schema_major == kSchemaMajor) return true;
   return reader.fail(
-      "expected schema version 8 (torch 2.6 and newer), found " +
+      "expected schema version 8 (torch 2.9 and newer), found " +
       std::to_string(program.schema_major) + "." +
       std::to_string(program.schema_minor) + " (torch " +
       (program.torch_version.empty() ? "unknown" : program.torch_version) +
@@ -173,7 +179,7 @@ bool readContents(JsonReader& reader, const Json& json, Program& program) {
         }))
       return false;
   }
-  program.output_names = outputNames(*module);
+  program.output_names = outputNames(*module, program.outputs.size());
   return true;
 }
 
@@ -296,8 +302,9 @@ bool readArchive(const Archive& archive, Program& program, std::string& error) {
   }
   if (name.empty()) {
     const bool is_old = archive.find("serialized_exported_program.json");
-    error = is_old ? "expected the archive of torch 2.8 or newer, found the "
-                     "one of an older torch: load and save it again"
+    error = is_old ? "expected the archive of torch 2.9 or newer, found the "
+                     "one of an older torch: load it there, and save it "
+                     "again with a newer one"
                    : "expected an entry models/NAME.json, found none: was the "
                      "file written by torch.export.save?";
     return false;

@@ -155,8 +155,6 @@ LogicalResult importTensorScatter(NodeContext& n) {
   Shape perm = countUp(cache.rank());
   perm.erase(perm.begin() + *axis);
   perm.insert(perm.begin() + 1, *axis);
-  Shape inverse(perm.size());
-  for (size_t i = 0; i < perm.size(); ++i) inverse[perm[i]] = i;
   Val moved = n.e.transpose(cache, perm),
       moved_update = n.e.transpose(update, perm);
   Shape grid = {moved_update.dim(0), moved_update.dim(1)};
@@ -174,7 +172,7 @@ LogicalResult importTensorScatter(NodeContext& n) {
   Val indices = n.e.reshape(position, {grid[0], grid[1], 1});
   Val result =
       n.e.scatter(moved, indices, moved_update, {1}, nn::ScatterKind::set, 1);
-  return n.result(n.e.transpose(result, inverse));
+  return n.result(n.e.transpose(result, builder::inversePermutation(perm)));
 }
 
 // The number of nonzero elements is a shape, so the input must be known.

@@ -65,7 +65,10 @@ Val importElu(NodeContext& n) {
 Val importSoftplus(NodeContext& n) {
   Val x = n.tensor("self");
   const double beta = n.number("beta", 1);
+  const double threshold = n.number("threshold", 20);
   if (n.failed()) return {};
+  // Above 20 softplus(x) equals x in f32, so the default changes nothing.
+  if (threshold != 20) return n.unsupported("another threshold than 20");
   if (beta == 1) return builder::softplus(n.e, x);
   return n.e.div(builder::softplus(n.e, n.e.mul(x, beta)), beta);
 }

@@ -107,6 +107,12 @@ Val importConvTranspose(NodeContext& n) {
   const Window window = readWindow(n, x, weight.shape().drop_front(2));
   const Shape output_padding = perDim(n, "output_padding", x.rank() - 2, 0);
   if (n.failed()) return {};
+  for (auto [more, stride, dilation] :
+       llvm::zip_equal(output_padding, window.strides, window.dilations))
+    if (more < 0 || more >= std::max(stride, dilation))
+      return n.error(
+          "expected an output_padding below stride or dilation, found " +
+          llvm::Twine(more));
   return addBias(n, builder::convolveTransposed(n.e, x, weight, window,
                                                 output_padding, groups));
 }
@@ -142,25 +148,20 @@ Val importAdaptivePool(NodeContext& n) {
   const int64_t count = x.rank() - 2;
   const Shape sizes = perDim(n, "output_size", count, 1);
   if (n.failed()) return {};
-  const bool is_max = n.op.contains("max");
   Window window;
   Shape dims;
   for (int64_t i = 0; i < count; ++i) {
-    if (sizes[i] < 1 || x.dim(i + 2) % sizes[i] != 0)
+    if (sizes[i] < 1 || x.dim(i + 2) < 1 || x.dim(i + 2) % sizes[i] != 0)
       return n.unsupported("an output size that does not divide the input's");
     window.kernel.push_back(x.dim(i + 2) / sizes[i]);
     dims.push_back(i + 2);
   }
   if (llvm::all_of(sizes, [](int64_t size) { return size == 1; }))
-    return is_max ? n.e.reduce(nn::ReduceKind::max, x, dims, true)
-                  : n.e.mean(x, dims, true);
+    return n.e.mean(x, dims, true);
   window.strides = window.kernel;
   window.dilations.assign(count, 1);
   window.low.assign(count, 0);
   window.high = window.low;
-  if (is_max)
-    return builder::slide(n.e, nn::ReduceKind::max, x, window, window.low,
-                          window.high);
   return builder::averagePool(n.e, x, window, Shape(count, 0), false);
 }
 

@@ -110,8 +110,10 @@ Val importRandom(NodeContext& n) {
       random, is_normal ? nn::Distribution::normal : nn::Distribution::uniform,
       n.nextSeed().value)};
   if (n.op == "aten.bernoulli") {
-    Val ratio = n.has("p") ? n.operand("p", {e.f32()})
-                           : e.cast(n.tensor("self"), e.f32());
+    // Files leave out a `p` that is the default of the overload.
+    Val ratio = n.has("p")              ? n.operand("p", {e.f32()})
+                : n.overload == "float" ? e.splatLike(0.5, values)
+                                        : e.cast(n.tensor("self"), e.f32());
     if (n.failed()) return {};
     values = e.compare(Compare::lt, values, ratio);
   }

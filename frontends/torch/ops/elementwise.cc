@@ -79,14 +79,16 @@ Val importBinary(NodeContext& n) {
   if (n.failed()) return {};
   auto method =
       llvm::StringSwitch<Binary>(n.op)
-          .Case("aten.mul", &Emitter::mul)
+          .Cases({"aten.mul", "aten.multiply"}, &Emitter::mul)
           .Case("aten.maximum", &Emitter::maximum)
           .Case("aten.minimum", &Emitter::minimum)
           .Cases({"aten.bitwise_and", "aten.__and__"}, &Emitter::bitAnd)
           .Cases({"aten.bitwise_or", "aten.__or__"}, &Emitter::bitOr)
-          .Default(&Emitter::bitXor);
+          .Cases({"aten.bitwise_xor", "aten.__xor__"}, &Emitter::bitXor)
+          .Default(nullptr);
+  if (!method) return n.unsupported("this operator");
   // Products of booleans are logical.
-  if (n.op == "aten.mul" && a.isBool()) method = &Emitter::bitAnd;
+  if (n.op.starts_with("aten.mul") && a.isBool()) method = &Emitter::bitAnd;
   return (n.e.*method)(a, b);
 }
 
@@ -96,8 +98,7 @@ Val importAdd(NodeContext& n) {
   const double alpha = n.number("alpha", 1);
   if (n.failed()) return {};
   if (n.op == "aten.rsub") std::swap(a, b);
-  if (alpha != 1)
-    (n.op == "aten.rsub" ? a : b) = n.e.mul(n.op == "aten.rsub" ? a : b, alpha);
+  if (alpha != 1) b = n.e.mul(b, alpha);
   if (n.op != "aten.add") return n.e.sub(a, b);
   return a.isBool() ? n.e.bitOr(a, b) : n.e.add(a, b);
 }

@@ -7,12 +7,6 @@
 namespace partita::torch {
 namespace {
 
-Val withOne(Emitter& e, Val x) {
-  Shape shape(x.shape());
-  shape.push_back(1);
-  return e.reshape(x, shape);
-}
-
 // Index tensors of one shape, for some dimensions of a tensor.
 struct Indices {
   Shape axes;
@@ -49,7 +43,7 @@ Indices readIndices(NodeContext& n, Val x, llvm::ArrayRef<Val> given) {
     return result;
   }
   for (Val& index : wrapped)
-    index = withOne(e, e.broadcast(index, result.shape));
+    index = builder::withOne(e, e.broadcast(index, result.shape));
   result.vectors = e.concat(wrapped, static_cast<int64_t>(result.shape.size()));
   return result;
 }
@@ -71,13 +65,6 @@ Shape moveLeading(int64_t rank, int64_t count, int64_t position) {
   return perm;
 }
 
-Shape inverse(Dims perm) {
-  Shape result(perm.size());
-  for (auto [i, dim] : llvm::enumerate(perm))
-    result[dim] = static_cast<int64_t>(i);
-  return result;
-}
-
 }  // namespace
 
 Val importEmbedding(NodeContext& n) {
@@ -85,7 +72,7 @@ Val importEmbedding(NodeContext& n) {
   if (n.failed()) return {};
   if (weight.rank() != 2 || indices.isFloat())
     return n.error("expected a matrix of weights and integer indices");
-  return n.e.gather(weight, withOne(n.e, indices), {0});
+  return n.e.gather(weight, builder::withOne(n.e, indices), {0});
 }
 
 Val importIndex(NodeContext& n) {
@@ -134,7 +121,8 @@ Val importIndexPut(NodeContext& n) {
                                  positionOf(indices));
   Shape moved;
   for (int64_t dim : perm) moved.push_back(shape[dim]);
-  Val updates = e.transpose(e.broadcast(values, moved), inverse(perm));
+  Val updates = e.transpose(e.broadcast(values, moved),
+                            builder::inversePermutation(perm));
   return e.scatter(x, indices.vectors, updates, indices.axes,
                    accumulates ? nn::ScatterKind::add : nn::ScatterKind::set);
 }
@@ -195,8 +183,9 @@ Val importOneHot(NodeContext& n) {
     return n.unsupported("a number of classes that depends on data");
   Shape shape(x.shape());
   shape.push_back(classes);
-  Val hit = n.e.compare(Compare::eq, withOne(n.e, n.e.cast(x, n.e.i64())),
-                        n.e.iota(shape, x.rank(), n.e.i64()));
+  Val hit =
+      n.e.compare(Compare::eq, builder::withOne(n.e, n.e.cast(x, n.e.i64())),
+                  n.e.iota(shape, x.rank(), n.e.i64()));
   return n.e.cast(hit, type);
 }
 

@@ -45,13 +45,6 @@ Val repeat(Emitter& e, Val x, Dims counts) {
   return e.reshape(e.broadcastDims(x, expanded, dims), result);
 }
 
-Shape inverse(Dims perm) {
-  Shape result(perm.size());
-  for (auto [i, dim] : llvm::enumerate(perm))
-    result[dim] = static_cast<int64_t>(i);
-  return result;
-}
-
 Shape transposed(NodeContext& n, int64_t rank) {
   Shape perm = countUp(rank);
   if (n.op == "aten.t") {
@@ -153,7 +146,8 @@ Val importTranspose(NodeContext& n) {
 }
 
 Val writeTranspose(NodeContext& n, Val base, Val value) {
-  return n.e.transpose(value, inverse(transposed(n, base.rank())));
+  return n.e.transpose(value,
+                       builder::inversePermutation(transposed(n, base.rank())));
 }
 
 Val importPermute(NodeContext& n) {
@@ -163,7 +157,8 @@ Val importPermute(NodeContext& n) {
 }
 
 Val writePermute(NodeContext& n, Val base, Val value) {
-  return n.e.transpose(value, inverse(permutation(n, base.rank())));
+  return n.e.transpose(
+      value, builder::inversePermutation(permutation(n, base.rank())));
 }
 
 Val importExpand(NodeContext& n) {

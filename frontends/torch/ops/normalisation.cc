@@ -39,7 +39,10 @@ Val importRmsNorm(NodeContext& n) {
   Val x = n.tensor("input"), scale = n.optionalTensor("weight");
   const int64_t axis = normalisedAxis(n, x);
   // Without epsilon, the smallest difference to 1 of the type.
-  const double epsilon = n.number("eps", 1.1920928955078125e-07);
+  const double epsilon =
+      n.number("eps", !n.failed() && x.element().isF64()
+                          ? std::numeric_limits<double>::epsilon()
+                          : std::numeric_limits<float>::epsilon());
   return n.failed() ? Val() : builder::rmsNorm(n.e, x, scale, axis, epsilon);
 }
 
@@ -88,8 +91,7 @@ Val importBatchNorm(NodeContext& n) {
 Val importVectorNorm(NodeContext& n) {
   Emitter& e = n.e;
   Val x = n.tensor("self");
-  const char* order = n.has("p") || n.op == "aten.norm" ? "p" : "ord";
-  const double p = n.number(order, 2);
+  const double p = n.number("ord", 2);
   const Shape dims = n.axes("dim", x.rank());
   const bool keep = n.flag("keepdim", false);
   if (n.failed()) return {};

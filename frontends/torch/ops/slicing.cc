@@ -64,15 +64,12 @@ Val write(NodeContext& n, Val base, Val value, const Part& part) {
   Shape perm = countUp(base.rank());
   perm.erase(perm.begin() + part.axis);
   perm.insert(perm.begin(), part.axis);
-  Shape back(perm.size());
-  for (auto [i, dim] : llvm::enumerate(perm))
-    back[dim] = static_cast<int64_t>(i);
-  Shape rows;
-  for (int64_t i = 0; i < part.count; ++i)
-    rows.push_back(part.start + i * part.step);
-  Val moved = e.scatter(e.transpose(base, perm), e.ints(rows, {part.count, 1}),
-                        e.transpose(value, perm), {0}, nn::ScatterKind::set);
-  return e.transpose(moved, back);
+  const Val counts = e.iota({part.count, 1}, 0, e.i64());
+  const Val rows = e.add(e.mul(counts, static_cast<double>(part.step)),
+                         e.splatLike(static_cast<double>(part.start), counts));
+  Val moved = e.scatter(e.transpose(base, perm), rows, e.transpose(value, perm),
+                        {0}, nn::ScatterKind::set);
+  return e.transpose(moved, builder::inversePermutation(perm));
 }
 
 }  // namespace
@@ -118,14 +115,20 @@ Val importSplit(NodeContext& n) {
     int64_t part = 0;
     if (n.op == "aten.chunk") {
       const int64_t chunks = n.integer("chunks");
-      if (chunks > 0) part = (size + chunks - 1) / chunks;
+      if (chunks > 0) part = size / chunks + (size % chunks != 0 ? 1 : 0);
     } else {
       part = n.integer("split_size");
     }
     if (n.failed()) return {};
     if (part < 1) return n.error("expected parts of at least one element");
-    for (int64_t start = 0; start < size; start += part)
+    // A file may ask for more parts than it has results.
+    for (int64_t start = 0; start < size; start += part) {
+      if (sizes.size() == n.results().size())
+        return n.error("expected a result for each part, found " +
+                       llvm::Twine(n.results().size()) + " results");
       sizes.push_back(std::min(part, size - start));
+      if (part >= size - start) break;
+    }
   }
   if (n.failed()) return {};
   int64_t start = 0;
