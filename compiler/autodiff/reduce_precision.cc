@@ -39,13 +39,10 @@ class Rewriter {
     mlir::Block& block = function_.front();
     SmallVector<Operation*> ops;
     for (Operation& op : block) ops.push_back(&op);
-    findEpilogues(ops);
-    for (Operation* op : llvm::reverse(ops))
-      for (Value result : op->getResults())
-        if (isF32(result) && !isFinishedProduct(result) &&
-            llvm::all_of(result.getUsers(),
-                         [&](auto* user) { return takesWide(user); }))
-          unrounded_.insert(result);
+    do {
+      findEpilogues(ops);
+      findUnrounded(ops);
+    } while (refuseWideResiduals());
     narrowArguments();
     for (Operation* op : ops) rewrite(op);
     setType();
@@ -60,10 +57,32 @@ class Rewriter {
   // Libraries round a matrix product once, after its bias and residual. Those
   // for convolutions on GPUs do not add a bias in the same kernel.
   void findEpilogues(llvm::ArrayRef<Operation*> ops) {
+    finished_products_.clear();
+    residuals_.clear();
     for (Operation* op : ops)
       if (llvm::isa<nn::DotGeneralOp>(op))
-        if (auto epilogue = nn::epilogueOf(op, /*residuals=*/true))
+        if (auto epilogue =
+                nn::epilogueOf(op, !without_residual_.contains(op))) {
           finished_products_.insert(epilogue.last->getResult(0));
+          if (epilogue.residual) residuals_.push_back({op, epilogue.residual});
+        }
+  }
+  void findUnrounded(llvm::ArrayRef<Operation*> ops) {
+    unrounded_.clear();
+    for (Operation* op : llvm::reverse(ops))
+      for (Value result : op->getResults())
+        if (isF32(result) && !isFinishedProduct(result) &&
+            llvm::all_of(result.getUsers(),
+                         [&](auto* user) { return takesWide(user); }))
+          unrounded_.insert(result);
+  }
+  // Libraries add residuals of the product's own type only. Returns true if
+  // there were others, which kernels add.
+  bool refuseWideResiduals() {
+    const size_t before = without_residual_.size();
+    for (auto [product, residual] : residuals_)
+      if (unrounded_.contains(residual)) without_residual_.insert(product);
+    return without_residual_.size() > before;
   }
   // True if a library writes the value. Outputs of the model are not rounded.
   bool isFinishedProduct(Value value) const {
@@ -202,8 +221,10 @@ class Rewriter {
   const ExactValues& exact_;
   const mlir::FloatType type_;
   llvm::DenseSet<Value> finished_products_;  // with bias and residual
-  llvm::DenseSet<Value> unrounded_;          // f32 results that stay unrounded
-  llvm::DenseSet<Value> was_f32_;  // 16-bit values that were f32 before
+  SmallVector<std::pair<Operation*, Value>> residuals_;  // by product
+  llvm::DenseSet<Operation*> without_residual_;          // products
+  llvm::DenseSet<Value> unrounded_;  // f32 results that stay unrounded
+  llvm::DenseSet<Value> was_f32_;    // 16-bit values that were f32 before
   llvm::DenseMap<Value, Value> narrowed_, widened_;
 };
 

@@ -68,8 +68,8 @@ def SelectLibraryCallsPass : Pass<"partita-select-library-calls", "::mlir::Modul
   let description = [{
     `nn.dot_general` becomes `exec.gemm`, whose strides absorb transposes and reshapes of its
     operands. `nn.conv` and its gradients become `exec.conv`. A bias added
-    to the result joins the call (with `gpu`, only to f32 convolutions), and so does a tensor added to the result of a
-    product (f32 only with `gpu`). 16-bit floats stay 16 bits wide. The library sums products and addends in f32 and rounds once,
+    to the result joins the call (with `gpu`, except to 16-bit convolutions), and so does a tensor added to the result of a
+    product (f32 only with `gpu`), unless it is repeated or constant. 16-bit floats stay 16 bits wide. The library sums products and addends in f32 and rounds once,
     where the program rounds the product too, so the result is closer to the exact one. Products that libraries
     do not support (integers, f64, empty ones) stay and become generated kernels.
 

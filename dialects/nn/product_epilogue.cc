@@ -56,6 +56,14 @@ Value channelVector(Value value, llvm::ArrayRef<int64_t> channel_dims) {
   return narrowed(broadcast.getInput());
 }
 
+// True if the value lies in memory anyway. A kernel adds others without
+// storing them.
+bool isStored(Value value) {
+  Operation* producer = value.getDefiningOp();
+  return !producer || (!mlir::isa<BroadcastOp, IotaOp>(producer) &&
+                       !producer->hasTrait<mlir::OpTrait::ConstantLike>());
+}
+
 // The only user of a value, or null.
 Operation* onlyUser(Value value) {
   return value.hasOneUse() ? *value.user_begin() : nullptr;
@@ -81,7 +89,8 @@ ProductEpilogue epilogueOf(Operation* product, bool residuals) {
     if (vector && typeOf(vector).getElementType() == element && !next.bias &&
         !next.residual)
       next.bias = vector;
-    else if (residuals && !next.residual && narrowed(other).getType() == type)
+    else if (residuals && !next.residual && narrowed(other).getType() == type &&
+             isStored(narrowed(other)))
       next.residual = narrowed(other);
     else
       break;

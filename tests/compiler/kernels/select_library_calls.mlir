@@ -141,3 +141,47 @@ func.func @residual(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>, %r: tensor<2x4xf32
   %2 = arith.addf %1, %s : tensor<2x4xf32>
   return %2 : tensor<2x4xf32>
 }
+
+// -----
+
+// A repeated tensor is not in memory: a kernel adds it in passing.
+// SUMS-LABEL: @repeated_residual
+// SUMS: exec.gemm %arg0, %arg1 sizes
+// SUMS: arith.addf
+func.func @repeated_residual(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>, %r: tensor<2x1xf32>) -> tensor<2x4xf32> {
+  %0 = nn.dot_general %x, %w contract = [1] x [0] : tensor<2x3xf32>, tensor<3x4xf32> -> tensor<2x4xf32>
+  %1 = nn.broadcast %r dims = [0, 1] : tensor<2x1xf32> -> tensor<2x4xf32>
+  %2 = arith.addf %0, %1 : tensor<2x4xf32>
+  return %2 : tensor<2x4xf32>
+}
+
+// -----
+
+// A bias joins a convolution of f32 on GPUs, too, and one of 16 bits on CPUs only.
+// CHECK-LABEL: @bf16_convolution
+// CHECK: exec.conv %arg0, %arg1 bias(%arg2 : tensor<4xbf16>)
+// CHECK-NEXT: return
+// SUMS-LABEL: @bf16_convolution
+// SUMS: exec.conv %arg0, %arg1 strides
+// SUMS: arith.addf
+func.func @bf16_convolution(%x: tensor<1x8x8x3xbf16>, %w: tensor<4x3x3x3xbf16>, %b: tensor<4xbf16>) -> tensor<1x6x6x4xbf16> {
+  %0 = nn.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : tensor<1x8x8x3xbf16>, tensor<4x3x3x3xbf16> -> tensor<1x6x6x4xbf16>
+  %1 = arith.extf %0 : tensor<1x6x6x4xbf16> to tensor<1x6x6x4xf32>
+  %2 = arith.extf %b : tensor<4xbf16> to tensor<4xf32>
+  %3 = nn.broadcast %2 dims = [3] : tensor<4xf32> -> tensor<1x6x6x4xf32>
+  %4 = arith.addf %1, %3 : tensor<1x6x6x4xf32>
+  %5 = arith.truncf %4 : tensor<1x6x6x4xf32> to tensor<1x6x6x4xbf16>
+  return %5 : tensor<1x6x6x4xbf16>
+}
+
+// -----
+
+// SUMS-LABEL: @f32_convolution
+// SUMS: exec.conv %arg0, %arg1 bias(%arg2 : tensor<4xf32>)
+// SUMS-NEXT: return
+func.func @f32_convolution(%x: tensor<1x8x8x3xf32>, %w: tensor<4x3x3x3xf32>, %b: tensor<4xf32>) -> tensor<1x6x6x4xf32> {
+  %0 = nn.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : tensor<1x8x8x3xf32>, tensor<4x3x3x3xf32> -> tensor<1x6x6x4xf32>
+  %1 = nn.broadcast %b dims = [3] : tensor<4xf32> -> tensor<1x6x6x4xf32>
+  %2 = arith.addf %0, %1 : tensor<1x6x6x4xf32>
+  return %2 : tensor<1x6x6x4xf32>
+}
