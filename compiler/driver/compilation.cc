@@ -217,10 +217,9 @@ LogicalResult Compilation::phase(const std::string& name,
                                  llvm::function_ref<LogicalResult()> body) {
   if (isCancelled())
     return mlir::emitError(mlir::UnknownLoc::get(module().getContext()))
-               << "expected to compile to the end, found a request to stop "
-                  "before the phase '"
-               << name << "'",
-           failure();
+           << "expected to compile to the end, found a request to stop "
+              "before the phase '"
+           << name << "'";
   const double begin = now();
   LogicalResult result = body();
   report_.phase_seconds.push_back({name, now() - begin});

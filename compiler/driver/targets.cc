@@ -62,8 +62,9 @@ FailureOr<std::string> linkForCuda(mlir::Location loc, llvm::StringRef ptx,
   if (!ptxas)
     return mlir::emitError(
         loc,
-        "--cubins: expected NVIDIA's assembler ptxas in PATH, CUDA_HOME or "
-        "/usr/local/cuda, found none; install the CUDA toolkit, name the "
+        "--cubins: expected NVIDIA's assembler ptxas in PATH, CUDA_HOME, "
+        "CUDA_PATH or /usr/local/cuda, found none; install the CUDA toolkit, "
+        "name the "
         "program in PARTITA_PTXAS, or leave --cubins out");
   program::CodeBundle bundle;
   bundle.portable = ptx;
@@ -78,9 +79,10 @@ FailureOr<std::string> linkForCuda(mlir::Location loc, llvm::StringRef ptx,
     const std::string wrong =
         *ptxas + " cannot assemble the kernels for " + chip + ": ";
     if (options.cubins)
-      return mlir::emitError(loc) << "--cubins: " << wrong << assembled.report;
+      return mlir::emitError(loc) << "--cubins: " << wrong
+                                  << llvm::StringRef(assembled.report).rtrim();
     mlir::emitWarning(loc)
-        << wrong << assembled.report
+        << wrong << llvm::StringRef(assembled.report).rtrim()
         << "; the artifact has PTX only, which the GPU's driver compiles "
            "whenever the model is loaded";
   }

@@ -35,9 +35,10 @@ bool writeFile(const std::string& path, llvm::StringRef text) {
 
 std::optional<std::string> findPtxas() {
   if (const char* named = std::getenv("PARTITA_PTXAS")) {
-    if (llvm::StringRef(named) == "none" || !llvm::sys::fs::can_execute(named))
-      return std::nullopt;
-    return named;
+    if (llvm::StringRef(named) == "none") return std::nullopt;
+    auto found = llvm::sys::findProgramByName(named);
+    return found ? *found
+                 : std::string(named);  // running it says what is wrong
   }
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH", ""}) {
     const char* folder =

@@ -9,8 +9,8 @@
 
 namespace partita::kernels {
 
-// The path of ptxas: the file that PARTITA_PTXAS names, else the one in bin of
-// CUDA_HOME, CUDA_PATH or /usr/local/cuda, else the one in PATH. Nothing if
+// The path of ptxas: the program that PARTITA_PTXAS names, else the one in bin
+// of CUDA_HOME, CUDA_PATH or /usr/local/cuda, else the one in PATH. Nothing if
 // there is none, or if PARTITA_PTXAS is "none".
 std::optional<std::string> findPtxas();
 

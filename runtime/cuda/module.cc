@@ -26,7 +26,7 @@ std::string CompilerMessage(std::string log) {
   return log.empty() ? log : absl::StrCat("; the compiler says: ", log);
 }
 
-// The machine code that runs on the GPU, the most specific first.
+// The machine code that runs on the GPU, the newest architecture first.
 std::vector<std::string_view> MachineCodeFor(
     const Machine& machine, const program::CodeBundle& bundle) {
   std::map<std::string, std::string_view, std::greater<>> suitable;

@@ -71,10 +71,12 @@ absl::StatusOr<CodeBundle> ReadCodeBundle(std::string_view section) {
     return bundle;
   }
   std::memcpy(&header, section.data(), sizeof(header));
-  if (header.count == 0 || header.count > uint32_t{kMaxPieces} ||
-      section.size() < sizeof(Header) + header.count * sizeof(Piece))
-    return Damaged(absl::StrCat("expected at most ", kMaxPieces,
+  if (header.count == 0 || header.count > uint32_t{kMaxPieces})
+    return Damaged(absl::StrCat("expected 1 to ", kMaxPieces,
                                 " pieces inside it, found ", header.count));
+  if (section.size() < sizeof(Header) + header.count * sizeof(Piece))
+    return Damaged(absl::StrCat("expected a table of ", header.count,
+                                " pieces, found ", section.size(), " bytes"));
   for (uint32_t i = 0; i < header.count; ++i) {
     Piece piece;
     std::memcpy(&piece, section.data() + sizeof(Header) + i * sizeof(Piece),

@@ -10,7 +10,8 @@ import unittest
 
 PARTITA = os.path.abspath("compiler/tools/partita")
 GPT2 = os.path.abspath("tests/data/onnx-tiny/gpt2/model_eval.onnx")
-# As the compiler looks for it (compiler/kernels/assemble_ptx.h), but for CUDA_PATH.
+os.environ.pop("PARTITA_PTXAS", None)  # tests set it
+# The places where the compiler looks (compiler/kernels/assemble_ptx.h), without CUDA_PATH.
 PTXAS = next((path for path in (os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin/ptxas"), "/usr/local/cuda/bin/ptxas",
                                 shutil.which("ptxas") or "") if os.access(path, os.X_OK)), None)
 
