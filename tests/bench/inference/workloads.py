@@ -51,7 +51,7 @@ WORKLOADS = [
     Workload("vit-b-16-1", "vit-b-16", 1),
     Workload("coatnet-0-1", "coatnet-0", 1),
 ]
-# Where the time of a parallel region is near that of starting it; --beside measures how systems wait.
+# Small models, whose parallel regions take about as long as starting them: for --beside.
 SMALL = [
     Workload("gpt2-tiny-4x64", "gpt2-tiny", 4, 64),
     Workload("gpt2-mini-4x64", "gpt2-mini", 4, 64),

@@ -42,7 +42,7 @@ class Workload:
 
 
 WORKLOADS = [Workload("gpt2-4x256", "gpt2", 4, 256), Workload("vit-b-16-8", "vit-b-16", 8), Workload("coatnet-0-8", "coatnet-0", 8)]
-# Where the time of a parallel region is near that of starting it; --beside measures how systems wait.
+# Small models, whose parallel regions take about as long as starting them: for --beside.
 SMALL = [Workload("gpt2-tiny-4x64", "gpt2-tiny", 4, 64), Workload("gpt2-mini-4x64", "gpt2-mini", 4, 64),
          Workload("vit-micro-16-8", "vit-micro-16", 8), Workload("vit-ti-16-8", "vit-ti-16", 8), Workload("vit-s-16-8", "vit-s-16", 8)]
 
