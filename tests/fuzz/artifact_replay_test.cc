@@ -2,28 +2,17 @@
 // every changed byte of a real artifact.
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "runtime/program/artifact.h"
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+#include "tests/fuzz/replay.h"
 
 namespace {
 
+using partita::fuzz::ReadFile;
+using partita::fuzz::Replay;
+
 class ArtifactReplay : public ::testing::TestWithParam<const char*> {};
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string((std::istreambuf_iterator<char>(file)), {});
-}
-
-void Replay(const std::string& bytes) {
-  LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()),
-                         bytes.size());
-}
 
 TEST_P(ArtifactReplay, TheRealFileIsGood) {
   ASSERT_TRUE(partita::program::Artifact::Open(GetParam()).ok());

@@ -2,9 +2,6 @@
 // flipped bits of real files. Nothing crashes; every refusal gives a reason.
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -12,10 +9,12 @@
 #include "dialects/nn/dialect.h"
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/model.h"
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+#include "tests/fuzz/replay.h"
 
 namespace {
+
+using partita::fuzz::ReadFile;
+using partita::fuzz::Replay;
 
 using partita::onnx::ImportOptions;
 
@@ -23,16 +22,6 @@ constexpr const char* kReal[] = {"tests/data/onnx-tiny/vit/model_train.onnx",
                                  "tests/data/onnx-tiny/t5/model_eval.onnx",
                                  "tests/data/onnx-tiny/gpt2/model_train.onnx",
                                  "tests/fuzz/divided.onnx"};
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string((std::istreambuf_iterator<char>(file)), {});
-}
-
-void Replay(const std::string& bytes) {
-  LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()),
-                         bytes.size());
-}
 
 // Positions outside of the weights, where damage hits the structure.
 std::vector<size_t> StructureOf(const std::string& file) {

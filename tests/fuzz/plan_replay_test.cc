@@ -2,28 +2,19 @@
 // flipped bit, and every line of a real plan omitted or doubled.
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "compiler/plan/plan.h"
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+#include "tests/fuzz/replay.h"
 
 namespace {
 
-std::string Real() {
-  std::ifstream file("tests/fuzz/plan.yaml", std::ios::binary);
-  return std::string((std::istreambuf_iterator<char>(file)), {});
-}
+using partita::fuzz::ReadFile;
+using partita::fuzz::Replay;
 
-void Replay(const std::string& bytes) {
-  LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()),
-                         bytes.size());
-}
+std::string Real() { return ReadFile("tests/fuzz/plan.yaml"); }
 
 TEST(PlanReplay, TheRealPlanIsGood) {
   const auto plan = partita::plan::ParsePlan(Real(), "plan.yaml");

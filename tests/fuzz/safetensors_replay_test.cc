@@ -2,26 +2,15 @@
 // every flipped bit of a real header.
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "runtime/base/safetensors.h"
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+#include "tests/fuzz/replay.h"
 
 namespace {
 
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string((std::istreambuf_iterator<char>(file)), {});
-}
-
-void Replay(const std::string& bytes) {
-  LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()),
-                         bytes.size());
-}
+using partita::fuzz::ReadFile;
+using partita::fuzz::Replay;
 
 constexpr char kReal[] = "tests/data/onnx-tiny/vit/weights.safetensors";
 

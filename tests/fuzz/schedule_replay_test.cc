@@ -2,29 +2,21 @@
 // flipped bit, and every field of real schedules omitted or doubled.
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "compiler/core/check_schedule.h"
 #include "compiler/core/schedule_csv.h"
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+#include "tests/fuzz/replay.h"
 
 namespace {
+
+using partita::fuzz::ReadFile;
+using partita::fuzz::Replay;
 
 class ScheduleReplay : public testing::TestWithParam<const char*> {
  protected:
   std::string Real() {
-    std::ifstream file(std::string("tests/fuzz/") + GetParam(),
-                       std::ios::binary);
-    return std::string((std::istreambuf_iterator<char>(file)), {});
-  }
-
-  void Replay(const std::string& bytes) {
-    LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()),
-                           bytes.size());
+    return ReadFile(std::string("tests/fuzz/") + GetParam());
   }
 };
 

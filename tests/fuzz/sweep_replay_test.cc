@@ -2,26 +2,17 @@
 // flipped bit, and every cell of a real file omitted or doubled.
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "compiler/planner/published/sweep.h"
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+#include "tests/fuzz/replay.h"
 
 namespace {
 
-std::string Real() {
-  std::ifstream file("tests/fuzz/sweep.csv", std::ios::binary);
-  return std::string((std::istreambuf_iterator<char>(file)), {});
-}
+using partita::fuzz::ReadFile;
+using partita::fuzz::Replay;
 
-void Replay(const std::string& bytes) {
-  LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()),
-                         bytes.size());
-}
+std::string Real() { return ReadFile("tests/fuzz/sweep.csv"); }
 
 TEST(SweepReplay, TheRealFileIsGood) {
   const auto result =

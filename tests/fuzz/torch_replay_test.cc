@@ -3,9 +3,6 @@
 // every refusal gives a reason.
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -13,10 +10,12 @@
 #include "dialects/nn/dialect.h"
 #include "frontends/torch/archive.h"
 #include "frontends/torch/importer.h"
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+#include "tests/fuzz/replay.h"
 
 namespace {
+
+using partita::fuzz::ReadFile;
+using partita::fuzz::Replay;
 
 namespace torch = partita::torch;
 
@@ -25,16 +24,6 @@ constexpr const char* kReal[] = {
     "tests/data/torch-tiny/t5/model_eval.pt2",
     "tests/data/torch-tiny/coatnet/model_train.pt2"};
 constexpr char kProgram[] = "models/model.json";
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string((std::istreambuf_iterator<char>(file)), {});
-}
-
-void Replay(const std::string& bytes) {
-  LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()),
-                         bytes.size());
-}
 
 torch::Entry EntryOf(const std::string& file, const std::string& name) {
   torch::Archive archive;
