@@ -94,6 +94,9 @@ std::string prepareOptions(const CompileOptions& options) {
     return "--cubins: expected a target with PTX, as in --target cuda:sm_90, "
            "found " +
            options.target + "; leave it out";
+  if (options.cubins)
+    if (std::string wrong = checkCubins(*options.cubins); !wrong.empty())
+      return wrong;
   std::error_code error;
   if (!options.dump_dir.empty())
     std::filesystem::create_directories(options.dump_dir, error);

@@ -49,6 +49,11 @@ FailureOr<std::string> generateForCuda(mlir::ModuleOp module,
   return kernels::generatePtx(module, {.chip = options.architecture});
 }
 
+constexpr char kWithoutPtxas[] =
+    "--cubins: expected NVIDIA's assembler ptxas in PATH, CUDA_HOME, CUDA_PATH "
+    "or /usr/local/cuda, found none; install the CUDA toolkit, name the "
+    "program in PARTITA_PTXAS, or leave --cubins out";
+
 // Machine code for the GPUs that the options name; a failure is an error only
 // if they name any. Without an assembler, or if it is too old, the driver
 // compiles the PTX whenever the model is loaded.
@@ -59,13 +64,7 @@ FailureOr<std::string> linkForCuda(mlir::Location loc, llvm::StringRef ptx,
   if (chips.empty()) return ptx.str();
   const std::optional<std::string> ptxas = kernels::findPtxas();
   if (!ptxas && !options.cubins) return ptx.str();
-  if (!ptxas)
-    return mlir::emitError(
-        loc,
-        "--cubins: expected NVIDIA's assembler ptxas in PATH, CUDA_HOME, "
-        "CUDA_PATH or /usr/local/cuda, found none; install the CUDA toolkit, "
-        "name the "
-        "program in PARTITA_PTXAS, or leave --cubins out");
+  if (!ptxas) return mlir::emitError(loc, kWithoutPtxas);
   program::CodeBundle bundle;
   bundle.portable = ptx;
   std::vector<std::string> cubins(chips.size());
@@ -140,6 +139,13 @@ std::string checkTarget(llvm::StringRef text) {
                   .str());
   return "--target: expected " + llvm::join(expected, ", or ") + ", found " +
          text.str();
+}
+
+std::string checkCubins(llvm::ArrayRef<std::string> chips) {
+  for (auto [i, chip] : llvm::enumerate(chips))
+    if (llvm::is_contained(chips.take_front(i), chip))
+      return "--cubins: expected each GPU once, found " + chip + " twice";
+  return chips.empty() || kernels::findPtxas() ? "" : kWithoutPtxas;
 }
 
 }  // namespace partita::driver

@@ -64,6 +64,10 @@ std::optional<CompileTarget> findTarget(llvm::StringRef text);
 // empty text.
 std::string checkTarget(llvm::StringRef text);
 
+// Returns an error if the GPUs of --cubins repeat, or if there is no assembler
+// for them, else an empty text.
+std::string checkCubins(llvm::ArrayRef<std::string> chips);
+
 }  // namespace partita::driver
 
 #endif  // PARTITA_COMPILER_DRIVER_TARGETS_H_

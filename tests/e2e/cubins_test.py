@@ -76,6 +76,9 @@ class CubinsTest(unittest.TestCase):
         self.assertIn("%s cannot assemble the kernels for sm_90a: too old" % fake, warning)
         self.assertEqual(self.pieces(), ["ptx"])
 
+    def test_gpus_are_named_once(self):
+        self.assertIn("--cubins: expected each GPU once, found sm_90a twice", self.compile("--cubins", "sm_90a,sm_90a", code=1))
+
     def test_cpus_have_none(self):
         self.assertIn("--cubins: expected a target with PTX", self.compile("--cubins", "sm_90", target="cpu", code=1))
 
