@@ -256,16 +256,11 @@ class Grouper {
   bool areIndependent(size_t a, size_t b) {
     Operation* first = members_[a].front();
     Operation* second = members_[b].front();
-    const auto reach = [&](size_t from, size_t to) {
-      return llvm::any_of(members_[from], [&](Operation* member) {
-        return reaches(member, to);
-      });
-    };
     return members_[a].size() + members_[b].size() < kMostOperations &&
            calls_before_.lookup(first) == calls_before_.lookup(second) &&
            transfers_before_.lookup(first) ==
                transfers_before_.lookup(second) &&
-           !reach(a, b) && !reach(b, a);
+           !reaches(a, b) && !reaches(b, a);
   }
 
   void merge(size_t into, size_t from) {
@@ -277,17 +272,20 @@ class Grouper {
     });
   }
 
-  // True if the group depends on `op`.
-  bool reaches(Operation* op, size_t group) {
+  // True if the group `to` depends on the group `from`.
+  bool reaches(size_t from, size_t to) {
     llvm::DenseSet<Operation*> seen;
-    SmallVector<Operation*> open(op->user_begin(), op->user_end());
+    SmallVector<Operation*> open;
+    for (Operation* member : members_[from])
+      llvm::append_range(open, member->getUsers());
     while (!open.empty()) {
       Operation* next = open.pop_back_val();
       if (!seen.insert(next).second) continue;
       llvm::append_range(open, next->getUsers());
       if (!isHeavy(next)) continue;
       const size_t other = group_.lookup(next);
-      if (other == group) return true;
+      if (other == to) return true;
+      if (other == from) continue;  // its users are open already
       for (Operation* member : members_[other])
         llvm::append_range(open, member->getUsers());
     }
