@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -22,29 +23,37 @@ namespace {
 
 constexpr size_t kFirstVersionThatPlans = 91100;  // 9.11
 
-// GPUs in cuDNN's JSON. Numbers are of the SXM cards with 80 GB.
-constexpr char kA100[] = R"({
-  "deviceVer": 800, "driverVer": 13000, "deviceName": "NVIDIA A100",
-  "cudaDeviceId": 0, "pciDeviceId": 0, "isTccDriver": 0,
-  "multiProcessorCount": 108, "warpSize": 32,
-  "maxThreadsPerSM": 2048, "maxThreadsPerBlock": 1024, "maxCtasPerSM": 32,
-  "maxRegistersPerSM": 65536, "regsPerBlock": 65536,
-  "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 166912,
-  "reservedSharedMemoryPerBlock": 1024, "l2CacheSize": 41943040,
-  "maxBlockSize": [1024, 1024, 64], "maxGridSize": [2147483647, 65535, 65535],
-  "totalGlobalMem": 84987740160, "smClockRateKHz": 1410000,
-  "memClockRateKHz": 1593000, "supportCoopLaunch": 1})";
-constexpr char kH100[] = R"({
-  "deviceVer": 900, "driverVer": 13000, "deviceName": "NVIDIA H100",
-  "cudaDeviceId": 0, "pciDeviceId": 0, "isTccDriver": 0,
-  "multiProcessorCount": 132, "warpSize": 32,
-  "maxThreadsPerSM": 2048, "maxThreadsPerBlock": 1024, "maxCtasPerSM": 32,
-  "maxRegistersPerSM": 65536, "regsPerBlock": 65536,
-  "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448,
-  "reservedSharedMemoryPerBlock": 1024, "l2CacheSize": 52428800,
-  "maxBlockSize": [1024, 1024, 64], "maxGridSize": [2147483647, 65535, 65535],
-  "totalGlobalMem": 84987740160, "smClockRateKHz": 1980000,
-  "memClockRateKHz": 2619000, "supportCoopLaunch": 1})";
+// SXM cards with 80 GB.
+struct Gpu {
+  const char* name;
+  int architecture, multiprocessors, shared_bytes;
+  int64_t l2_bytes, clock_khz, memory_clock_khz;
+};
+constexpr Gpu kA100 = {"NVIDIA A100", 800,     108,    166912,
+                       41943040,      1410000, 1593000};
+constexpr Gpu kH100 = {"NVIDIA H100", 900,     132,    232448,
+                       52428800,      1980000, 2619000};
+
+// A GPU in cuDNN's JSON.
+std::string JsonOf(const Gpu& gpu) {
+  std::ostringstream json;
+  json << R"({"deviceVer": )" << gpu.architecture
+       << R"(, "driverVer": 13000, "deviceName": ")" << gpu.name
+       << R"(", "cudaDeviceId": 0, "pciDeviceId": 0, "isTccDriver": 0,
+  "multiProcessorCount": )"
+       << gpu.multiprocessors << R"(, "warpSize": 32, "maxThreadsPerSM": 2048,
+  "maxThreadsPerBlock": 1024, "maxCtasPerSM": 32, "maxRegistersPerSM": 65536,
+  "regsPerBlock": 65536, "maxSharedMemoryPerBlock": 49152,
+  "maxSharedMemoryPerBlockOptin": )"
+       << gpu.shared_bytes << R"(, "reservedSharedMemoryPerBlock": 1024,
+  "l2CacheSize": )"
+       << gpu.l2_bytes << R"(, "maxBlockSize": [1024, 1024, 64],
+  "maxGridSize": [2147483647, 65535, 65535], "totalGlobalMem": 84987740160,
+  "smClockRateKHz": )"
+       << gpu.clock_khz << R"(, "memClockRateKHz": )" << gpu.memory_clock_khz
+       << R"(, "supportCoopLaunch": 1})";
+  return json.str();
+}
 
 struct Case {
   const char* name;
@@ -103,9 +112,9 @@ TEST_P(ConvPlansTest, EveryConvolutionHasOne) {
                     "convolutions are not looked for";
   const auto convolutions = Convolutions();
   ASSERT_FALSE(convolutions.empty()) << context_.errors;
-  for (const auto& [name, json] :
-       {std::pair("A100", kA100), std::pair("H100", kH100)}) {
-    const auto gpu = cuda::DescribeGpu(**dnn, json);
+  for (const Gpu& card : {kA100, kH100}) {
+    const char* const name = card.name;
+    const auto gpu = cuda::DescribeGpu(**dnn, JsonOf(card));
     ASSERT_TRUE(gpu.ok()) << gpu.status();
     int64_t most = 0;
     int fallbacks = 0;
