@@ -409,8 +409,9 @@ Value classify(ModelBuilder& m, Value x, const CoatnetConfig& c) {
 }  // namespace
 
 OwningModule buildCoatnet(ModelSource& source) {
-  if (source.options.dropout)
-    source.config.complain("--dropout: expected none, CoAtNet has no dropout");
+  if (source.options.dropout.value_or(0) != 0)
+    source.config.complain(
+        "--dropout: expected 0 or none, CoAtNet has no dropout");
   const CoatnetConfig c(source.config);
   source.weights.ignore({"*.num_batches_tracked"});
   ModelBuilder m(source.context, source.config, source.weights, source.options,

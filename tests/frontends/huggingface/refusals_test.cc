@@ -233,6 +233,17 @@ TEST_F(Refusals, FamilyLikeNoOther) {
             std::string::npos);
 }
 
+TEST_F(Refusals, DropoutOfAModelWithoutIt) {
+  Runner runner;
+  HfOptions options{.training = true, .dropout = 0.1};
+  EXPECT_FALSE(importFamily("coatnet-0", options, runner.context()));
+  EXPECT_NE(runner.diagnostics().find(
+                "--dropout: expected 0 or none, CoAtNet has no dropout"),
+            std::string::npos);
+  options.dropout = 0;
+  EXPECT_TRUE(importFamily("coatnet-0", options, runner.context()));
+}
+
 // Unusual but accepted folders.
 
 TEST_F(Refusals, ButNotAFolderWithoutWeights) {
