@@ -1,6 +1,7 @@
 """`partita plan` against brute force. Every combination of pipeline, division of heads and batch, ZeRO stage, recomputation,
 schedule and number of microbatches of a four-layer GPT-2 on four devices is fixed in turn, compiled and simulated. The free
-choice of `partita plan` must be as fast as the fastest of them: on fast links, and on slow ones with little memory.
+choice of `partita plan` must be as fast as the fastest of them: on fast links, where all fit, and on slow ones with little memory,
+where not all do.
 """
 
 import json
@@ -40,28 +41,33 @@ def fixed_choices():
 
 class OptimalPlanTest(unittest.TestCase):
     def plan(self, cluster, *options):
+        """The plan, or None if none with these options fits the memory."""
         done = subprocess.run([PARTITA, "plan", MODEL, "--dim", "batch=%d,seq=8" % BATCH, "--cluster", cluster, "--precision", "bf16", "--json",
                                *options], capture_output=True, text=True, check=False)
+        if done.returncode == 1 and "expected a division within" in done.stderr:
+            return None
         self.assertEqual(done.returncode, 0, " ".join(options) + "\n" + done.stdout + done.stderr)
         return json.loads(done.stdout)
 
-    def compare(self, cluster):
+    def compare(self, cluster, least_that_fit):
         chosen = self.plan(cluster)
         plans = [self.plan(cluster, "--fix", choices, "--effort", "1") for choices in fixed_choices()]
-        best = min(plans, key=lambda plan: plan["step_seconds"])
-        print("%s: chosen %.6f ms (%s); of %d fixed ones %.6f ms (%s)" % (
-            cluster, 1e3 * chosen["step_seconds"], chosen["division"], len(plans), 1e3 * best["step_seconds"], best["division"]))
+        fit = [plan for plan in plans if plan]
+        best = min(fit, key=lambda plan: plan["step_seconds"])
+        print("%s: chosen %.6f ms (%s); of %d fixed ones, of which %d fit, %.6f ms (%s)" % (
+            cluster, 1e3 * chosen["step_seconds"], chosen["division"], len(plans), len(fit), 1e3 * best["step_seconds"], best["division"]))
+        self.assertGreaterEqual(len(fit) / len(plans), least_that_fit)
         self.assertLessEqual(chosen["step_seconds"], best["step_seconds"] * (1 + 1e-9))
 
     def test_fast_links(self):
-        self.compare("4x a100-80-sxm")
+        self.compare("4x a100-80-sxm", 1)
 
     def test_slow_links(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "slow.yaml")
             with open(path, "w", encoding="utf-8") as file:
                 file.write(SLOW)
-            self.compare(path)
+            self.compare(path, 0.9)
 
 
 if __name__ == "__main__":
