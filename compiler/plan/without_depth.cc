@@ -34,6 +34,18 @@ void RemoveAxis(Plan& plan, int axis) {
                    plan.shard.end());
 }
 
+void ResizeAxis(Plan& plan, int axis, int64_t size) {
+  if (size == 1) {
+    RemoveAxis(plan, axis);
+    return;
+  }
+  plan.mesh.axes[static_cast<size_t>(axis)].size = size;
+  for (Entry& entry : plan.shard)
+    for (ShardedDimension& each : entry.dimensions)
+      for (core::AxisRef& ref : each.axes)
+        if (ref.axis == axis) ref.size = size;
+}
+
 Plan WithoutDepth(Plan plan) {
   std::vector<int> axes;
   for (const core::AxisRef& ref : DepthAxes(plan))

@@ -15,6 +15,11 @@ Plan WithoutDepth(Plan plan);
 // Removes an axis from the mesh and from every entry.
 void RemoveAxis(Plan& plan, int axis);
 
+// Gives a mesh axis another size, in every entry too. Entries and overrides
+// must not use parts of the axis, and overrides must not use it at all. A size
+// of 1 removes the axis.
+void ResizeAxis(Plan& plan, int axis, int64_t size);
+
 }  // namespace partita::plan
 
 #endif  // PARTITA_COMPILER_PLAN_WITHOUT_DEPTH_H_

@@ -256,9 +256,10 @@ std::optional<PriceComposer::Halves> PriceComposer::halvesOf(
   const std::vector<core::AxisRef> depth = plan::DepthAxes(plan);
   if (depth.size() != 1) return std::nullopt;
   plan::Plan pair = plan;
-  pair.mesh.axes[depth.front().axis].size = 2;
+  plan::ResizeAxis(pair, depth.front().axis, 2);
   pair.schedule = plan::Schedule{plan::ScheduleKind::kZbH1};
   pair.microbatches = 2;
+  pair.stages.clear();
   pair.memory.reset();
   const int64_t batch = model_.batch / plan.microbatches * pair.microbatches;
   const auto [known, is_new] =

@@ -106,5 +106,17 @@ TEST_F(PricePlanTest, LeavesOutWhatIsSlowerThanTheBar) {
   EXPECT_NE(pricer_->rank(other, 100 * exact->seconds()), nullptr);
 }
 
+// Input and weight gradients are measured in a pipeline of two stages.
+TEST_F(PricePlanTest, ComposesZeroBubblePipelinesOfMoreThanTwoStages) {
+  plan::Plan plan = parse(kPipeline);
+  const PricedPlan* plain = pricer_->rank(plan);
+  ASSERT_NE(plain, nullptr);
+  plan.schedule->kind = plan::ScheduleKind::kZbH1;
+  const PricedPlan* filled = pricer_->rank(plan);
+  ASSERT_NE(filled, nullptr) << pricer_->problem();
+  EXPECT_TRUE(filled->composed);
+  EXPECT_LT(filled->seconds(), plain->seconds());
+}
+
 }  // namespace
 }  // namespace partita::driver

@@ -40,18 +40,6 @@ bool hasWholeAxes(const Plan& plan) {
          });
 }
 
-void resize(Plan& plan, int axis, int64_t size) {
-  if (size == 1) {
-    plan::RemoveAxis(plan, axis);
-    return;
-  }
-  plan.mesh.axes[axis].size = size;
-  for (plan::Entry& entry : plan.shard)
-    for (plan::ShardedDimension& division : entry.dimensions)
-      for (core::AxisRef& ref : division.axes)
-        if (ref.axis == axis) ref.size = size;
-}
-
 std::optional<int> findAxis(const Plan& plan, llvm::StringRef name) {
   for (auto [i, axis] : llvm::enumerate(plan.mesh.axes))
     if (axis.name == name) return static_cast<int>(i);
@@ -85,8 +73,9 @@ std::optional<Plan> moveHalf(const Plan& plan, const std::string& from,
   if (!source || moved.mesh.axes[*source].size % 2 != 0) return std::nullopt;
   const std::optional<int> target = findAxis(moved, to);
   if (!target && to != kPipe) return std::nullopt;
-  if (target) resize(moved, *target, 2 * moved.mesh.axes[*target].size);
-  resize(moved, *source, moved.mesh.axes[*source].size / 2);
+  if (target)
+    plan::ResizeAxis(moved, *target, 2 * moved.mesh.axes[*target].size);
+  plan::ResizeAxis(moved, *source, moved.mesh.axes[*source].size / 2);
   if (!target) addPipe(moved, 2, fixed);
   moved.stages.clear();
   if (sizeOf(moved, kPipe) == 1) moved.schedule.reset();
