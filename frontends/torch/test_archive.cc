@@ -5,11 +5,11 @@ namespace {
 
 using Json = TestProgram::Json;
 
-// Little-endian integers.
+// A little-endian integer; bytes beyond the eighth are zero.
 std::string bytesOf(uint64_t value, int width) {
   std::string bytes;
   for (int i = 0; i < width; ++i)
-    bytes += static_cast<char>(value >> (8 * i) & 0xff);
+    bytes += i < 8 ? static_cast<char>(value >> (8 * i) & 0xff) : '\0';
   return bytes;
 }
 
