@@ -3,6 +3,7 @@
 import os
 import tempfile
 import unittest
+import warnings
 
 from checkout import DATA, golden, numpy, targets
 
@@ -57,6 +58,31 @@ class TrainingTest(unittest.TestCase):
         self.assertTrue((found["tied"] == found[name]).all())
         self.assertFalse((found["tied"] == start[name]).all())
         self.assertTrue((found["buffer"] == numpy.arange(3)).all())
+
+    def test_values_without_effect_are_named(self):
+        start = self.step.init().parameters()
+        name = next(iter(start))
+        given = dict(start, **{"misspelt.weight": numpy.zeros((2, 3), "float32"), "tied": start[name].copy(), "mask": numpy.ones(3, bool)})
+        with self.assertWarnsRegex(partita.PartitaWarning, "no parameters misspelt.weight, tied of the state_dict: their values are not used"):
+            found = self.step.init(given).parameters()
+        self.assertEqual(set(found), set(given))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.step.init(dict(start, tied=start[name], mask=numpy.ones(3, bool)))
+
+    def test_parameters_that_are_not_trained(self):
+        step = partita.compile(GPT2, dims={"batch": 2, "seq": 12}, train=partita.sgd(0.1, trained="*.ln_*"))
+        start = step.init().parameters()
+        self.assertIn("transformer.h.0.mlp.c_fc.weight", start)
+        state, _ = step(step.init(start), *self.batch)
+        found = state.parameters()
+        self.assertFalse((found["transformer.ln_f.weight"] == start["transformer.ln_f.weight"]).all())
+        self.assertTrue((found["transformer.h.0.mlp.c_fc.weight"] == start["transformer.h.0.mlp.c_fc.weight"]).all())
+        changed = dict(start, **{"transformer.h.0.mlp.c_fc.weight": 2 * start["transformer.h.0.mlp.c_fc.weight"]})
+        with self.assertRaisesRegex(partita.InvalidError, "expected the values of the model's file for transformer.h.0.mlp.c_fc.weight, which "
+                                    "this step does not train, found others"):
+            step.init(changed)
+        step.init({name: value for name, value in start.items() if ".ln_" in name})  # the others need not be given
 
     def test_checkpoints(self):
         with tempfile.TemporaryDirectory() as folder:
