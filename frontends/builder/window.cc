@@ -1,5 +1,7 @@
 #include "frontends/builder/window.h"
 
+#include <vector>
+
 #include "llvm/ADT/STLExtras.h"
 
 namespace partita::builder {
@@ -130,6 +132,104 @@ Val averagePool(Emitter& e, Val x, const Window& window, Dims extra,
   Val sum = slide(e, ReduceKind::sum, x, window, window.low,
                   plus(window.high, extra));
   return e.div(sum, windowCounts(e, x, window, extra, include_pad));
+}
+
+namespace {
+
+// An element of a window, by its position in the window and the window's
+// number.
+struct Element {
+  int64_t position, window;
+};
+using Elements = llvm::SmallVector<Element, 1>;
+
+// Upper bound for the indices of sumWindows, which are a constant.
+constexpr int64_t kMaxIndices = int64_t{1} << 22;
+
+// Returns the elements of windows that lie on each place of dimension i.
+std::vector<Elements> elementsOnPlaces(const Window& window, size_t i,
+                                       int64_t size, int64_t count) {
+  std::vector<Elements> places(size);
+  for (int64_t position = 0; position < window.kernel[i]; ++position) {
+    const int64_t shift = position * window.dilations[i] - window.low[i];
+    for (int64_t number = 0; number < count; ++number) {
+      const int64_t place = number * window.strides[i] + shift;
+      if (place >= 0 && place < size)
+        places[place].push_back({position, number});
+    }
+  }
+  return places;
+}
+
+// Returns the elements on each place of two dimensions, from those on each
+// place of the outer and of the inner one.
+std::vector<Elements> combine(const std::vector<Elements>& outer,
+                              const std::vector<Elements>& inner,
+                              int64_t kernel, int64_t count) {
+  std::vector<Elements> places;
+  for (const Elements& first : outer)
+    for (const Elements& second : inner) {
+      Elements& place = places.emplace_back();
+      for (const Element& a : first)
+        for (const Element& b : second)
+          place.push_back(
+              {a.position * kernel + b.position, a.window * count + b.window});
+    }
+  return places;
+}
+
+}  // namespace
+
+Val sumWindows(Emitter& e, Val x, Dims image, const Window& window) {
+  const auto refuse = [&] {
+    e.error("expected windows with at most " + llvm::Twine(kMaxIndices) +
+            " elements on one image");
+    return x;
+  };
+  int64_t positions = 1, windows = 1, cells = 1, indices = 1;
+  Shape counts;
+  for (size_t i = 0; i < image.size(); ++i) {
+    counts.push_back(nn::windowedSize(image[i], window.kernel[i],
+                                      window.strides[i], window.dilations[i],
+                                      window.low[i], window.high[i]));
+    const int64_t places = std::max<int64_t>(counts[i], 1);
+    if (window.kernel[i] > kMaxIndices || places > kMaxIndices ||
+        __builtin_mul_overflow(
+            indices, std::max(image[i], window.kernel[i] * places), &indices) ||
+        indices > kMaxIndices)
+      return refuse();
+    positions *= window.kernel[i];
+    windows *= counts[i];
+    cells *= image[i];
+  }
+  if (x.rank() != 3 || x.dim(1) % positions != 0 || x.dim(2) != windows) {
+    e.error("expected windows of the shape [N, C * " + llvm::Twine(positions) +
+            ", " + llvm::Twine(windows) + "], found " + toString(x.shape()));
+    return x;
+  }
+  const int64_t batch = x.dim(0), channels = x.dim(1) / positions;
+  std::vector<Elements> places = {{{0, 0}}};
+  for (size_t i = 0; i < image.size(); ++i)
+    places = combine(places, elementsOnPlaces(window, i, image[i], counts[i]),
+                     window.kernel[i], counts[i]);
+  size_t most = 1;
+  for (const Elements& place : places) most = std::max(most, place.size());
+  if (cells * static_cast<int64_t>(most) > kMaxIndices) return refuse();
+  // Places with fewer elements take zeros from behind the windows.
+  Shape table;
+  for (const Elements& place : places)
+    for (size_t i = 0; i < most; ++i)
+      table.push_back(i < place.size()
+                          ? place[i].position * windows + place[i].window
+                          : positions * windows);
+  Val columns = e.pad(e.reshape(x, {batch, channels, positions * windows}),
+                      e.splat(0, x.elementType()), {0, 0, 0}, {0, 0, 1});
+  Val found = e.gather(
+      columns, e.ints(table, {cells, static_cast<int64_t>(most), 1}), {2});
+  Val sum = e.reduce(ReduceKind::sum, found, {1}, /*keep_dims=*/false);
+  Shape shape = {batch, channels};
+  shape.append(image.begin(), image.end());
+  return e.reshape(e.transpose(sum, {1, 2, 0}), shape);
 }
 
 }  // namespace partita::builder
