@@ -39,14 +39,13 @@ class State:
         Has the keys of the state_dict given to init, tied weights and constant buffers included, for model.load_state_dict.
         """
         kind = kind or (self._kind if self._kind != "dlpack" else "numpy")
-        infos = {info.name: info for info in self._session.parameters if not info.is_state}
+        infos = _parameters_of(self._session)
+        if not self._given:
+            return {name: _read(self._session, info, kind) for name, info in infos.items()}
         result = {}
         for name in self._given:
             info = infos.get(name) or infos.get(self._owner.alias_of(name, self._given, infos))
-            result[name] = self._session.read_parameter(info, kind) if info else self._given[name]
-        for name, info in infos.items():
-            if name not in result and not self._given:
-                result[name] = self._session.read_parameter(info, kind)
+            result[name] = _read(self._session, info, kind) if info else self._given[name]
         return result
 
     def optimizer_states(self, kind="numpy") -> dict:
@@ -108,11 +107,11 @@ class TrainingStep:
         self.program.unload()  # also after an init that failed
         session = self.program.session
         if state_dict is not None:
-            infos = {info.name: info for info in session.parameters if not info.is_state}
+            infos = _parameters_of(session)
             self._check(session, infos, state_dict)
             for name, info in infos.items():
                 if info.is_updated:
-                    session.write_parameter(name, state_dict[name])
+                    session.write_parameter(info.name, _as_stored(info, state_dict[name]))
         self._state = State(self, session, dict(state_dict) if state_dict is not None else None)
         return self._state
 
@@ -169,7 +168,7 @@ class TrainingStep:
             raise MissingError("expected the parameters %s in the state_dict, found %s" % (text.some(missing), text.some(given)))
         kinds = {name: tensors.kind_of(given[name]) for name, info in infos.items() if not info.is_updated and name in given}
         fixed = [name for name, kind in kinds.items() if not tensors.is_same(
-            session.read_parameter(infos[name], kind if kind == "torch" else "numpy"), given[name], infos[name].dtype)]
+            _read(session, infos[name], kind if kind == "torch" else "numpy"), given[name], infos[name].dtype)]
         if fixed:
             raise InvalidError("expected the values of the model's file for %s, which this step does not train, found others; compile the "
                                "model with these values, or train all parameters" % text.some(fixed))
@@ -178,6 +177,26 @@ class TrainingStep:
         if unknown:
             warnings.warn("this step has no parameters %s of the state_dict: their values are not used, and State.parameters() returns them "
                           "as they were given" % text.some(unknown), commands.PartitaWarning, stacklevel=3)
+
+
+def _parameters_of(session):
+    """{name in the module: ParameterInfo}. An ONNX export with folded constants has the weight NAME of a layer transposed, as NAME.T."""
+    return {info.name[:-2] if _is_transposed(info) else info.name: info for info in session.parameters if not info.is_state}
+
+
+def _is_transposed(info):
+    return info.name.endswith(".T")
+
+
+def _read(session, info, kind):
+    value = session.read_parameter(info, kind)
+    return value.T if _is_transposed(info) else value
+
+
+def _as_stored(info, value):
+    if not _is_transposed(info):
+        return value
+    return value.T if hasattr(value, "T") else [list(row) for row in zip(*value)]
 
 
 def _address(value):

@@ -17,11 +17,15 @@ os.environ["PARTITA_COMPILER_LIBRARY"] = os.path.abspath("compiler/api/libpartit
 import numpy  # pylint: disable=wrong-import-position
 
 DATA = os.path.abspath("tests/data/onnx-tiny")
+FOLDED = os.path.abspath("tests/data/onnx-folded")
 TYPES = {"F32": "float32", "I64": "int64", "F64": "float64", "I32": "int32"}
 
 
 def golden(model):
-    """{name: array} of io.safetensors: PyTorch's inputs (in.*) and outputs (out.*), losses and parameters after a step."""
+    """{name: array} of io.safetensors: PyTorch's inputs (in.*) and outputs (out.*), losses and parameters after a step.
+
+    model: a folder of DATA, or FOLDED.
+    """
     with open(os.path.join(DATA, model, "io.safetensors"), "rb") as file:
         content = file.read()
     size, = struct.unpack("<Q", content[:8])

@@ -226,6 +226,33 @@ class TorchTest(unittest.TestCase):
             step.train(state, torch.utils.data.DataLoader(Broken(), batch_size=BATCH))
         self.assertEqual(state.step, 2)
 
+    def test_windows_that_overlap(self):
+        """Unfold and Fold, as in VOLO: outputs and training."""
+        class Outlook(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear, self.head = torch.nn.Linear(9, 9), torch.nn.Linear(3 * 7 * 6, 4)
+
+            def forward(self, x):
+                windows = torch.nn.functional.unfold(x, (3, 3), padding=1, stride=2).view(x.shape[0], 3, 9, -1)
+                windows = self.linear(windows.transpose(2, 3)).transpose(2, 3).reshape(x.shape[0], 27, -1)
+                return self.head(torch.nn.functional.fold(windows, (7, 6), (3, 3), padding=1, stride=2).flatten(1))
+
+        torch.manual_seed(3)
+        module, value, targets = Outlook(), torch.randn(2, 3, 7, 6), torch.tensor([1, 3])
+        with torch.no_grad():
+            torch.testing.assert_close(partita.compile(module, example=(value,))(value), module(value), rtol=1e-4, atol=1e-5)
+        step = partita.compile(module, example=(value, targets), train=partita.sgd(0.1))
+        state = step.init(module.state_dict())
+        optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+        for _ in range(3):
+            state, loss = step(state, value, targets)
+            expected = torch.nn.functional.cross_entropy(module(value), targets)
+            optimizer.zero_grad()
+            expected.backward()
+            optimizer.step()
+            self.assertAlmostEqual(loss, expected.item(), delta=1e-4 * expected.item())
+
     def test_targets_are_no_optional_input(self):
         class Scaled(torch.nn.Module):
             def __init__(self):

@@ -5,7 +5,7 @@ import tempfile
 import unittest
 import warnings
 
-from checkout import DATA, golden, numpy, targets
+from checkout import DATA, FOLDED, golden, numpy, targets
 
 import partita
 
@@ -126,6 +126,75 @@ class TrainingTest(unittest.TestCase):
         net = partita.compile(os.path.join(DATA, "gpt2", "model_eval.onnx"), dims={"batch": 2, "seq": 12})
         with self.assertRaisesRegex(partita.PartitaError, "train"):
             net.session.train_step(self.batch[0], learning_rate=1e-3)
+
+
+class FoldedTest(unittest.TestCase):
+    """A default export of torch.onnx.export(dynamo=True): weights are transposed and renamed, tied ones are stored twice."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.golden = golden(FOLDED)
+        cls.batch = cls.golden["in.ids"], cls.golden["in.targets"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", partita.PartitaWarning)  # the names are there
+            cls.step = partita.compile(os.path.join(FOLDED, "model.onnx"), train=partita.adamw(1e-3))
+
+    def arrays(self, prefix):
+        return {name[len(prefix):]: value for name, value in self.golden.items() if name.startswith(prefix)}
+
+    def test_parameters_have_the_modules_names_and_shapes(self):
+        expected, found = self.arrays("start."), self.step.init().parameters()
+        tied = {"tokens.weight", "blocks.0.attention.output.weight"}  # state_dict has second names for them
+        found = {name: value for name, value in found.items() if not name.startswith("val_")}  # without the causal mask
+        self.assertEqual(set(found), set(expected) - tied)
+        for name, value in found.items():
+            numpy.testing.assert_array_equal(value, expected[name], err_msg=name)
+        raw = {info.name: info.shape for info in self.step.program.session.parameters if not info.is_state}
+        self.assertEqual(raw["blocks.0.mlp.0.weight.T"], (16, 32))
+        self.assertEqual(raw["head.weight"], (24, 16))
+
+    def test_training_is_pytorchs(self):
+        start = {name: numpy.array(value) for name, value in self.arrays("start.").items()}
+        start["tokens.weight"] = start["head.weight"]
+        start["blocks.0.attention.output.weight"] = start["blocks.1.attention.output.weight"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", partita.PartitaWarning)
+            state = self.step.init(start)
+        for number, expected in enumerate(self.golden["losses"]):
+            state, loss = self.step(state, *self.batch)
+            self.assertAlmostEqual(loss, expected, delta=1e-4 * expected)
+            if number == 0:
+                found, wanted = state.parameters(), self.arrays("step1.")
+                self.assertEqual(set(found), set(wanted))
+                for name, value in found.items():
+                    numpy.testing.assert_allclose(value, wanted[name], rtol=1e-3, atol=1e-5, err_msg=name)
+
+    def test_other_values_are_written_transposed(self):
+        state = self.step.init()
+        _, first = self.step(state, *self.batch)
+        start = self.step.init().parameters()
+        name = "blocks.1.attention.query.weight"  # square: a wrong orientation would be accepted
+        swapped = dict(start, **{name: start[name].T})
+        _, other = self.step(self.step.init(swapped), *self.batch)
+        _, again = self.step(self.step.init({key: value.tolist() for key, value in start.items()}), *self.batch)
+        self.assertNotEqual(first, other)
+        self.assertEqual(first, again)
+
+    def test_lost_names_are_said(self):
+        with open(os.path.join(FOLDED, "model.onnx"), "rb") as file:
+            content = file.read()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "stripped.onnx")
+            with open(path, "wb") as file:  # the metadata has other keys of the same length
+                file.write(content.replace(b"pkg.torch.onnx.fx_node", b"pkg.other.onnx.fx_node"))
+            message = "expected weights with their modules' names, found 1[0-9] of [0-9]+ without: .* optimize=False.*, or give the .pt2"
+            with self.assertWarnsRegex(partita.PartitaWarning, message):
+                partita.compile(path, train=partita.adamw(1e-3))
+            with self.assertWarnsRegex(partita.PartitaWarning, message):
+                partita.explain(path, mesh={"tensor": 2}, shard="M=tensor")
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", partita.PartitaWarning)
+                partita.compile(path)  # inference needs no names
 
 
 if __name__ == "__main__":
