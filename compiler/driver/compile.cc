@@ -11,6 +11,7 @@
 #include "compiler/driver/budgets.h"
 #include "compiler/driver/check_model.h"
 #include "compiler/driver/choose_recomputation.h"
+#include "compiler/driver/lost_names.h"
 #include "compiler/driver/memory_limit.h"
 #include "compiler/driver/stage_times.h"
 #include "compiler/driver/targets.h"
@@ -19,13 +20,10 @@
 #include "compiler/plan/plan_schedule.h"
 #include "compiler/sharding/convert.h"
 #include "dialects/dist/numbered_axes.h"
-#include "dialects/nn/dialect.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "mlir/IR/TypeUtilities.h"
 #include "runtime/base/quantity.h"
 
 namespace partita::driver {
@@ -35,33 +33,11 @@ using mlir::failure;
 using mlir::FailureOr;
 using mlir::LogicalResult;
 using mlir::success;
-using mlir::func::FuncOp;
 
 double now() {
   return std::chrono::duration<double>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
-}
-
-// Exporters that fold constants lose the names of the folded weights.
-void remarkOnConstants(mlir::ModuleOp module) {
-  FuncOp main = module.lookupSymbol<FuncOp>("main");
-  int64_t constants = 0;
-  for (unsigned i = 0; i < main.getNumArguments(); ++i) {
-    auto kind = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kKindAttr);
-    constants += kind && kind.getValue() == "constant" &&
-                 llvm::isa<mlir::FloatType>(
-                     mlir::getElementTypeOrSelf(main.getArgumentTypes()[i]));
-  }
-  if (constants == 0) return;
-  mlir::emitRemark(module.getLoc())
-      << constants
-      << (constants == 1 ? " weight has no name of its own and is a constant"
-                         : " weights have no names of their own and are "
-                           "constants")
-      << ", which training does not change; an export with "
-         "training=TrainingMode.TRAINING and without constant folding keeps "
-         "the names";
 }
 
 LogicalResult checkOffload(const Compilation& compilation) {
@@ -264,7 +240,7 @@ FailureOr<CompileReport> compileToFile(mlir::ModuleOp module,
   if (mlir::failed(checkOffload(imported)) || mlir::failed(checkModel(module)))
     return failure();
   imported.report().countModel(module);
-  if (imported.train()) remarkOnConstants(module);
+  if (imported.train()) reportLostNames(module, /*training=*/true);
   if (mlir::failed(imported.dump("import")) ||
       mlir::failed(imported.runTo(Milestone::kSimplified, blamed)))
     return failure();

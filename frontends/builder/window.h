@@ -43,6 +43,16 @@ Val addChannelBias(Emitter& e, Val y, Val bias);
 Val averagePool(Emitter& e, Val x, const Window& window, Dims extra,
                 bool include_pad);
 
+// The elements of all windows of an image (im2col). `x` is [N, C, spatial...];
+// the result is [N, C * elements of a window, windows], both row-major. Reports
+// an error if there are too many.
+Val takeWindows(Emitter& e, Val x, const Window& window);
+
+// Sums the elements of windows where they lie in an image, the inverse of
+// takeWindows. `x` is [N, C * elements of a window, windows], both row-major;
+// the result is [N, C, image...]. Reports an error if the sizes do not fit.
+Val sumWindows(Emitter& e, Val x, Dims image, const Window& window);
+
 }  // namespace partita::builder
 
 #endif  // PARTITA_FRONTENDS_BUILDER_WINDOW_H_

@@ -4,6 +4,7 @@
 
 #include "frontends/onnx/handlers.h"
 #include "frontends/onnx/marks.h"
+#include "frontends/onnx/weight_names.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
@@ -24,16 +25,6 @@ std::string qualifiedName(const Node& node) {
   std::string name(node.op_type);
   llvm::StringRef domain = canonicalDomain(node.domain);
   return domain.empty() ? name : (domain + "::" + name).str();
-}
-
-// The path of PyTorch modules that the exporter recorded for the node.
-std::string_view moduleScope(const Node& node) {
-  for (auto [key, value] : node.metadata) {
-    if (key == "namespace" || key == "pkg.torch.onnx.name_scopes" ||
-        key == "pkg.onnxscript.name_scopes")
-      return value;
-  }
-  return {};
 }
 
 std::string displayName(const Node& node) {
@@ -320,10 +311,17 @@ Val GraphImporter::lookup(llvm::StringRef name, Scope& scope) {
     if (found != current->values.end()) return found->second;
     auto initializer = current->initializers.find(name);
     if (initializer == current->initializers.end()) continue;
-    auto value = materialize(*initializer->second, name);
-    if (failed(value)) return {};
-    current->values[name] = *value;
-    return *value;
+    const TensorProto& tensor = *initializer->second;
+    Val value;
+    if (auto folded = folded_.find(&tensor); folded != folded_.end())
+      value = restore(tensor, folded->second, *current);
+    if (!value) {
+      auto made = materialize(tensor, name);
+      if (failed(made)) return {};
+      value = *made;
+    }
+    current->values[name] = value;
+    return value;
   }
   return {};
 }

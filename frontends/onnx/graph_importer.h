@@ -11,6 +11,7 @@
 #include "frontends/onnx/annotations.h"
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/node_context.h"
+#include "frontends/onnx/weight_names.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -82,6 +83,9 @@ class GraphImporter {
                                      Scope** owner);
   FailureOr<Val> materialize(const TensorProto& tensor, llvm::StringRef name);
   FailureOr<Val> addWeight(const TensorProto& tensor, llvm::StringRef name);
+  // The value of a folded weight; null if its data is not as the names say.
+  Val restore(const TensorProto& tensor, const FoldedWeight& folded,
+              Scope& scope);
   std::string kindOf(llvm::StringRef name, mlir::Type element) const;
   void noteNeededInputs(mlir::Value value);
 
@@ -96,6 +100,7 @@ class GraphImporter {
   Emitter emitter_;
   builder::MainBuilder signature_;
   std::optional<Annotations> annotations_;
+  llvm::DenseMap<const TensorProto*, FoldedWeight> folded_;
   std::deque<std::string> use_names_;  // names of values made for one node's
                                        // use
   int depth_ = 0;

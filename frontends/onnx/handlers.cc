@@ -37,6 +37,7 @@ constexpr Handler kHandlers[] = {
     {"Celu", 12, kNow, 1, importElu},
     {"CenterCropPad", 18, kNow, 2, importCenterCropPad},
     {"Clip", 6, kNow, 1, importClip},
+    {"Col2Im", 18, kNow, 3, importCol2Im},
     {"Compress", 9, kNow, 2, importCompress},
     {"Concat", 6, kNow, 1, importConcat},
     {"Constant", 6, kNow, 0, importConstant},

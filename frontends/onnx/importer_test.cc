@@ -130,6 +130,81 @@ TEST_F(ImporterTest, IdentityOfAnInitializerIsAnotherParameter) {
             main.getArgAttr(2, nn::kSourceAttr));
 }
 
+TEST_F(ImporterTest, RestoresFoldedWeights) {
+  // Two linear layers: "val_1" is stored only transposed, "val_2" beside the
+  // embedding that it is tied to.
+  const auto linear = [](const char* input, const char* weight,
+                         const char* output, const char* parameter,
+                         const char* module) {
+    return withMetadata(
+        withMetadata(node("MatMul", {input, weight}, {output}),
+                     "pkg.torch.onnx.fx_node",
+                     std::string("%linear : [num_users=1] = call_function"
+                                 "[target=torch.ops.aten.linear.default]"
+                                 "(args = (%x, %p_") +
+                         parameter + "), kwargs = {})"),
+        "pkg.torch.onnx.name_scopes",
+        std::string("['', '") + module + "', 'linear']");
+  };
+  const auto tied = [&](float last) {
+    return model(graph({linear("x", "val_1", "h", "up_weight", "up"),
+                        linear("h", "val_2", "t", "table_weight", "head"),
+                        node("Add", {"t", "i.b"}, {"u"}),
+                        node("MatMul", {"u", "table.weight"}, {"y"})},
+                       {kX}, {kY},
+                       {floats("val_1", {3, 2}, {1, 2, 3, 4, 5, 6}),
+                        floats("table.weight", {3, 2}, {1, 2, 3, 4, 5, 6}),
+                        floats("val_2", {2, 3}, {1, 3, 5, 2, 4, last}),
+                        floats("i.b", {3}, {0, 0, 0})}));
+  };
+  auto module = import(tied(6));
+  ASSERT_TRUE(module) << errors_;
+  EXPECT_EQ(errors_, "");
+  auto main = mainOf(module);
+  ASSERT_EQ(main.getNumArguments(), 4u);
+  EXPECT_EQ(argAttr(main, 1, nn::kNameAttr), "up.weight.T");
+  EXPECT_EQ(argAttr(main, 1, nn::kKindAttr), "parameter");
+  EXPECT_EQ(argAttr(main, 2, nn::kNameAttr), "table.weight");
+
+  // A copy that was changed after the export is a weight of its own.
+  module = import(tied(7));
+  ASSERT_TRUE(module);
+  EXPECT_NE(errors_.find("expected 'val_2' to be the transpose of "
+                         "'table.weight'"),
+            std::string::npos)
+      << errors_;
+  ASSERT_EQ(mainOf(module).getNumArguments(), 5u);
+  EXPECT_EQ(argAttr(mainOf(module), 2, nn::kNameAttr), "val_2");
+  EXPECT_EQ(argAttr(mainOf(module), 2, nn::kKindAttr), "constant");
+
+  // Tensors that are marked for writing keep their names.
+  ImportOptions options;
+  options.mark_tensors = true;
+  module = import(tied(6), options);
+  ASSERT_TRUE(module);
+  EXPECT_EQ(argAttr(mainOf(module), 1, nn::kNameAttr), "val_1");
+}
+
+TEST_F(ImporterTest, RefusesWindowsThatDoNotFitTheirImage) {
+  const auto folding = [](std::vector<int64_t> image,
+                          const std::vector<Message>& attributes = {}) {
+    return model(
+        graph({node("Col2Im", {"c", "image", "block"}, {"y"}, attributes)},
+              {valueInfo("c", kF32, {"1", "4", "9"})}, {kY},
+              {int64s("image", {2}, image), int64s("block", {2}, {2, 2})}),
+        18);
+  };
+  EXPECT_TRUE(import(folding({4, 4}))) << errors_;
+  expectRefused(folding({4, 5}),
+                {"expected windows of the shape [N, C * 4, 12], found "
+                 "[1, 4, 9]"});
+  expectRefused(folding({4, 0}), {"expected a positive image_shape"});
+  expectRefused(folding({4, 4}, {attribute("pads", std::vector<int64_t>{1})}),
+                {"fit the dimensions of image_shape"});
+  expectRefused(folding({int64_t{1} << 30, int64_t{1} << 30}),
+                {"expected windows with at most 4194304 elements"});
+}
+
 TEST_F(ImporterTest, FoldsShapeCode) {
   // y = Reshape(x, Concat(Shape(x)[0:1], [-1])), with the size of batch given.
   Message input = valueInfo("x", kF32, {"batch", "2", "3"});

@@ -1,6 +1,9 @@
 // The signature of @main: inputs with sizes, weights with files, results.
+#include <cstring>
+
 #include "frontends/onnx/graph_importer.h"
 #include "frontends/onnx/open_dims.h"
+#include "frontends/onnx/weight_names.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/GlobPattern.h"
@@ -21,27 +24,20 @@ bool matchesAny(llvm::StringRef name, llvm::ArrayRef<std::string> globs) {
   });
 }
 
-// True for names that exporters invent for tensors outside any module:
-// "onnx::MatMul_12", "/attn/Constant_3", "val_7", "15".
-bool isAnonymous(llvm::StringRef name) {
-  if (name.contains("::") || name.starts_with("/")) return true;
-  if (llvm::all_of(name, llvm::isDigit)) return true;
-  auto [stem, number] = name.rsplit('_');
-  bool is_numbered = !number.empty() && llvm::all_of(number, llvm::isDigit);
-  return is_numbered &&
-         llvm::is_contained(
-             {"val", "lifted_tensor", "scalar_tensor", "const", "Constant"},
-             stem);
-}
-
-// True for names of stored but untrained state of a module.
-bool isBufferName(llvm::StringRef name) {
-  llvm::StringRef last = name.rsplit('.').second;
-  if (last.empty()) last = name;
-  return last.starts_with("running_") || last == "inv_freq" ||
-         last == "position_ids" || last == "masked_bias" ||
-         last == "num_batches_tracked" ||
-         last.starts_with("relative_position_index");
+// True if two tensors are equal, or one is the other's transpose. Large tensors
+// are compared at a million elements.
+bool isSame(std::string_view a, std::string_view b, int64_t rows,
+            int64_t columns, bool is_transposed) {
+  constexpr uint64_t kCompared = uint64_t{1} << 20;
+  const uint64_t count = static_cast<uint64_t>(rows) * columns;
+  if (a.size() != b.size() || count == 0 || a.size() % count != 0) return false;
+  const uint64_t bytes = a.size() / count;
+  const uint64_t step = count <= kCompared ? 1 : (count / kCompared) | 1;
+  for (uint64_t i = 0; i < count; i += step) {
+    const uint64_t j = is_transposed ? i % columns * rows + i / columns : i;
+    if (std::memcmp(&a[i * bytes], &b[j * bytes], bytes) != 0) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -76,6 +72,8 @@ LogicalResult GraphImporter::run() {
                         [&](const Node& node) { return locationOf(node); });
   if (failed(annotations)) return failure();
   annotations_ = std::move(*annotations);
+  // Tensors that are written back to the file keep their names.
+  if (!options_.mark_tensors) folded_ = findFoldedWeights(graph);
   if (annotations_)
     annotations_->addMesh(main_->getParentOfType<mlir::ModuleOp>());
   // Checks all operators first, so that one message lists all unsupported ones.
@@ -247,6 +245,40 @@ FailureOr<Val> GraphImporter::materialize(const TensorProto& tensor,
     return failure();
   }
   return emitter_.constant(*attr, element.is_unsigned);
+}
+
+Val GraphImporter::restore(const TensorProto& tensor,
+                           const FoldedWeight& folded, Scope& scope) {
+  mlir::Type element = getElementType(tensor.type, main_.getContext()).type;
+  std::string message;
+  auto range = files_.locate(tensor, message);
+  if (!mlir::isa_and_nonnull<mlir::FloatType>(element) || failed(range) ||
+      !*range)
+    return {};
+  if (!folded.other) {
+    auto value = addWeight(tensor, folded.name);
+    return failed(value) ? Val() : *value;
+  }
+  const TensorProto& other = *folded.other;
+  std::vector<int64_t> dims = other.dims;
+  if (folded.other_is_transposed) std::reverse(dims.begin(), dims.end());
+  auto other_range = files_.locate(other, message);
+  if (failed(other_range) || !*other_range || other.type != tensor.type ||
+      dims != tensor.dims ||
+      !isSame((*range)->bytes, (*other_range)->bytes, dims[0], dims[1],
+              folded.other_is_transposed)) {
+    mlir::emitRemark(emitter_.loc())
+        << "expected '" << llvm::StringRef(tensor.name) << "' to be "
+        << (folded.other_is_transposed ? "the transpose of '" : "equal to '")
+        << llvm::StringRef(other.name)
+        << "', which the exporter made it from; they differ, so they are "
+           "separate weights";
+    return {};
+  }
+  Val value = lookup(llvm::StringRef(other.name), scope);
+  if (value && folded.other_is_transposed)
+    value = emitter_.transpose(value, {1, 0});
+  return value;
 }
 
 FailureOr<Val> GraphImporter::addWeight(const TensorProto& tensor,

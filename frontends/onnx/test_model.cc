@@ -60,6 +60,11 @@ Message node(const std::string& op, const std::vector<std::string>& inputs,
   return message.bytes(7, domain);
 }
 
+Message withMetadata(Message node, const std::string& key,
+                     const std::string& value) {
+  return node.message(9, Message().bytes(1, key).bytes(2, value));
+}
+
 Message valueInfo(const std::string& name, int type,
                   const std::vector<std::string>& dims) {
   Message shape;

@@ -38,6 +38,9 @@ Message node(const std::string& op, const std::vector<std::string>& inputs,
              const std::vector<std::string>& outputs,
              const std::vector<Message>& attributes = {},
              const std::string& domain = "", const std::string& name = "");
+// The node with an entry of metadata_props.
+Message withMetadata(Message node, const std::string& key,
+                     const std::string& value);
 // A dimension is a number, a name, or empty.
 Message valueInfo(const std::string& name, int type,
                   const std::vector<std::string>& dims);

@@ -277,6 +277,38 @@ TEST_F(ImporterTest, RefusesPoolsOfNothing) {
   expectRefused(program.bytes(), "does not divide the input's");
 }
 
+// Windows of 2 x 2 of a padded 2 x 3 image, and their sum as windows without
+// padding.
+TEST_F(ImporterTest, WindowsAreTakenAndSummed) {
+  using P = TestProgram;
+  const auto pair = [](int64_t a, int64_t b) { return P::integers({a, b}); };
+  for (const char* output : {"w", "y"}) {
+    TestProgram program;
+    program.input("x", {1, 1, 2, 3});
+    program.node("aten.im2col.default",
+                 {{"self", P::tensor("x")},
+                  {"kernel_size", pair(2, 2)},
+                  {"dilation", pair(1, 1)},
+                  {"padding", pair(0, 1)},
+                  {"stride", pair(1, 2)}},
+                 "w", {1, 4, 2});
+    program.node("aten.col2im.default",
+                 {{"self", P::tensor("w")},
+                  {"output_size", pair(2, 3)},
+                  {"kernel_size", pair(2, 2)},
+                  {"dilation", pair(1, 1)},
+                  {"padding", pair(0, 0)},
+                  {"stride", pair(1, 1)}},
+                 "y", {1, 1, 2, 3});
+    program.output(output);
+    const auto found = run(program, {1, 1, 2, 3}, {1, 2, 3, 4, 5, 6});
+    if (output[0] == 'w')
+      EXPECT_THAT(found, ElementsAre(0, 2, 1, 3, 0, 5, 4, 6));
+    else
+      EXPECT_THAT(found, ElementsAre(0, 2 + 1, 3, 0, 5 + 4, 6));
+  }
+}
+
 TEST_F(ImporterTest, IndexedDimensionsStayInPlace) {
   TestProgram program;
   using P = TestProgram;

@@ -12,6 +12,7 @@
 #include "compiler/driver/commands/commands.h"
 #include "compiler/driver/console.h"
 #include "compiler/driver/explain.h"
+#include "compiler/driver/lost_names.h"
 #include "compiler/driver/model_plan.h"
 #include "compiler/driver/planning/explain_times.h"
 #include "compiler/driver/verify/verify.h"
@@ -103,6 +104,7 @@ int explain(JudgeCommand& command) {
         train.microbatches = plan.microbatches;
         const TrainOptions* trained =
             train.optimizer.empty() ? nullptr : &train;
+        reportLostNames(module, trained != nullptr);
         auto facts = explainPlan(module, plan, trained, &fault);
         if (mlir::succeeded(facts) && cluster &&
             mlir::failed(addTimesOn(*cluster, !command.cluster.empty(), module,

@@ -1,6 +1,7 @@
 // Convolutions and pooling.
 #include "frontends/builder/window.h"
 #include "frontends/onnx/ops/ops.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -121,6 +122,34 @@ LogicalResult importConvTranspose(NodeContext& n) {
   Val y = builder::convolveTransposed(n.e, x, weight, window, output_padding,
                                       groups);
   return n.result(addBias(n, y, 2));
+}
+
+LogicalResult importCol2Im(NodeContext& n) {
+  auto image = n.constInts(1), kernel = n.constInts(2);
+  if (failed(image) || failed(kernel)) return failure();
+  const size_t spatial = image->size();
+  Window window;
+  window.kernel = *kernel;
+  window.strides = n.attrInts("strides", Shape(spatial, 1));
+  window.dilations = n.attrInts("dilations", Shape(spatial, 1));
+  Shape pads = n.attrInts("pads", Shape(2 * spatial, 0));
+  if (spatial == 0 || kernel->size() != spatial ||
+      window.strides.size() != spatial || window.dilations.size() != spatial ||
+      pads.size() != 2 * spatial)
+    return n.error(
+        "expected block_shape, strides, dilations and pads to fit the "
+        "dimensions of image_shape");
+  if (!isPositive(*image) || !isPositive(window.kernel) ||
+      !isPositive(window.strides) || !isPositive(window.dilations) ||
+      llvm::any_of(pads, [](int64_t pad) {
+        return pad < 0 || pad >= (int64_t{1} << 31);
+      }))
+    return n.error(
+        "expected a positive image_shape, block_shape, strides and dilations, "
+        "and pads that are not negative");
+  window.low.assign(pads.begin(), pads.begin() + spatial);
+  window.high.assign(pads.begin() + spatial, pads.end());
+  return n.result(builder::sumWindows(n.e, n.in(0), *image, window));
 }
 
 LogicalResult importMaxPool(NodeContext& n) {

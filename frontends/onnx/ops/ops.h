@@ -53,6 +53,7 @@ LogicalResult importEinsum(NodeContext& n);
 // convolution.cc
 LogicalResult importConv(NodeContext& n);
 LogicalResult importConvTranspose(NodeContext& n);
+LogicalResult importCol2Im(NodeContext& n);
 LogicalResult importMaxPool(NodeContext& n);
 LogicalResult importAveragePool(NodeContext& n);
 LogicalResult importLpPool(NodeContext& n);

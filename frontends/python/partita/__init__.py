@@ -11,6 +11,7 @@ is imported unless the caller has imported it.
 from partita_runtime import (DataLossError, InternalError, InvalidError, MissingError, NoMemoryError, ParameterInfo, PartitaError, Session,
                              TensorInfo, UnavailableError, __version__)
 
+from .batches import Ahead, ahead
 from .commands import CompileError, PartitaWarning, UsageError
 from .judge import Timetable, explain, inspect, plan, simulate, timetable, verify
 from .optimizers import Optimizer, adafactor, adam, adamw, lamb, sgd
@@ -19,8 +20,8 @@ from .reports import Alternative, Cost, Description, Explanation, Plan, Report, 
 from .training import State, TrainingStep
 
 __all__ = [
-    "Alternative", "CompileError", "Cost", "DataLossError", "Description", "Explanation", "InternalError", "InvalidError", "MissingError",
-    "NoMemoryError", "Optimizer", "ParameterInfo", "PartitaError", "PartitaWarning", "Plan", "Program", "Report", "Session", "Simulation",
-    "State", "TensorInfo", "Timetable", "TrainingStep", "UnavailableError", "UsageError", "Verification", "adafactor", "adam", "adamw",
-    "compile", "explain", "inspect", "lamb", "plan", "sgd", "simulate", "timetable", "verify"
+    "Ahead", "Alternative", "CompileError", "Cost", "DataLossError", "Description", "Explanation", "InternalError", "InvalidError",
+    "MissingError", "NoMemoryError", "Optimizer", "ParameterInfo", "PartitaError", "PartitaWarning", "Plan", "Program", "Report", "Session",
+    "Simulation", "State", "TensorInfo", "Timetable", "TrainingStep", "UnavailableError", "UsageError", "Verification", "adafactor", "adam",
+    "adamw", "ahead", "compile", "explain", "inspect", "lamb", "plan", "sgd", "simulate", "timetable", "verify"
 ]

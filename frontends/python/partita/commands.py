@@ -7,7 +7,7 @@ import sys
 import threading
 import warnings
 
-from partita_runtime import InternalError, InvalidError, MissingError, PartitaError
+from partita_runtime import InternalError, InvalidError, PartitaError
 from partita_runtime.native import open_library
 
 ABI_VERSION = 1
@@ -37,15 +37,11 @@ _library = None
 
 
 def _find():
-    """The library: named by PARTITA_COMPILER_LIBRARY, or lib/libpartita_compiler.so.1 of the wheel."""
+    """The library of the compiler, opened at the first call."""
     global _library  # pylint: disable=global-statement
     if _library is not None:
         return _library
-    name = "PARTITA_COMPILER_LIBRARY"
-    path = os.environ.get(name) or os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", "libpartita_compiler.so.1")
-    if not os.path.exists(path):
-        raise MissingError("expected the library %s, found none; install the wheel partita, or set %s" % (path, name))
-    library = ctypes.CDLL(path)
+    library = open_library("libpartita_compiler.so.1", "PARTITA_COMPILER_LIBRARY", __file__, "partita")
     library.partita_command.restype = ctypes.POINTER(_Answer)
     library.partita_command.argtypes = [ctypes.POINTER(ctypes.c_char_p), ctypes.c_size_t, _MESSAGE, ctypes.c_void_p]
     library.partita_free_answer.restype, library.partita_free_answer.argtypes = None, [ctypes.POINTER(_Answer)]

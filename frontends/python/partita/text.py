@@ -11,6 +11,13 @@ def size(count):
     return ""
 
 
+def some(names, most=5):
+    """The first names of a list, and how many more there are."""
+    names = list(names)
+    more = " and %d more" % (len(names) - most) if len(names) > most else ""
+    return ", ".join(names[:most]) + more or "nothing"
+
+
 def time(seconds):
     """0.0023 becomes "2.300 ms"."""
     if seconds >= 1:

@@ -2,11 +2,12 @@
 
 import os
 import shutil
+import warnings
 
 from partita_runtime import InvalidError, MissingError
 from partita_runtime import tensors
 
-from . import text
+from . import batches, commands, text
 
 
 class State:
@@ -38,14 +39,13 @@ class State:
         Has the keys of the state_dict given to init, tied weights and constant buffers included, for model.load_state_dict.
         """
         kind = kind or (self._kind if self._kind != "dlpack" else "numpy")
-        infos = {info.name: info for info in self._session.parameters if not info.is_state}
+        infos = _parameters_of(self._session)
+        if not self._given:
+            return {name: _read(self._session, info, kind) for name, info in infos.items()}
         result = {}
         for name in self._given:
             info = infos.get(name) or infos.get(self._owner.alias_of(name, self._given, infos))
-            result[name] = self._session.read_parameter(info, kind) if info else self._given[name]
-        for name, info in infos.items():
-            if name not in result and not self._given:
-                result[name] = self._session.read_parameter(info, kind)
+            result[name] = _read(self._session, info, kind) if info else self._given[name]
         return result
 
     def optimizer_states(self, kind="numpy") -> dict:
@@ -75,8 +75,7 @@ class TrainingStep:
 
         step = partita.compile(model, example=(ids, y), train=partita.adamw(3e-4, clip_norm=1))
         state = step.init(model.state_dict())
-        for ids, y in loader:
-            state, loss = step(state, ids, y)
+        state, losses = step.train(state, loader, steps=1000)    # or step by step: state, loss = step(state, ids, y)
         model.load_state_dict(state.parameters())
     """
 
@@ -100,14 +99,19 @@ class TrainingStep:
     def init(self, state_dict=None) -> State:
         """Begins at step 0 with the weights of the model's file, or of `state_dict`: {name: tensor}. Ends an earlier State.
 
-        Every parameter that is trained must be there, with its shape and type. Others, such as tied copies and buffers that do not
-        change, are kept for State.parameters().
+        Every parameter that is trained must be there, with its shape and type. Parameters that are not trained have the values of the
+        model's file: others are refused. The rest, such as tied copies and masks, is kept for State.parameters(); a PartitaWarning
+        names floating-point tensors of the rest that share no memory with a parameter, as their values have no effect.
         """
         self._state = None
         self.program.unload()  # also after an init that failed
         session = self.program.session
         if state_dict is not None:
-            self._write(session, state_dict)
+            infos = _parameters_of(session)
+            self._check(session, infos, state_dict)
+            for name, info in infos.items():
+                if info.is_updated:
+                    session.write_parameter(info.name, _as_stored(info, state_dict[name]))
         self._state = State(self, session, dict(state_dict) if state_dict is not None else None)
         return self._state
 
@@ -123,6 +127,23 @@ class TrainingStep:
         loss = session.train_step(*batch, learning_rate=rate, **feeds)
         state._losses.append(loss)  # pylint: disable=protected-access
         return state, loss
+
+    def train(self, state, loader, *, steps=None, on_step=None, depth=1):
+        """Takes a step on each batch of a DataLoader or any iterable. Returns (state, losses): the losses of these steps as floats.
+
+        A batch is a tuple or list in the order of `inputs`, a mapping by name, or one tensor. The next `depth` batches are fetched on a
+        thread while a step runs, as `partita.ahead` does. steps: how many, beginning again when the loader ends; None: once over it.
+        on_step(state, loss) is called after each step. Errors of the loader are raised here, after the steps before them.
+        """
+        losses = []
+        with batches.ahead(batches.repeated(loader, steps), depth) as fetched:
+            for batch in fetched:
+                values, feeds = batches.arguments(batch)
+                state, loss = self(state, *values, **feeds)
+                losses.append(loss)
+                if on_step is not None:
+                    on_step(state, loss)
+        return state, losses
 
     def save(self, path) -> str:
         """Copies the artifact, which partita train and Session take."""
@@ -141,16 +162,41 @@ class TrainingStep:
                 return other
         return None
 
-    def _write(self, session, state_dict):
-        infos = [info for info in session.parameters if not info.is_state]
-        missing = [info.name for info in infos if info.is_updated and info.name not in state_dict]
+    def _check(self, session, infos, given):
+        missing = [name for name, info in infos.items() if info.is_updated and name not in given]
         if missing:
-            raise MissingError("expected the parameters %s in the state_dict, found %s" % (
-                ", ".join(missing[:5]) + (" and %d more" % (len(missing) - 5) if len(missing) > 5 else ""),
-                ", ".join(list(state_dict)[:5]) + (" ..." if len(state_dict) > 5 else "") or "nothing"))
-        for info in infos:
-            if info.is_updated:
-                session.write_parameter(info.name, state_dict[info.name])
+            raise MissingError("expected the parameters %s in the state_dict, found %s" % (text.some(missing), text.some(given)))
+        kinds = {name: tensors.kind_of(given[name]) for name, info in infos.items() if not info.is_updated and name in given}
+        fixed = [name for name, kind in kinds.items() if not tensors.is_same(
+            _read(session, infos[name], kind if kind == "torch" else "numpy"), given[name], infos[name].dtype)]
+        if fixed:
+            raise InvalidError("expected the values of the model's file for %s, which this step does not train, found others; compile the "
+                               "model with these values, or train all parameters" % text.some(fixed))
+        unknown = [name for name, value in given.items() if name not in infos and tensors.is_floating(value) and
+                   self.alias_of(name, given, infos) is None]
+        if unknown:
+            warnings.warn("this step has no parameters %s of the state_dict: their values are not used, and State.parameters() returns them "
+                          "as they were given" % text.some(unknown), commands.PartitaWarning, stacklevel=3)
+
+
+def _parameters_of(session):
+    """{name in the module: ParameterInfo}. An ONNX export with folded constants has the weight NAME of a layer transposed, as NAME.T."""
+    return {info.name[:-2] if _is_transposed(info) else info.name: info for info in session.parameters if not info.is_state}
+
+
+def _is_transposed(info):
+    return info.name.endswith(".T")
+
+
+def _read(session, info, kind):
+    value = session.read_parameter(info, kind)
+    return value.T if _is_transposed(info) else value
+
+
+def _as_stored(info, value):
+    if not _is_transposed(info):
+        return value
+    return value.T if hasattr(value, "T") else [list(row) for row in zip(*value)]
 
 
 def _address(value):

@@ -76,16 +76,16 @@ FUNCTIONS = {
 }
 
 
-def open_library(name, variable):
-    """Opens the library that the environment variable names, else lib/NAME of this package's wheel."""
-    path = os.environ.get(variable) or os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", name)
+def open_library(name, variable, module, wheel):
+    """Opens the library that the environment variable names, else lib/NAME beside the file `module` of an installed wheel."""
+    path = os.environ.get(variable) or os.path.join(os.path.dirname(os.path.abspath(module)), "lib", name)
     if not os.path.exists(path):
-        raise errors.MissingError("expected the library %s, found none; install the wheel partita-runtime, or set %s" % (path, variable))
+        raise errors.MissingError("expected the library %s, found none; install the wheel %s, or set %s" % (path, wheel, variable))
     return ctypes.CDLL(path)
 
 
 def _load():
-    library = open_library("libpartita_runtime.so.1", "PARTITA_RUNTIME_LIBRARY")
+    library = open_library("libpartita_runtime.so.1", "PARTITA_RUNTIME_LIBRARY", __file__, "partita-runtime")
     for name, (result, arguments) in FUNCTIONS.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments

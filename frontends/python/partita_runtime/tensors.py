@@ -58,6 +58,8 @@ def fill(tensor, value, dtype):
     kind = kind_of(value)
     if kind is None:
         value, kind = _as_numpy(value, dtype), "numpy"
+    if kind == "jax":
+        value, kind = _from_jax(value, dtype)
     if kind == "numpy":
         return _fill_from_numpy(tensor, value)
     if kind == "torch":
@@ -68,6 +70,36 @@ def fill(tensor, value, dtype):
     managed = ctypes.cast(_get_pointer(capsule, _CAPSULE), ctypes.POINTER(native.ManagedTensor))
     ctypes.memmove(ctypes.byref(tensor), ctypes.byref(managed.contents.tensor), ctypes.sizeof(native.Tensor))
     return capsule, value
+
+
+def is_floating(value):
+    """True for a tensor of floating-point numbers, and for a value without an element type, such as a list."""
+    return "float" in str(getattr(value, "dtype", "float"))
+
+
+def is_same(first, second, dtype):
+    """True if two tensors have the same type, shape and bits. `dtype` is as for fill."""
+    a, b = native.Tensor(), native.Tensor()
+    held = fill(a, first, dtype), fill(b, second, dtype)
+    shapes = [tuple(each.shape[i] for i in range(each.ndim)) for each in (a, b)]
+    types = [(each.type.code, each.type.bits) for each in (a, b)]
+    if shapes[0] != shapes[1] or types[0] != types[1]:
+        return False
+    count = types[0][1] // 8
+    for size in shapes[0]:
+        count *= size
+    contents = [ctypes.string_at(each.data + each.byte_offset, count) if count else b"" for each in (a, b)]
+    del held
+    return contents[0] == contents[1]
+
+
+def _from_jax(value, dtype):
+    """(the array, its kind). An array divided over devices is copied to one, and int32 widens: JAX has no int64 unless jax_enable_x64 is set."""
+    if len(value.devices()) == 1 and (dtype, str(value.dtype)) != ("int64", "int32"):
+        return value, "jax"
+    import numpy  # pylint: disable=import-outside-toplevel
+    array = numpy.asarray(value)
+    return (array.astype(dtype) if array.dtype.name == "int32" and dtype == "int64" else array), "numpy"
 
 
 def _as_numpy(value, dtype):

@@ -117,6 +117,37 @@ Val importConvTranspose(NodeContext& n) {
                                                 output_padding, groups));
 }
 
+Val importIm2Col(NodeContext& n) {
+  Val x = n.tensor("self");
+  if (!checkRank(n, x)) return {};
+  if (x.rank() != 4) return n.unsupported("an input without a batch");
+  const Window window = readWindow(n, x, perDim(n, "kernel_size", 2, 1));
+  return n.failed() ? Val() : builder::takeWindows(n.e, x, window);
+}
+
+Val importCol2Im(NodeContext& n) {
+  Val x = n.tensor("self");
+  if (n.failed()) return {};
+  if (x.rank() != 3) return n.unsupported("an input without a batch");
+  const Shape image = perDim(n, "output_size", 2, 1);
+  Window window;
+  window.kernel = perDim(n, "kernel_size", 2, 1);
+  window.strides = perDim(n, "stride", 2, 1);
+  window.dilations = perDim(n, "dilation", 2, 1);
+  window.low = window.high = perDim(n, "padding", 2, 0);
+  if (n.failed()) return {};
+  if (!builder::isPositive(image) || !builder::isPositive(window.kernel) ||
+      !builder::isPositive(window.strides) ||
+      !builder::isPositive(window.dilations) ||
+      llvm::any_of(window.low, [](int64_t pad) {
+        return pad < 0 || pad >= int64_t{1} << 31;
+      }))
+    return n.error(
+        "expected positive sizes, kernels, strides and dilations, and "
+        "paddings that are not negative");
+  return builder::sumWindows(n.e, x, image, window);
+}
+
 Val importMaxPool(NodeContext& n) {
   Val x = n.tensor("self");
   if (!checkPool(n, x)) return {};

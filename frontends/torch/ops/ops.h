@@ -33,6 +33,8 @@ Val importConv(NodeContext& n);
 Val importConvTranspose(NodeContext& n);
 Val importMaxPool(NodeContext& n);
 Val importAvgPool(NodeContext& n);
+Val importIm2Col(NodeContext& n);
+Val importCol2Im(NodeContext& n);
 Val importAdaptivePool(NodeContext& n);
 
 // creation.cc

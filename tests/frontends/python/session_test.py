@@ -154,7 +154,17 @@ class SessionTest(unittest.TestCase):
             def __dlpack__(self):
                 return self.array.__dlpack__()
 
-        self.expect_golden(self.net(Foreign(self.ids.copy())))
+        ids = self.ids.copy()
+        for value in (ids, Foreign(ids)):
+            tensor = native.Tensor()
+            held = tensors.fill(tensor, value, "int64")
+            self.assertEqual(tensor.data + tensor.byte_offset, ids.ctypes.data)
+            del held
+            self.expect_golden(self.net(value))
+        transposed, tensor = numpy.ascontiguousarray(ids.T).T, native.Tensor()
+        held = tensors.fill(tensor, transposed, "int64")
+        self.assertNotEqual(tensor.data, transposed.ctypes.data)  # gaps cannot be read in place
+        del held
 
 
 class RefusalTest(unittest.TestCase):

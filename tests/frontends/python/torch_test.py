@@ -3,11 +3,14 @@
 usage: torch_test.py [SETUP]: SETUP is tests/peers/setup.sh, which makes the environment; the test then runs there.
 """
 
+import contextlib
 import os
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
+import unittest.mock
 import warnings
 
 if len(sys.argv) == 2:
@@ -113,22 +116,49 @@ class TorchTest(unittest.TestCase):
                 torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
             fast = torch.compile(model, backend="partita")
             fast(ids)
-            model.lm_head.weight.mul_(2)
-            with self.assertWarnsRegex(partita.PartitaWarning, "expected the weights"):
-                torch.testing.assert_close(fast(ids).logits, model(ids).logits)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", partita.PartitaWarning)
+                model.lm_head.weight.mul_(2)
+                torch.testing.assert_close(fast(ids).logits, model(ids).logits, rtol=1e-4, atol=1e-5)
 
-    def test_backend_sees_other_weights(self):
+    def test_backend_compiles_again_for_other_weights(self):
         torch._dynamo.reset()
         first, second, value = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4), torch.randn(2, 4)
         fast = torch.compile(lambda layer, x: layer(x), backend="partita")
-        with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore", partita.PartitaWarning)
-            for layer in (first, second, first):
+        with torch.no_grad(), warnings.catch_warnings(), self.count_compilations() as count:
+            warnings.simplefilter("error", partita.PartitaWarning)
+            for layer in (first, second, first, second):
                 torch.testing.assert_close(fast(layer, value), layer(value))
+            self.assertEqual(count(), 2)
             first.weight = torch.nn.Parameter(torch.ones(4, 4))
             torch.testing.assert_close(fast(first, value), first(value))
             first.load_state_dict({"weight": torch.zeros(4, 4), "bias": torch.ones(4)}, assign=True)
             torch.testing.assert_close(fast(first, value), first(value))
+            self.assertEqual(count(), 4)
+
+    def test_backend_compiles_a_bounded_number_of_times(self):
+        torch._dynamo.reset()
+        layer, value, most = torch.nn.Linear(4, 4), torch.randn(2, 4), partita.torch_backend.MOST_COMPILATIONS
+        fast = torch.compile(layer, backend="partita")
+        with torch.no_grad(), self.count_compilations() as count:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", partita.PartitaWarning)
+                for _ in range(most):
+                    layer.weight.add_(1)
+                    torch.testing.assert_close(fast(value), layer(value))
+            layer.weight.add_(1)
+            with self.assertWarnsRegex(partita.PartitaWarning, "expected at most %d sets of weights" % most):
+                torch.testing.assert_close(fast(value), layer(value))
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", partita.PartitaWarning)  # one warning is enough
+                torch.testing.assert_close(fast(value), layer(value))
+            self.assertEqual(count(), most)
+
+    @staticmethod
+    @contextlib.contextmanager
+    def count_compilations():
+        with unittest.mock.patch("partita.torch_backend.compile_model", wraps=partita.compile) as compiled:
+            yield lambda: compiled.call_count
 
     def test_backend_keeps_what_is_not_new(self):
         torch._dynamo.reset()
@@ -165,6 +195,64 @@ class TorchTest(unittest.TestCase):
                                   env=dict(os.environ, PYTHONPATH=path))
         self.assertEqual(done.stdout.strip(), "[2.0, 2.0]", done.stderr)
 
+    def test_a_data_loader_is_brought_ahead(self):
+        """Batches of a DataLoader, with and without processes of its own, are those of a loop over it."""
+        step = partita.compile(self.folder.name, dims={"batch": BATCH, "seq": LENGTH}, train=partita.adamw(1e-3))
+        start, losses = self.fresh().state_dict(), []
+        for workers in (0, 2):
+            loader = torch.utils.data.DataLoader(self.data, batch_size=BATCH, shuffle=True, num_workers=workers,
+                                                 generator=torch.Generator().manual_seed(1))
+            state, found = step.train(step.init(start), loader)
+            self.assertEqual((state.step, len(found)), (len(self.data) // BATCH,) * 2)
+            losses.append(found)
+        state = step.init(start)
+        loader = torch.utils.data.DataLoader(self.data, batch_size=BATCH, shuffle=True, generator=torch.Generator().manual_seed(1))
+        losses.append([step(state, *batch)[1] for batch in loader])
+        self.assertEqual(losses[0], losses[2])
+        self.assertEqual(losses[1], losses[2])
+        self.assertEqual([thread.name for thread in threading.enumerate() if thread.name == "partita ahead"], [])
+
+        class Broken(torch.utils.data.Dataset):
+            def __len__(self):
+                return 64
+
+            def __getitem__(self, i):
+                if i == 20:
+                    raise OSError("no row 20")
+                return torch.zeros(LENGTH, dtype=torch.int64), torch.zeros(LENGTH, dtype=torch.int64)
+
+        state = step.init(start)
+        with self.assertRaisesRegex(OSError, "no row 20"):
+            step.train(state, torch.utils.data.DataLoader(Broken(), batch_size=BATCH))
+        self.assertEqual(state.step, 2)
+
+    def test_windows_that_overlap(self):
+        """Unfold and Fold, as in VOLO: outputs and training."""
+        class Outlook(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear, self.head = torch.nn.Linear(9, 9), torch.nn.Linear(3 * 7 * 6, 4)
+
+            def forward(self, x):
+                windows = torch.nn.functional.unfold(x, (3, 3), padding=1, stride=2).view(x.shape[0], 3, 9, -1)
+                windows = self.linear(windows.transpose(2, 3)).transpose(2, 3).reshape(x.shape[0], 27, -1)
+                return self.head(torch.nn.functional.fold(windows, (7, 6), (3, 3), padding=1, stride=2).flatten(1))
+
+        torch.manual_seed(3)
+        module, value, targets = Outlook(), torch.randn(2, 3, 7, 6), torch.tensor([1, 3])
+        with torch.no_grad():
+            torch.testing.assert_close(partita.compile(module, example=(value,))(value), module(value), rtol=1e-4, atol=1e-5)
+        step = partita.compile(module, example=(value, targets), train=partita.sgd(0.1))
+        state = step.init(module.state_dict())
+        optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+        for _ in range(3):
+            state, loss = step(state, value, targets)
+            expected = torch.nn.functional.cross_entropy(module(value), targets)
+            optimizer.zero_grad()
+            expected.backward()
+            optimizer.step()
+            self.assertAlmostEqual(loss, expected.item(), delta=1e-4 * expected.item())
+
     def test_targets_are_no_optional_input(self):
         class Scaled(torch.nn.Module):
             def __init__(self):
@@ -197,7 +285,7 @@ class TorchTest(unittest.TestCase):
         step = partita.compile(self.folder.name, dims={"batch": BATCH, "seq": LENGTH}, train=partita.adamw(1e-3), mesh={"data": 2}, shard="B=data",
                                zero=1)
         state = step.init(model.state_dict())
-        for number, (ids, targets) in zip(range(STEPS), self.loader()):
+        for number, (ids, targets) in zip(range(STEPS), partita.ahead(self.loader())):
             state, loss = step(state, ids, targets)
             if number < 20:  # PyTorch's own training begins alike
                 optimizer.zero_grad()

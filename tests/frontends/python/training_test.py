@@ -3,8 +3,9 @@
 import os
 import tempfile
 import unittest
+import warnings
 
-from checkout import DATA, golden, numpy, targets
+from checkout import DATA, FOLDED, golden, numpy, targets
 
 import partita
 
@@ -58,6 +59,31 @@ class TrainingTest(unittest.TestCase):
         self.assertFalse((found["tied"] == start[name]).all())
         self.assertTrue((found["buffer"] == numpy.arange(3)).all())
 
+    def test_values_without_effect_are_named(self):
+        start = self.step.init().parameters()
+        name = next(iter(start))
+        given = dict(start, **{"misspelt.weight": numpy.zeros((2, 3), "float32"), "tied": start[name].copy(), "mask": numpy.ones(3, bool)})
+        with self.assertWarnsRegex(partita.PartitaWarning, "no parameters misspelt.weight, tied of the state_dict: their values are not used"):
+            found = self.step.init(given).parameters()
+        self.assertEqual(set(found), set(given))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.step.init(dict(start, tied=start[name], mask=numpy.ones(3, bool)))
+
+    def test_parameters_that_are_not_trained(self):
+        step = partita.compile(GPT2, dims={"batch": 2, "seq": 12}, train=partita.sgd(0.1, trained="*.ln_*"))
+        start = step.init().parameters()
+        self.assertIn("transformer.h.0.mlp.c_fc.weight", start)
+        state, _ = step(step.init(start), *self.batch)
+        found = state.parameters()
+        self.assertFalse((found["transformer.ln_f.weight"] == start["transformer.ln_f.weight"]).all())
+        self.assertTrue((found["transformer.h.0.mlp.c_fc.weight"] == start["transformer.h.0.mlp.c_fc.weight"]).all())
+        changed = dict(start, **{"transformer.h.0.mlp.c_fc.weight": 2 * start["transformer.h.0.mlp.c_fc.weight"]})
+        with self.assertRaisesRegex(partita.InvalidError, "expected the values of the model's file for transformer.h.0.mlp.c_fc.weight, which "
+                                    "this step does not train, found others"):
+            step.init(changed)
+        step.init({name: value for name, value in start.items() if ".ln_" in name})  # the others need not be given
+
     def test_checkpoints(self):
         with tempfile.TemporaryDirectory() as folder:
             state = self.step.init()
@@ -100,6 +126,75 @@ class TrainingTest(unittest.TestCase):
         net = partita.compile(os.path.join(DATA, "gpt2", "model_eval.onnx"), dims={"batch": 2, "seq": 12})
         with self.assertRaisesRegex(partita.PartitaError, "train"):
             net.session.train_step(self.batch[0], learning_rate=1e-3)
+
+
+class FoldedTest(unittest.TestCase):
+    """A default export of torch.onnx.export(dynamo=True): weights are transposed and renamed, tied ones are stored twice."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.golden = golden(FOLDED)
+        cls.batch = cls.golden["in.ids"], cls.golden["in.targets"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", partita.PartitaWarning)  # the names are there
+            cls.step = partita.compile(os.path.join(FOLDED, "model.onnx"), train=partita.adamw(1e-3))
+
+    def arrays(self, prefix):
+        return {name[len(prefix):]: value for name, value in self.golden.items() if name.startswith(prefix)}
+
+    def test_parameters_have_the_modules_names_and_shapes(self):
+        expected, found = self.arrays("start."), self.step.init().parameters()
+        tied = {"tokens.weight", "blocks.0.attention.output.weight"}  # state_dict has second names for them
+        found = {name: value for name, value in found.items() if not name.startswith("val_")}  # without the causal mask
+        self.assertEqual(set(found), set(expected) - tied)
+        for name, value in found.items():
+            numpy.testing.assert_array_equal(value, expected[name], err_msg=name)
+        raw = {info.name: info.shape for info in self.step.program.session.parameters if not info.is_state}
+        self.assertEqual(raw["blocks.0.mlp.0.weight.T"], (16, 32))
+        self.assertEqual(raw["head.weight"], (24, 16))
+
+    def test_training_is_pytorchs(self):
+        start = {name: numpy.array(value) for name, value in self.arrays("start.").items()}
+        start["tokens.weight"] = start["head.weight"]
+        start["blocks.0.attention.output.weight"] = start["blocks.1.attention.output.weight"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", partita.PartitaWarning)
+            state = self.step.init(start)
+        for number, expected in enumerate(self.golden["losses"]):
+            state, loss = self.step(state, *self.batch)
+            self.assertAlmostEqual(loss, expected, delta=1e-4 * expected)
+            if number == 0:
+                found, wanted = state.parameters(), self.arrays("step1.")
+                self.assertEqual(set(found), set(wanted))
+                for name, value in found.items():
+                    numpy.testing.assert_allclose(value, wanted[name], rtol=1e-3, atol=1e-5, err_msg=name)
+
+    def test_other_values_are_written_transposed(self):
+        state = self.step.init()
+        _, first = self.step(state, *self.batch)
+        start = self.step.init().parameters()
+        name = "blocks.1.attention.query.weight"  # square: a wrong orientation would be accepted
+        swapped = dict(start, **{name: start[name].T})
+        _, other = self.step(self.step.init(swapped), *self.batch)
+        _, again = self.step(self.step.init({key: value.tolist() for key, value in start.items()}), *self.batch)
+        self.assertNotEqual(first, other)
+        self.assertEqual(first, again)
+
+    def test_lost_names_are_said(self):
+        with open(os.path.join(FOLDED, "model.onnx"), "rb") as file:
+            content = file.read()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "stripped.onnx")
+            with open(path, "wb") as file:  # the metadata has other keys of the same length
+                file.write(content.replace(b"pkg.torch.onnx.fx_node", b"pkg.other.onnx.fx_node"))
+            message = "expected weights with their modules' names, found 1[0-9] of [0-9]+ without: .* optimize=False.*, or give the .pt2"
+            with self.assertWarnsRegex(partita.PartitaWarning, message):
+                partita.compile(path, train=partita.adamw(1e-3))
+            with self.assertWarnsRegex(partita.PartitaWarning, message):
+                partita.explain(path, mesh={"tensor": 2}, shard="M=tensor")
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", partita.PartitaWarning)
+                partita.compile(path)  # inference needs no names
 
 
 if __name__ == "__main__":

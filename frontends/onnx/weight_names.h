@@ -1,0 +1,42 @@
+// What the names of initializers and the exporter's metadata say about weights.
+#ifndef PARTITA_FRONTENDS_ONNX_WEIGHT_NAMES_H_
+#define PARTITA_FRONTENDS_ONNX_WEIGHT_NAMES_H_
+
+#include <string>
+
+#include "frontends/onnx/model.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace partita::onnx {
+
+// True for names that exporters invent for tensors outside any module:
+// "onnx::MatMul_12", "/attn/Constant_3", "val_7", "15".
+bool isAnonymous(llvm::StringRef name);
+
+// True for names of stored but untrained state of a module.
+bool isBufferName(llvm::StringRef name);
+
+// The path of PyTorch modules that the exporter recorded for the node; empty if
+// there is none.
+std::string_view moduleScope(const Node& node);
+
+// The weight of a linear layer that PyTorch's exporter transposed and renamed
+// when it folded constants.
+struct FoldedWeight {
+  // The parameter in the module, with ".T" because it is stored transposed.
+  std::string name;
+  // Another initializer with the same parameter, or null.
+  const TensorProto* other = nullptr;
+  bool other_is_transposed = false;
+};
+
+// Finds the folded weights of the model's main graph by the metadata of the
+// nodes that use them: `pkg.torch.onnx.fx_node` has the parameter's name with
+// "_" for ".", `pkg.torch.onnx.name_scopes` the path of its module.
+llvm::DenseMap<const TensorProto*, FoldedWeight> findFoldedWeights(
+    const Graph& graph);
+
+}  // namespace partita::onnx
+
+#endif  // PARTITA_FRONTENDS_ONNX_WEIGHT_NAMES_H_
