@@ -108,6 +108,64 @@ Val convolveTransposed(Emitter& e, Val x, Val weight, Window window,
 
 namespace {
 
+bool checkColumns(Emitter& e, const Window& window) {
+  constexpr uint64_t kMaxElements = 1024;
+  const std::optional<uint64_t> count = elementCount(window.kernel);
+  if (count && *count <= kMaxElements) return true;
+  e.error("expected windows of at most 1024 elements");
+  return false;
+}
+
+// A kernel per channel and element of a window, which picks that element:
+// [channels * elements, 1, kernel...].
+Val pickingKernels(Emitter& e, int64_t channels, const Window& window,
+                   mlir::Type element) {
+  const int64_t count = product(window.kernel);
+  std::vector<double> values(count * count, 0.0);
+  for (int64_t i = 0; i < count; ++i) values[i * (count + 1)] = 1;
+  Val one = e.reals(values, {count, count}, element);
+  Shape shape = {channels * count, 1};
+  llvm::append_range(shape, window.kernel);
+  return e.reshape(e.broadcastDims(one, {channels, count, count}, {1, 2}),
+                   shape);
+}
+
+}  // namespace
+
+Val unfold(Emitter& e, Val x, const Window& window) {
+  if (!checkColumns(e, window)) return {};
+  const Val y = convolve(e, x, pickingKernels(e, x.dim(1), window, x.element()),
+                         window, x.dim(1));
+  if (e.failed()) return y;
+  return e.reshape(y, {y.dim(0), y.dim(1), product(y.shape().drop_front(2))});
+}
+
+Val fold(Emitter& e, Val columns, const Window& window, Dims sizes) {
+  if (!checkColumns(e, window)) return {};
+  const int64_t channels = columns.dim(1) / product(window.kernel);
+  Shape places = {columns.dim(0), columns.dim(1)}, left;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const int64_t extent = window.dilations[i] * (window.kernel[i] - 1) + 1,
+                  span = sizes[i] + window.low[i] + window.high[i] - extent;
+    places.push_back(span < 0 ? 0 : span / window.strides[i] + 1);
+    left.push_back(span < 0 ? 0 : span % window.strides[i]);
+  }
+  if (channels * product(window.kernel) != columns.dim(1) ||
+      elementCount(Dims(places).drop_front(2)) !=
+          static_cast<uint64_t>(columns.dim(2))) {
+    e.error(
+        "expected rows for each channel and element of a window, and a column "
+        "for each window");
+    return {};
+  }
+  return convolveTransposed(
+      e, e.reshape(columns, places),
+      pickingKernels(e, channels, window, columns.element()), window, left,
+      channels);
+}
+
+namespace {
+
 // Number of elements under each window.
 Val windowCounts(Emitter& e, Val x, const Window& window, Dims extra,
                  bool include_pad) {

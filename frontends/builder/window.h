@@ -34,6 +34,12 @@ Val convolve(Emitter& e, Val x, Val weight, const Window& window,
 Val convolveTransposed(Emitter& e, Val x, Val weight, Window window,
                        Dims output_padding, int64_t groups);
 
+// The elements under each window of x as columns: [N, C * elements of a window,
+// windows]. `fold` adds such columns up to a tensor with these spatial sizes.
+// Windows have up to 1,024 elements.
+Val unfold(Emitter& e, Val x, const Window& window);
+Val fold(Emitter& e, Val columns, const Window& window, Dims sizes);
+
 // Adds a vector with one entry per channel. Reports an error if it has another
 // size.
 Val addChannelBias(Emitter& e, Val y, Val bias);

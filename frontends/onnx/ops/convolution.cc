@@ -123,6 +123,35 @@ LogicalResult importConvTranspose(NodeContext& n) {
   return n.result(addBias(n, y, 2));
 }
 
+LogicalResult importCol2Im(NodeContext& n) {
+  Val x = n.in(0);
+  auto sizes = n.constInts(1), block = n.constInts(2);
+  if (failed(sizes) || failed(block)) return failure();
+  const size_t spatial = sizes->size();
+  Window window;
+  window.kernel = *block;
+  window.strides = n.attrInts("strides", Shape(spatial, 1));
+  window.dilations = n.attrInts("dilations", Shape(spatial, 1));
+  const Shape pads = n.attrInts("pads", Shape(2 * spatial, 0));
+  if (x.rank() != 3 || spatial < 1 || spatial > 3 ||
+      window.kernel.size() != spatial || window.strides.size() != spatial ||
+      window.dilations.size() != spatial || pads.size() != 2 * spatial)
+    return n.error(
+        "expected an input of rank 3, and image_shape, block_shape, strides, "
+        "dilations and pads of one to three dimensions");
+  const bool has_pads = llvm::all_of(
+      pads, [](int64_t pad) { return pad >= 0 && pad < (int64_t{1} << 31); });
+  if (!isPositive(*sizes) || !isPositive(window.kernel) || !has_pads ||
+      !isPositive(window.strides) || !isPositive(window.dilations))
+    return n.error(
+        "expected positive sizes, strides and dilations, and pads that are not "
+        "negative");
+  window.low.assign(pads.begin(), pads.begin() + spatial);
+  window.high.assign(pads.begin() + spatial, pads.end());
+  Val y = builder::fold(n.e, x, window, *sizes);
+  return n.e.failed() ? failure() : n.result(y);
+}
+
 LogicalResult importMaxPool(NodeContext& n) {
   Val x = n.in(0);
   auto window = readWindow(n, x, {});

@@ -53,6 +53,7 @@ LogicalResult importEinsum(NodeContext& n);
 // convolution.cc
 LogicalResult importConv(NodeContext& n);
 LogicalResult importConvTranspose(NodeContext& n);
+LogicalResult importCol2Im(NodeContext& n);
 LogicalResult importMaxPool(NodeContext& n);
 LogicalResult importAveragePool(NodeContext& n);
 LogicalResult importLpPool(NodeContext& n);
@@ -127,6 +128,13 @@ LogicalResult importCumulative(NodeContext& n);
 
 // resize.cc
 LogicalResult importResize(NodeContext& n);
+
+// sequence.cc
+LogicalResult importSplitToSequence(NodeContext& n);
+LogicalResult importSequenceConstruct(NodeContext& n);
+LogicalResult importSequenceAt(NodeContext& n);
+LogicalResult importSequenceLength(NodeContext& n);
+LogicalResult importConcatFromSequence(NodeContext& n);
 
 }  // namespace partita::onnx
 
