@@ -42,7 +42,7 @@ def check(name, door, options):
     receiver, sender = multiprocessing.Pipe(duplex=False)
 
     def work():
-        os.setsid()
+        os.setpgrp()
         with open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), 1)
             os.dup2(nowhere.fileno(), 2)

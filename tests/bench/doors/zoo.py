@@ -147,7 +147,7 @@ from_timm("maxxvit", "maxxvit_rmlp_nano_rw_256", 64, **STAGES)
 from_timm("convnext", "convnext_atto", 64, depths=(1, 1, 2, 1), dims=(8, 16, 24, 32))
 from_timm("convnextv2", "convnextv2_atto", 64, depths=(1, 1, 2, 1), dims=(8, 16, 24, 32))
 from_timm("resnet", "resnet18", 64, channels=(8, 16, 24, 32))
-from_timm("regnet", "regnety_002", 64)
+from_timm("regnet", "regnety_002", 128)
 from_timm("efficientnet", "test_efficientnet", 64)
 from_timm("mobilenetv3", "mobilenetv3_small_050", 64)
 from_timm("mobilevit", "mobilevit_xxs", 64)
@@ -156,7 +156,7 @@ from_timm("twins", "twins_svt_small", 64, img_size=64, embed_dims=(16, 32, 32, 3
 add("timm/volo", lambda: (timm.models.VOLO((1, 1, 1, 1), img_size=64, num_classes=CLASSES, embed_dims=(16, 32, 32, 32),
                                            num_heads=(2, 4, 4, 4)), {"x": image(64)}))
 add("timm/poolformer", lambda: (timm.models.metaformer.MetaFormer(
-    depths=(1, 1, 1, 1), dims=(8, 16, 24, 32), num_classes=CLASSES, downsample_norm=None, mlp_act="gelu", mlp_bias=True, res_scale_init_values=None,
+    depths=(1, 1, 1, 1), dims=(8, 16, 24, 32), num_classes=CLASSES, downsample_norm=None, mlp_act=torch.nn.GELU, mlp_bias=True, res_scale_init_values=None,
     norm_layers=timm.layers.GroupNorm1, use_mlp_head=False), {"x": image(64)}))
 from_timm("levit", "levit_128s", 64, img_size=64)
 from_timm("davit", "davit_tiny", 64, depths=(1, 1, 1, 1), embed_dims=(16, 32, 32, 32), num_heads=(2, 4, 4, 4), window_size=4)
@@ -196,7 +196,7 @@ from_torchvision("mobilenet_v2", width_mult=0.25)
 from_torchvision("shufflenet_v2_x0_5")
 from_torchvision("squeezenet1_1")
 from_torchvision("googlenet", aux_logits=False, init_weights=False)
-from_torchvision("regnet_x_400mf")
+from_torchvision("regnet_x_400mf", size=128)
 from_torchvision("mnasnet0_5")
 from_torchvision("efficientnet_b0")
 add("torchvision/swin", swin_transformer)
