@@ -181,6 +181,24 @@ class ScoreWalk {
   AttentionMatch& match_;
 };
 
+// Returns the softmax whose NaN, the weights of a query without keys, become 0
+// here, as in nn.attention; null without such a guard. The guard must be the
+// only use.
+Value beforeNanGuard(Value weights) {
+  auto select = weights.getDefiningOp<arith::SelectOp>();
+  if (!select || splatOf(select.getTrueValue()) != 0.0) return {};
+  const Value softmax = select.getFalseValue();
+  auto compare = select.getCondition().getDefiningOp<arith::CmpFOp>();
+  if (!compare || compare.getPredicate() != arith::CmpFPredicate::UNO ||
+      compare.getLhs() != softmax || compare.getRhs() != softmax ||
+      !weights.hasOneUse() || !compare->hasOneUse())
+    return {};
+  const bool is_only_use = llvm::all_of(
+      softmax.getUsers(),
+      [&](mlir::Operation* user) { return user == select || user == compare; });
+  return is_only_use ? softmax : Value();
+}
+
 }  // namespace
 
 std::optional<AttentionMatch> matchAttention(nn::DotGeneralOp root) {
@@ -194,10 +212,12 @@ std::optional<AttentionMatch> matchAttention(nn::DotGeneralOp root) {
     match.result_transposed = !weights_left;
     while (std::optional<Matrix> before = beforeMove(weights))
       weights = *before;
+    const Value guarded = beforeNanGuard(weights.value);
+    if (guarded) weights.value = guarded;
     auto softmax = weights.value.getDefiningOp<nn::SoftmaxOp>();
     if (!softmax || softmax.getLog() ||
         static_cast<int64_t>(softmax.getAxis()) != weights.dims.column ||
-        !weights.value.hasOneUse()) {
+        (!guarded && !weights.value.hasOneUse())) {
       continue;
     }
     if (ScoreWalk(match).walk({softmax.getInput(), weights.dims}, 1))

@@ -17,14 +17,16 @@ def RaiseCompositesPass : Pass<"partita-raise-composites", "::mlir::func::FuncOp
       scores, on q, on k or on both; biases, masks by select, constant causal
       masks (which become `causal_offset`), soft caps; heads repeated for
       grouped queries; batched in one, two or more dimensions, and transposed
-      (images' [heads, h, pixels]).
+      (images' [heads, h, pixels]), and with 0 for a softmax's NaN. A constant
+      causal bias of an `nn.attention` becomes `causal_offset`, too, and its
+      repeated keys and values become single ones.
 
     A mask by select becomes a bias: 0 where the key is visible, and the lowest
     finite number elsewhere. A query without a visible key therefore weighs all
     keys equally, as with a select whose fill is finite.
 
     Powers with simple exponents become products and roots. A division by a
-    power of two becomes a product.
+    power of two becomes a product. A gather of consecutive rows becomes a slice.
 
     ```mlir
     %0 = nn.dot_general %q, %k batch = [0, 1] x [0, 1] contract = [3] x [3] : ...

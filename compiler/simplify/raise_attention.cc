@@ -288,11 +288,60 @@ class AttentionFromProduct : public mlir::OpRewritePattern<nn::DotGeneralOp> {
   mlir::Pass::Statistic& raised_;
 };
 
+// Replaces a constant causal bias, as PyTorch's exporters write it, by the
+// attribute, and removes one that hides nothing.
+class CausalOffsetFromBias : public mlir::OpRewritePattern<nn::AttentionOp> {
+ public:
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(nn::AttentionOp op,
+                                PatternRewriter& rewriter) const override {
+    const Value bias = op.getBias();
+    if (!bias || op.getCausalOffset()) return mlir::failure();
+    const ArrayRef<int64_t> shape = tensorType(bias).getShape();
+    if (shape[2] != op.getQ().getType().getDimSize(2) ||
+        shape[3] != op.getK().getType().getDimSize(2))
+      return mlir::failure();
+    const std::optional<ConstantMask> mask = matchConstantMask(
+        {ScoreBias::Kind::add, viewOf(bias), {bias, {{0, 1}, 2, 3}}, 1});
+    if (!mask) return mlir::failure();
+    rewriter.modifyOpInPlace(op, [&] {
+      op.getBiasMutable().clear();
+      if (mask->causal_offset)
+        op.setCausalOffsetAttr(
+            rewriter.getI64IntegerAttr(*mask->causal_offset));
+    });
+    return mlir::success();
+  }
+};
+
+// Takes keys and values before heads were repeated for groups of queries.
+class KeysWithoutRepeats : public mlir::OpRewritePattern<nn::AttentionOp> {
+ public:
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(nn::AttentionOp op,
+                                PatternRewriter& rewriter) const override {
+    const Value k = withoutRepeats(rewriter, op.getK()),
+                v = withoutRepeats(rewriter, op.getV());
+    const int64_t heads = tensorType(k).getDimSize(1);
+    if (heads != tensorType(v).getDimSize(1) ||
+        heads == op.getK().getType().getDimSize(1))
+      return mlir::failure();
+    rewriter.modifyOpInPlace(op, [&] {
+      op.getKMutable().assign(k);
+      op.getVMutable().assign(v);
+    });
+    return mlir::success();
+  }
+};
+
 }  // namespace
 
 void populateRaiseAttention(mlir::RewritePatternSet& patterns,
                             mlir::Pass::Statistic& attentions) {
   patterns.add<AttentionFromProduct>(patterns.getContext(), attentions);
+  patterns.add<CausalOffsetFromBias, KeysWithoutRepeats>(patterns.getContext());
 }
 
 }  // namespace partita::simplify

@@ -172,7 +172,8 @@ LogicalResult GraphImporter::importNode(const Node& original, Scope& scope) {
   emitter_.start(locationOf(node));
   for (std::string_view input : node.inputs) {
     llvm::StringRef name(input);
-    if (name.empty() || lookup(name, scope)) continue;
+    if (name.empty() || findSequence(name, scope) || lookup(name, scope))
+      continue;
     if (emitter_.failed()) return failure();
     auto later = scope.later.find(name);
     if (later == scope.later.end()) {
@@ -187,7 +188,8 @@ LogicalResult GraphImporter::importNode(const Node& original, Scope& scope) {
            << "': the graph has a cycle or its nodes are not sorted";
   }
   for (std::string_view output : node.outputs) {
-    if (!output.empty() && scope.values.count(llvm::StringRef(output))) {
+    if (!output.empty() && (scope.values.count(llvm::StringRef(output)) ||
+                            scope.sequences.count(llvm::StringRef(output)))) {
       return mlir::emitError(emitter_.loc())
              << "output '" << llvm::StringRef(output) << "' exists already";
     }
@@ -207,7 +209,7 @@ LogicalResult GraphImporter::importNode(const Node& original, Scope& scope) {
 
 void GraphImporter::markOutputs(const Node& node, Scope& scope) {
   for (std::string_view output : node.outputs)
-    if (!output.empty())
+    if (scope.values.count(llvm::StringRef(output)))
       mark(scope.values[llvm::StringRef(output)].value,
            llvm::StringRef(output));
 }
@@ -232,7 +234,7 @@ LogicalResult GraphImporter::annotateInputs(Node& node, Scope& scope) {
 
 LogicalResult GraphImporter::annotateOutputs(const Node& node, Scope& scope) {
   for (std::string_view output : node.outputs) {
-    if (output.empty()) continue;
+    if (!scope.values.count(llvm::StringRef(output))) continue;
     Val& value = scope.values[llvm::StringRef(output)];
     auto wanted = annotations_->apply(node, output, value, emitter_);
     if (failed(wanted)) return failure();
@@ -254,9 +256,15 @@ LogicalResult GraphImporter::importWith(const Node& node, Scope& scope) {
       return context.error("expected at least " +
                            llvm::Twine(handler->min_inputs) + " inputs");
   }
+  for (std::string_view input : node.inputs)
+    if (!handler->takes_sequences && !input.empty() &&
+        findSequence(llvm::StringRef(input), scope))
+      return context.error("expected tensors, found the sequence '" +
+                           llvm::StringRef(input) + "'");
   if (failed(handler->import(context)) || emitter_.failed()) return failure();
   for (std::string_view output : node.outputs) {
-    if (!output.empty() && !scope.values.count(llvm::StringRef(output))) {
+    if (!output.empty() && !scope.values.count(llvm::StringRef(output)) &&
+        !scope.sequences.count(llvm::StringRef(output))) {
       return context.unsupported(
           ("output " + llvm::Twine(&output - node.outputs.data())).str());
     }
@@ -274,10 +282,12 @@ LogicalResult GraphImporter::inlineFunction(const Function& function,
   for (const Attribute& attribute : node.attributes)
     inner.bindings[std::string(attribute.name)] = attribute;
   for (auto [i, name] : llvm::enumerate(function.inputs)) {
-    if (i < node.inputs.size() && !node.inputs[i].empty()) {
-      inner.values[llvm::StringRef(name)] =
-          lookup(llvm::StringRef(node.inputs[i]), scope);
-    }
+    if (i >= node.inputs.size() || node.inputs[i].empty()) continue;
+    const llvm::StringRef given(node.inputs[i]);
+    if (const llvm::SmallVector<Val>* sequence = findSequence(given, scope))
+      inner.sequences[llvm::StringRef(name)] = *sequence;
+    else
+      inner.values[llvm::StringRef(name)] = lookup(given, scope);
   }
   mlir::Location loc = emitter_.loc();
   // An optional input that is absent at the call is absent in the body.
@@ -285,7 +295,8 @@ LogicalResult GraphImporter::inlineFunction(const Function& function,
   for (Node& inner_node : nodes) {
     for (std::string_view& input : inner_node.inputs) {
       bool is_parameter = llvm::is_contained(function.inputs, input);
-      if (is_parameter && !inner.values.count(llvm::StringRef(input)))
+      if (is_parameter && !inner.values.count(llvm::StringRef(input)) &&
+          !inner.sequences.count(llvm::StringRef(input)))
         input = {};
     }
   }
@@ -293,6 +304,11 @@ LogicalResult GraphImporter::inlineFunction(const Function& function,
   emitter_.start(loc);
   for (auto [i, name] : llvm::enumerate(function.outputs)) {
     if (i >= node.outputs.size() || node.outputs[i].empty()) continue;
+    if (const llvm::SmallVector<Val>* sequence =
+            findSequence(llvm::StringRef(name), inner)) {
+      scope.sequences[llvm::StringRef(node.outputs[i])] = *sequence;
+      continue;
+    }
     Val value = lookup(llvm::StringRef(name), inner);
     if (!value) {
       return mlir::emitError(loc)
@@ -324,6 +340,17 @@ Val GraphImporter::lookup(llvm::StringRef name, Scope& scope) {
     return value;
   }
   return {};
+}
+
+const llvm::SmallVector<Val>* GraphImporter::findSequence(llvm::StringRef name,
+                                                          Scope& scope) {
+  for (Scope* current = &scope; current; current = current->parent) {
+    auto found = current->sequences.find(name);
+    if (found != current->sequences.end()) return &found->second;
+    if (current->values.count(name) || current->initializers.count(name))
+      return nullptr;
+  }
+  return nullptr;
 }
 
 const TensorProto* GraphImporter::findInitializer(llvm::StringRef name,

@@ -23,6 +23,8 @@ namespace partita::onnx {
 struct Scope {
   Scope* parent = nullptr;
   llvm::StringMap<Val> values;
+  // Lists of tensors, which only operators on sequences take.
+  llvm::StringMap<llvm::SmallVector<Val>> sequences;
   llvm::StringMap<const TensorProto*> initializers;
   // Nodes that are not imported yet, by output. Distinguishes a cycle from a
   // missing value.
@@ -79,6 +81,8 @@ class GraphImporter {
 
   // The value of a name; null if there is none.
   Val lookup(llvm::StringRef name, Scope& scope);
+  const llvm::SmallVector<Val>* findSequence(llvm::StringRef name,
+                                             Scope& scope);
   const TensorProto* findInitializer(llvm::StringRef name, Scope& scope,
                                      Scope** owner);
   FailureOr<Val> materialize(const TensorProto& tensor, llvm::StringRef name);

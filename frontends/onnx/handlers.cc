@@ -9,7 +9,8 @@ namespace {
 
 constexpr int64_t kNow = kNewestOpset;
 
-// Operator, opset range, number of required inputs, handler; sorted by name.
+// Operator, opset range, number of required inputs, handler, and whether it
+// takes sequences; sorted by name.
 constexpr Handler kHandlers[] = {
     {"Abs", 6, kNow, 1, importUnary},
     {"Acos", 7, kNow, 1, importUnary},
@@ -40,6 +41,7 @@ constexpr Handler kHandlers[] = {
     {"Col2Im", 18, kNow, 3, importCol2Im},
     {"Compress", 9, kNow, 2, importCompress},
     {"Concat", 6, kNow, 1, importConcat},
+    {"ConcatFromSequence", 11, kNow, 1, importConcatFromSequence, true},
     {"Constant", 6, kNow, 0, importConstant},
     {"ConstantOfShape", 9, kNow, 1, importConstantOfShape},
     {"Conv", 6, kNow, 2, importConv},
@@ -131,6 +133,9 @@ constexpr Handler kHandlers[] = {
     {"ScatterElements", 11, kNow, 3, importScatterElements},
     {"ScatterND", 11, kNow, 3, importScatterNd},
     {"Selu", 6, kNow, 1, importElu},
+    {"SequenceAt", 11, kNow, 2, importSequenceAt, true},
+    {"SequenceConstruct", 11, kNow, 1, importSequenceConstruct},
+    {"SequenceLength", 11, kNow, 1, importSequenceLength, true},
     {"Shape", 6, kNow, 1, importShape},
     {"Shrink", 9, kNow, 1, importShrink},
     {"Sigmoid", 6, kNow, 1, importSigmoid},
@@ -145,6 +150,7 @@ constexpr Handler kHandlers[] = {
     {"Softsign", 6, kNow, 1, importSoftsign},
     {"SpaceToDepth", 6, kNow, 1, importDepthToSpace},
     {"Split", 6, kNow, 1, importSplit},
+    {"SplitToSequence", 11, kNow, 1, importSplitToSequence},
     {"Sqrt", 6, kNow, 1, importUnary},
     {"Squeeze", 6, kNow, 1, importSqueeze},
     {"Sub", 6, kNow, 2, importBinary},

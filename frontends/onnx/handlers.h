@@ -16,6 +16,7 @@ struct Handler {
   int64_t since, until;  // opset range, inclusive
   unsigned min_inputs;
   LogicalResult (*import)(NodeContext&);
+  bool takes_sequences = false;
 };
 
 // Returns the handler of an operator of the default domain, or null if there is

@@ -256,6 +256,50 @@ TEST_F(ImporterTest, InlinesTheBranchOfAConstantCondition) {
   ASSERT_TRUE(module) << errors_;
 }
 
+// y = the parts of x, swapped, along a new dimension.
+TEST_F(ImporterTest, SequencesAreListsOfTensors) {
+  Message g = graph({node("SplitToSequence", {"x", "size"}, {"s"},
+                          {attribute("axis", int64_t{1})}),
+                     node("SequenceAt", {"s", "zero"}, {"first"}),
+                     node("SequenceAt", {"s", "last"}, {"second"}),
+                     node("Add", {"second", "second"}, {"twice"}),
+                     node("SequenceConstruct", {"twice", "first"}, {"swapped"}),
+                     node("ConcatFromSequence", {"swapped"}, {"y"},
+                          {attribute("axis", int64_t{0}),
+                           attribute("new_axis", int64_t{1})})},
+                    {valueInfo("x", kF32, {"1", "4"})}, {kY},
+                    {int64s("size", {}, {2}), int64s("zero", {}, {0}),
+                     int64s("last", {}, {-1})});
+  auto module = import(model(g));
+  ASSERT_TRUE(module) << errors_;
+  nn::Tensor x(
+      mlir::RankedTensorType::get({1, 4}, mlir::Float32Type::get(&context_)));
+  for (int64_t i = 0; i < 4; ++i) x.setFloat(i, static_cast<double>(i));
+  auto results = nn::interpret(mainOf(module), {x});
+  ASSERT_TRUE(mlir::succeeded(results));
+  EXPECT_EQ(results->front().type().getShape(),
+            llvm::ArrayRef<int64_t>({2, 1, 2}));
+  const double expected[] = {4, 6, 0, 1};
+  for (int64_t i = 0; i < 4; ++i)
+    EXPECT_EQ(results->front().getFloat(i), expected[i]);
+}
+
+TEST_F(ImporterTest, RefusesWrongUsesOfSequences) {
+  const Message split = node("SplitToSequence", {"x"}, {"s"});
+  const Message position = int64s("p", {}, {2});
+  expectRefused(model(graph({split, node("SequenceAt", {"s", "p"}, {"y"})},
+                            {kX}, {kY}, {position})),
+                {"expected a position within the 2 tensors of the sequence"});
+  expectRefused(model(graph({split, node("Neg", {"s"}, {"y"})}, {kX}, {kY})),
+                {"expected tensors, found the sequence 's'"});
+  expectRefused(model(graph({node("SequenceAt", {"x", "p"}, {"y"})}, {kX}, {kY},
+                            {position})),
+                {"expected input 0 to be a sequence, found the tensor 'x'"});
+  expectRefused(
+      model(graph({node("SplitToSequence", {"x"}, {"y"})}, {kX}, {kY})),
+      {"output 'y' is a sequence"});
+}
+
 // Two training dropouts: different numbers in each, the same for the same seed.
 TEST_F(ImporterTest, DropoutFollowsTheSeed) {
   const auto dropout = [](const std::string& from, const std::string& to,

@@ -315,6 +315,10 @@ LogicalResult GraphImporter::finishMain(const Graph& graph, Scope& scope) {
     Val value = lookup(name, scope);
     if (!value) {
       if (emitter_.failed()) return failure();
+      if (findSequence(name, scope))
+        return mlir::emitError(main_.getLoc())
+               << "output '" << name
+               << "' is a sequence: expected outputs that are tensors";
       return mlir::emitError(main_.getLoc())
              << "no node computes output '" << name << "'";
     }

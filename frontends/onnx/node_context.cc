@@ -42,6 +42,21 @@ llvm::SmallVector<Val> NodeContext::ins() {
   return values;
 }
 
+FailureOr<llvm::SmallVector<Val>> NodeContext::sequence(unsigned i) {
+  const llvm::StringRef name(node.inputs[i]);
+  if (const auto* values = importer_.findSequence(name, scope_)) return *values;
+  return error("expected input " + llvm::Twine(i) +
+               " to be a sequence, found the tensor '" + name + "'");
+}
+
+LogicalResult NodeContext::sequenceResult(llvm::ArrayRef<Val> values) {
+  if (e.failed()) return failure();
+  if (wants(0))
+    scope_.sequences[llvm::StringRef(node.outputs[0])].assign(values.begin(),
+                                                              values.end());
+  return success();
+}
+
 bool NodeContext::isConstant(unsigned i) {
   return importer_.findInitializer(llvm::StringRef(node.inputs[i]), scope_,
                                    nullptr) ||

@@ -39,6 +39,8 @@ class NodeContext {
   }
   Val in(unsigned i);
   llvm::SmallVector<Val> ins();
+  // The tensors of a sequence. Reports an error if input i is a tensor.
+  FailureOr<llvm::SmallVector<Val>> sequence(unsigned i);
   // The value of input i. Reports an error if it is not known at import time.
   FailureOr<mlir::DenseElementsAttr> constant(unsigned i);
   FailureOr<Shape> constInts(unsigned i);
@@ -67,6 +69,7 @@ class NodeContext {
   }
   void out(unsigned i, Val value);
   LogicalResult result(Val value);
+  LogicalResult sequenceResult(llvm::ArrayRef<Val> values);
 
   LogicalResult error(const llvm::Twine& message);
   // Reports a feature that nn lacks. Features are counted by name:

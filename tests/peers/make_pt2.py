@@ -1,4 +1,5 @@
-"""Writes tests/data/torch-tiny: tiny models of transformers and timm as .pt2 files, with PyTorch's outputs, gradients and losses.
+"""Writes tests/data/torch-tiny: tiny models of transformers and timm as .pt2 files, with PyTorch's outputs, gradients and losses; GPT-2
+also as an ONNX file and as a Hugging Face folder.
 
 Usage: make_pt2.py [NAME...]. Needs `setup.sh --torch`. Its output is committed, so tests need no PyTorch. Run it when a model or torch's
 version changes.
@@ -13,6 +14,7 @@ import warnings
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
+import onnx
 import safetensors.torch
 import torch
 import transformers
@@ -97,6 +99,10 @@ def swinv2():
 MODELS = {f.__name__: f for f in (gpt2, bert, llama, qwen3, t5, vit, coatnet, swinv2)}
 
 
+# Models that are also written as ONNX files and Hugging Face folders.
+ALL_DOORS = {"gpt2"}
+
+
 def seed_weights(model):
     """Replaces the initial weights, whose outputs differ little from class to class."""
     generator = torch.Generator().manual_seed(3)
@@ -133,6 +139,23 @@ def export(model, inputs, dims, path):
     torch.export.save(program, path)
 
 
+def write_other_doors(model, inputs, dims, folder):
+    """The same model as an ONNX file of today's exporter and as a Hugging Face folder."""
+    path = folder / "model.onnx"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(model, (), path, kwargs=inputs, dynamic_shapes=dims, dynamo=True, optimize=False, verbose=False,
+                          external_data=False)
+    file = onnx.load(path)
+    # Stack traces are most of the file.
+    for part in (*file.graph.node, *file.graph.input, *file.graph.output, *file.graph.initializer):
+        del part.metadata_props[:]
+    del file.graph.value_info[:], file.metadata_props[:], file.graph.metadata_props[:]
+    onnx.save(file, path)
+    model.save_pretrained(folder / "folder")
+    (folder / "folder" / "generation_config.json").unlink(missing_ok=True)
+
+
 def train(model, inputs, targets):
     """Gradients, parameters and buffers after the first of five AdamW steps, and all losses."""
     tensors, losses = {}, []
@@ -166,6 +189,8 @@ def write(name):
     if has_batch_norm:
         model.train()
         export(model, inputs, dims, folder / "model_train.pt2")
+    if name in ALL_DOORS:
+        write_other_doors(model, inputs, dims, folder)
     y = tensors["out.eval.y"]
     targets = torch.randint(y.shape[-1], y.shape[:-1], generator=torch.Generator().manual_seed(11))
     (folder / "targets.json").write_text(json.dumps({"targets": targets.tolist()}) + "\n")

@@ -129,6 +129,13 @@ LogicalResult importCumulative(NodeContext& n);
 // resize.cc
 LogicalResult importResize(NodeContext& n);
 
+// sequence.cc
+LogicalResult importSplitToSequence(NodeContext& n);
+LogicalResult importSequenceConstruct(NodeContext& n);
+LogicalResult importSequenceAt(NodeContext& n);
+LogicalResult importSequenceLength(NodeContext& n);
+LogicalResult importConcatFromSequence(NodeContext& n);
+
 }  // namespace partita::onnx
 
 #endif  // PARTITA_FRONTENDS_ONNX_OPS_OPS_H_

@@ -10,9 +10,25 @@
 namespace partita::torch {
 namespace {
 
-// A tensor of rank 3 or 4 as [batch, heads, length, size].
-Val withHeads(Emitter& e, Val x) {
-  return x.rank() == 4 ? x : e.reshape(x, {x.dim(0), 1, x.dim(1), x.dim(2)});
+// A shape of rank 3 or more as [batch, heads, length, size]: dimensions between
+// the first and the last two count as heads.
+Shape withHeads(Dims shape) {
+  return {shape.front(), product(shape.drop_front().drop_back(2)),
+          shape[shape.size() - 2], shape.back()};
+}
+
+// The bias of scores for this mask, with the rank of withHeads.
+Val biasWithHeads(Emitter& e, Val bias, Dims query) {
+  Shape shape(bias.shape());
+  while (shape.size() < query.size()) shape.insert(shape.begin(), 1);
+  bias = e.reshape(bias, shape);
+  // Merged dimensions are whole, or all 1.
+  const Dims heads = Dims(shape).drop_front().drop_back(2);
+  if (product(heads) != 1) {
+    for (size_t i = 1; i + 2 < query.size(); ++i) shape[i] = query[i];
+    bias = e.broadcast(bias, shape);
+  }
+  return e.reshape(bias, withHeads(shape));
 }
 
 }  // namespace
@@ -31,6 +47,38 @@ Val importMatmul(NodeContext& n) {
   const bool is_mm = n.has("mat2");
   Val a = n.tensor("self"), b = n.tensor(is_mm ? "mat2" : "other");
   return n.failed() ? Val() : n.e.matmul(a, b);
+}
+
+// Rows from offs[e - 1] to offs[e] by matrix e; later rows give 0. Every row
+// meets every matrix, as shapes are static: rows of other experts are 0.
+Val importGroupedMatmul(NodeContext& n) {
+  Emitter& e = n.e;
+  const bool is_aten = n.op == "aten._grouped_mm";
+  Val x = n.tensor(is_aten ? "self" : "input"),
+      weight = n.tensor(is_aten ? "mat2" : "weight"), ends = n.tensor("offs");
+  if (n.failed()) return {};
+  if (n.has("bias") || n.has("out_dtype"))
+    return n.unsupported("a bias or another type of the result");
+  if (x.rank() != 2 || weight.rank() != 3 || ends.rank() != 1 ||
+      ends.isFloat() || ends.dim(0) != weight.dim(0) ||
+      x.dim(1) != weight.dim(1))
+    return n.error(
+        "expected rows, a matrix of their width per group, and as many "
+        "ends of groups");
+  const int64_t rows = x.dim(0), groups = weight.dim(0), width = x.dim(1);
+  if (groups == 0) return n.error("expected at least one group");
+  ends = e.cast(ends, e.i64());
+  Val starts = e.concat(
+      {e.splat(0, e.i64(), {1}), e.sliceDim(ends, 0, 0, groups - 1)}, 0);
+  Val row = e.iota({rows, groups}, 0, e.i64());
+  Val is_member =
+      e.bitAnd(e.compare(Compare::ge, row, e.broadcast(starts, row.shape())),
+               e.compare(Compare::lt, row, e.broadcast(ends, row.shape())));
+  const Shape shape = {rows, groups, width};
+  Val own = e.select(e.broadcastDims(is_member, shape, {0, 1}),
+                     e.broadcastDims(x, shape, {0, 2}),
+                     e.splat(0, x.elementType(), shape));
+  return e.dot(own, weight, {}, {}, {1, 2}, {0, 1});
 }
 
 // beta * self + alpha * product.
@@ -70,25 +118,25 @@ Val importAttention(NodeContext& n) {
   const bool is_causal = n.flag("is_causal", false);
   if (n.failed()) return {};
   const int64_t rank = q.rank();
-  if ((rank != 3 && rank != 4) || k.rank() != rank || v.rank() != rank ||
+  if (rank < 3 || k.rank() != rank || v.rank() != rank ||
       (mask && mask.rank() > rank))
-    return n.unsupported("other ranks than 3 and 4");
+    return n.unsupported("operands of rank 2 or of different ranks");
+  // Only a single dimension of heads may differ (grouped queries).
+  for (int64_t i = 1; i + 2 < rank && rank > 4; ++i)
+    if (k.dim(i) != q.dim(i) || v.dim(i) != q.dim(i))
+      return n.unsupported("batch dimensions that differ");
   const double scale =
       n.number("scale", 1 / std::sqrt(static_cast<double>(q.dim(rank - 1))));
   builder::AttentionInputs inputs;
-  inputs.q = withHeads(e, q);
-  inputs.k = withHeads(e, k);
-  inputs.v = withHeads(e, v);
+  inputs.q = e.reshape(q, withHeads(q.shape()));
+  inputs.k = e.reshape(k, withHeads(k.shape()));
+  inputs.v = e.reshape(v, withHeads(v.shape()));
   inputs.scale = scale;
   if (is_causal) inputs.causal_offset = 0;
   if (mask) {
     Val bias = mask.isBool() ? builder::biasOf(e, mask, q.element())
                              : e.cast(mask, q.elementType());
-    Shape shape(bias.shape());
-    // Without heads, a mask of rank 3 has its batch first.
-    if (rank == 3 && bias.rank() == 3) shape.insert(shape.begin() + 1, 1);
-    while (shape.size() < 4) shape.insert(shape.begin(), 1);
-    inputs.bias = e.reshape(bias, shape);
+    inputs.bias = biasWithHeads(e, bias, q.shape());
   }
   Val y;
   if (ratio == 0) {
@@ -102,7 +150,9 @@ Val importAttention(NodeContext& n) {
     y = e.matmul(weights, builder::repeatHeads(e, inputs.v, inputs.q.dim(1)));
   }
   if (rank == 4 || n.failed()) return y;
-  return e.reshape(y, {y.dim(0), y.dim(2), y.dim(3)});
+  Shape shape(q.shape().drop_back());
+  shape.push_back(y.dim(3));
+  return e.reshape(y, shape);
 }
 
 }  // namespace partita::torch

@@ -173,6 +173,30 @@ Val importAvgPool(NodeContext& n) {
                               n.flag("count_include_pad", true));
 }
 
+namespace {
+
+// Averages along a dimension over `count` windows of about equal sizes, which
+// overlap if they must: window i has the elements from floor(i * size / count)
+// to ceil((i + 1) * size / count).
+Val averageAlong(Emitter& e, Val x, int64_t dim, int64_t count) {
+  const int64_t size = x.dim(dim);
+  std::vector<double> shares(count * size, 0.0);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t begin = i * size / count,
+                  end = ((i + 1) * size + count - 1) / count;
+    for (int64_t j = begin; j < end; ++j)
+      shares[i * size + j] = 1.0 / static_cast<double>(end - begin);
+  }
+  Val y =
+      e.dot(x, e.reals(shares, {count, size}, x.element()), {}, {}, {dim}, {1});
+  // The product's dimension of windows is the last one.
+  Shape perm = countUp(x.rank() - 1);
+  perm.insert(perm.begin() + dim, x.rank() - 1);
+  return e.transpose(y, perm);
+}
+
+}  // namespace
+
 Val importAdaptivePool(NodeContext& n) {
   Val x = n.tensor("self");
   if (!checkPool(n, x)) return {};
@@ -181,14 +205,23 @@ Val importAdaptivePool(NodeContext& n) {
   if (n.failed()) return {};
   Window window;
   Shape dims;
+  bool divides = true;
   for (int64_t i = 0; i < count; ++i) {
-    if (sizes[i] < 1 || x.dim(i + 2) < 1 || x.dim(i + 2) % sizes[i] != 0)
-      return n.unsupported("an output size that does not divide the input's");
-    window.kernel.push_back(x.dim(i + 2) / sizes[i]);
+    constexpr int64_t kMaxShares = 1 << 20;
+    const int64_t size = x.dim(i + 2);
+    if (sizes[i] < 1 || size < 1 || sizes[i] > kMaxShares / size)
+      return n.error("expected positive sizes with a product of at most 2^20");
+    divides &= size % sizes[i] == 0;
+    window.kernel.push_back(size / sizes[i]);
     dims.push_back(i + 2);
   }
   if (llvm::all_of(sizes, [](int64_t size) { return size == 1; }))
     return n.e.mean(x, dims, true);
+  if (!divides) {
+    for (int64_t i = 0; i < count; ++i)
+      x = averageAlong(n.e, x, i + 2, sizes[i]);
+    return x;
+  }
   window.strides = window.kernel;
   window.dilations.assign(count, 1);
   window.low.assign(count, 0);

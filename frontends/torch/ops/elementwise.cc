@@ -103,6 +103,18 @@ Val importAdd(NodeContext& n) {
   return a.isBool() ? n.e.bitOr(a, b) : n.e.add(a, b);
 }
 
+// addcmul and addcdiv.
+Val importAddProduct(NodeContext& n) {
+  const ElementType type = n.resultType();
+  Val x = n.operand("self", type), a = n.operand("tensor1", type),
+      b = n.operand("tensor2", type);
+  const double scale = n.number("value", 1);
+  if (n.failed()) return {};
+  Val product = n.op == "aten.addcmul" ? n.e.mul(a, b) : n.e.div(a, b);
+  if (scale != 1) product = n.e.mul(product, scale);
+  return n.e.add(x, product);
+}
+
 Val importDiv(NodeContext& n) {
   const ElementType type = n.resultType();
   const std::string mode = n.text("rounding_mode", "");

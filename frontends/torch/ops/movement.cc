@@ -47,6 +47,7 @@ Val repeat(Emitter& e, Val x, Dims counts) {
 
 Shape transposed(NodeContext& n, int64_t rank) {
   Shape perm = countUp(rank);
+  if (n.op == "aten.numpy_T") return {perm.rbegin(), perm.rend()};
   if (n.op == "aten.t") {
     if (rank > 2) n.error("expected a matrix");
     if (rank == 2) std::swap(perm[0], perm[1]);
@@ -187,6 +188,23 @@ Val importRepeat(NodeContext& n) {
   return repeat(n.e, n.e.reshape(x, shape), counts);
 }
 
+Val importRepeatInterleave(NodeContext& n) {
+  Val x = n.tensor("self");
+  const int64_t repeats = n.integer("repeats");
+  if (!n.failed() && !n.has("dim")) x = n.e.reshape(x, {x.size()});
+  const int64_t axis = n.axis("dim", x ? x.rank() : 1, 0);
+  if (n.failed()) return {};
+  int64_t size = 0;
+  if (repeats < 0 || repeats > kMaxSize ||
+      __builtin_mul_overflow(x.dim(axis), repeats, &size))
+    return n.error("expected a small number of repeats that is not negative");
+  Shape expanded(x.shape()), result(x.shape()), dims = countUp(x.rank());
+  expanded.insert(expanded.begin() + axis + 1, repeats);
+  for (int64_t& dim : dims) dim += dim > axis ? 1 : 0;
+  result[axis] = size;
+  return n.e.reshape(n.e.broadcastDims(x, expanded, dims), result);
+}
+
 Val importCat(NodeContext& n) {
   llvm::SmallVector<Val> inputs = n.tensors("tensors");
   const ElementType type = n.resultType();
@@ -208,11 +226,11 @@ Val importStack(NodeContext& n) {
   if (n.failed()) return {};
   if (inputs.empty() || !llvm::all_of(inputs, [](Val v) { return bool(v); }))
     return n.error("expected tensors");
-  const int64_t axis = n.axis("dim", inputs.front().rank() + 1, 0);
+  const int64_t rank = inputs.front().rank();
+  const int64_t axis = n.axis("dim", rank + 1, 0);
   if (n.failed()) return {};
   for (Val& input : inputs) {
-    if (input.rank() != inputs.front().rank())
-      return n.error("expected tensors of one rank");
+    if (input.rank() != rank) return n.error("expected tensors of one rank");
     Shape shape(input.shape());
     shape.insert(shape.begin() + axis, 1);
     input = n.e.reshape(n.e.cast(input, type), shape);

@@ -24,6 +24,7 @@ Val importDropout(NodeContext& n);
 // contraction.cc
 Val importLinear(NodeContext& n);
 Val importMatmul(NodeContext& n);
+Val importGroupedMatmul(NodeContext& n);
 Val importAddmm(NodeContext& n);
 Val importAttention(NodeContext& n);
 Val importEinsum(NodeContext& n);
@@ -50,6 +51,7 @@ Val importRandom(NodeContext& n);
 Val importUnary(NodeContext& n);
 Val importBinary(NodeContext& n);
 Val importAdd(NodeContext& n);
+Val importAddProduct(NodeContext& n);
 Val importDiv(NodeContext& n);
 Val importFloorDivide(NodeContext& n);
 Val importRemainder(NodeContext& n);
@@ -91,6 +93,7 @@ Val importPermute(NodeContext& n);
 Val writePermute(NodeContext& n, Val base, Val value);
 Val importExpand(NodeContext& n);
 Val importRepeat(NodeContext& n);
+Val importRepeatInterleave(NodeContext& n);
 Val importCat(NodeContext& n);
 Val importStack(NodeContext& n);
 Val importPad(NodeContext& n);
@@ -115,6 +118,7 @@ Val importArgMax(NodeContext& n);
 Val importTopK(NodeContext& n);
 Val importCumulative(NodeContext& n);
 Val importDiff(NodeContext& n);
+Val importHistogram(NodeContext& n);
 
 // slicing.cc
 Val importSlice(NodeContext& n);

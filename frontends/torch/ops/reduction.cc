@@ -134,4 +134,29 @@ Val importDiff(NodeContext& n) {
   return x.isBool() ? e.bitXor(next, previous) : e.sub(next, previous);
 }
 
+// Counts of equal intervals from min to max, which belongs to the last.
+Val importHistogram(NodeContext& n) {
+  Emitter& e = n.e;
+  Val x = n.tensor("self");
+  const int64_t bins = n.integer("bins", 100);
+  const double low = n.number("min", 0), high = n.number("max", 0);
+  if (n.failed()) return {};
+  if (low == high) return n.unsupported("a range that the data give");
+  if (!(low < high) || bins < 1 || bins > (int64_t{1} << 20))
+    return n.error("expected min below max, and up to 2^20 bins");
+  const ElementType type = x.elementType();
+  if (!x.isFloat()) x = e.cast(x, e.f32());
+  x = e.reshape(x, {x.size(), 1});
+  Val place =
+      e.div(e.mul(e.sub(x, low), static_cast<double>(bins)), high - low);
+  place = e.unary<mlir::math::FloorOp>(place);
+  place = e.minimum(place, static_cast<double>(bins - 1));
+  // A number above max is in no interval; one below min has a negative place.
+  place = e.select(e.compare(Compare::le, x, high), place, e.splatLike(-1, x));
+  const Shape shape = {x.dim(0), bins};
+  Val is_in = e.compare(Compare::eq, e.broadcast(place, shape),
+                        e.iota(shape, 1, x.element()));
+  return e.reduce(ReduceKind::sum, e.cast(is_in, type), {0}, false);
+}
+
 }  // namespace partita::torch

@@ -184,3 +184,70 @@ func.func @mild_fill(%q: tensor<1x2x3x4xf32>, %k: tensor<1x2x3x4xf32>, %v: tenso
   %y = nn.dot_general %p, %v batch = [0, 1] x [0, 1] contract = [3] x [2] : tensor<1x2x3x3xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>
   return %y : tensor<1x2x3x4xf32>
 }
+
+// -----
+
+// PyTorch's ONNX exporter: NaN of the softmax become 0, as a query without keys has them.
+// CHECK-LABEL: func @nan_guard
+// CHECK: %[[Y:.*]] = nn.attention %{{.*}}, %{{.*}}, %{{.*}} scale = 1.000000e+00 :
+// CHECK-NEXT: return %[[Y]]
+func.func @nan_guard(%q: tensor<1x2x3x4xf32>, %k: tensor<1x2x5x4xf32>, %v: tensor<1x2x5x4xf32>) -> tensor<1x2x3x4xf32> {
+  %zero = arith.constant dense<0.0> : tensor<1x2x3x5xf32>
+  %scores = nn.dot_general %q, %k batch = [0, 1] x [0, 1] contract = [3] x [3] : tensor<1x2x3x4xf32>, tensor<1x2x5x4xf32> -> tensor<1x2x3x5xf32>
+  %p = nn.softmax %scores axis = 3 : tensor<1x2x3x5xf32>
+  %is_nan = arith.cmpf uno, %p, %p : tensor<1x2x3x5xf32>
+  %guarded = arith.select %is_nan, %zero, %p : tensor<1x2x3x5xi1>, tensor<1x2x3x5xf32>
+  %y = nn.dot_general %guarded, %v batch = [0, 1] x [0, 1] contract = [3] x [2] : tensor<1x2x3x5xf32>, tensor<1x2x5x4xf32> -> tensor<1x2x3x4xf32>
+  return %y : tensor<1x2x3x4xf32>
+}
+
+// -----
+
+// The guarded softmax is also a result: it must stay.
+// CHECK-LABEL: func @weights_are_used
+// CHECK-NOT: nn.attention
+func.func @weights_are_used(%q: tensor<1x2x3x4xf32>, %k: tensor<1x2x5x4xf32>, %v: tensor<1x2x5x4xf32>) -> (tensor<1x2x3x4xf32>, tensor<1x2x3x5xf32>) {
+  %zero = arith.constant dense<0.0> : tensor<1x2x3x5xf32>
+  %scores = nn.dot_general %q, %k batch = [0, 1] x [0, 1] contract = [3] x [3] : tensor<1x2x3x4xf32>, tensor<1x2x5x4xf32> -> tensor<1x2x3x5xf32>
+  %p = nn.softmax %scores axis = 3 : tensor<1x2x3x5xf32>
+  %is_nan = arith.cmpf uno, %p, %p : tensor<1x2x3x5xf32>
+  %guarded = arith.select %is_nan, %zero, %p : tensor<1x2x3x5xi1>, tensor<1x2x3x5xf32>
+  %y = nn.dot_general %guarded, %v batch = [0, 1] x [0, 1] contract = [3] x [2] : tensor<1x2x3x5xf32>, tensor<1x2x5x4xf32> -> tensor<1x2x3x4xf32>
+  return %y, %p : tensor<1x2x3x4xf32>, tensor<1x2x3x5xf32>
+}
+
+// -----
+
+// torch.export: attention is whole, and its causal mask is a constant.
+// CHECK-LABEL: func @causal_bias
+// CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}} scale = 5.000000e-01 causal_offset = 0 : (tensor<2x2x3x4xf32>, tensor<2x2x3x4xf32>, tensor<2x2x3x4xf32>)
+func.func @causal_bias(%q: tensor<2x2x3x4xf32>, %k: tensor<2x2x3x4xf32>, %v: tensor<2x2x3x4xf32>) -> tensor<2x2x3x4xf32> {
+  %mask = arith.constant dense<[[[[0.0, 0xFF800000, 0xFF800000], [0.0, 0.0, 0xFF800000], [0.0, 0.0, 0.0]]]]> : tensor<1x1x3x3xf32>
+  %bias = nn.broadcast %mask dims = [0, 1, 2, 3] : tensor<1x1x3x3xf32> -> tensor<2x1x3x3xf32>
+  %y = nn.attention %q, %k, %v, %bias scale = 5.0e-1 : (tensor<2x2x3x4xf32>, tensor<2x2x3x4xf32>, tensor<2x2x3x4xf32>, tensor<2x1x3x3xf32>) -> tensor<2x2x3x4xf32>
+  return %y : tensor<2x2x3x4xf32>
+}
+
+// -----
+
+// A constant window hides early keys too: the bias stays.
+// CHECK-LABEL: func @window_bias
+// CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} scale = 5.000000e-01 :
+func.func @window_bias(%q: tensor<1x2x3x4xf32>, %k: tensor<1x2x3x4xf32>, %v: tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32> {
+  %bias = arith.constant dense<[[[[0.0, 0xFF800000, 0xFF800000], [0xFF800000, 0.0, 0xFF800000], [0xFF800000, 0.0, 0.0]]]]> : tensor<1x1x3x3xf32>
+  %y = nn.attention %q, %k, %v, %bias scale = 5.0e-1 : (tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x1x3x3xf32>) -> tensor<1x2x3x4xf32>
+  return %y : tensor<1x2x3x4xf32>
+}
+
+// -----
+
+// Grouped queries of a whole attention: keys and values are not repeated.
+// CHECK-LABEL: func @repeated_heads
+// CHECK-SAME: %[[Q:.*]]: tensor<1x4x3x2xf32>, %[[K:.*]]: tensor<1x2x3x2xf32>
+// CHECK: nn.attention %[[Q]], %[[K]], %[[K]] scale
+func.func @repeated_heads(%q: tensor<1x4x3x2xf32>, %k: tensor<1x2x3x2xf32>) -> tensor<1x4x3x2xf32> {
+  %groups = nn.broadcast %k dims = [0, 1, 3, 4] : tensor<1x2x3x2xf32> -> tensor<1x2x2x3x2xf32>
+  %all = nn.reshape %groups : tensor<1x2x2x3x2xf32> -> tensor<1x4x3x2xf32>
+  %y = nn.attention %q, %all, %all scale = 5.0e-1 : (tensor<1x4x3x2xf32>, tensor<1x4x3x2xf32>, tensor<1x4x3x2xf32>) -> tensor<1x4x3x2xf32>
+  return %y : tensor<1x4x3x2xf32>
+}
