@@ -39,7 +39,7 @@ class MeasureTest(unittest.TestCase):
             self.assertGreater(table["lowest"], 0, table)
             self.assertLess(table["highest"], 1e16, table)
         self.assertIn("product f32 packed", done.stderr)  # progress
-        simulated = json.loads(self.partita("simulate", "gpt2.partita", "--cluster", "local", "--json").stdout)
+        simulated = json.loads(self.partita("simulate", "gpt2.partita", "--cluster", "local", "--operations", "1000", "--json").stdout)
         self.assertEqual((simulated["cluster"], simulated["devices"]), ("local", 2))
         self.assertGreater(simulated["step_seconds"], 0)
         labels = {row.get("label", "") for row in simulated["operations"]}
