@@ -26,7 +26,7 @@ def RaiseCompositesPass : Pass<"partita-raise-composites", "::mlir::func::FuncOp
     keys equally, as with a select whose fill is finite.
 
     Powers with simple exponents become products and roots. A division by a
-    power of two becomes a product. A gather of consecutive rows becomes a slice.
+    power of two becomes a product.
 
     ```mlir
     %0 = nn.dot_general %q, %k batch = [0, 1] x [0, 1] contract = [3] x [3] : ...

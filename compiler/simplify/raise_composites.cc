@@ -16,7 +16,6 @@ class RaiseCompositesPass
   void runOnOperation() override {
     mlir::RewritePatternSet parts(&getContext());
     populateRaisePowers(parts);
-    populateRaiseSlices(parts);
     populateRaiseSoftmax(parts, softmaxes);
     populateRaiseNorms(parts, layer_norms, rms_norms);
     if (failed(mlir::applyPatternsGreedily(getOperation(), std::move(parts))))

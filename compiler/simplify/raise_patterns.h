@@ -11,8 +11,6 @@ namespace partita::simplify {
 // Rewrites powers with simple exponents as products and roots, and divisions by
 // powers of two as products.
 void populateRaisePowers(mlir::RewritePatternSet& patterns);
-// Rewrites gathers of consecutive rows as slices.
-void populateRaiseSlices(mlir::RewritePatternSet& patterns);
 void populateRaiseSoftmax(mlir::RewritePatternSet& patterns,
                           mlir::Pass::Statistic& softmaxes);
 void populateRaiseNorms(mlir::RewritePatternSet& patterns,

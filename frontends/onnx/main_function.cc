@@ -316,9 +316,10 @@ LogicalResult GraphImporter::finishMain(const Graph& graph, Scope& scope) {
     if (!value) {
       if (emitter_.failed()) return failure();
       if (findSequence(name, scope))
-        return mlir::emitError(main_.getLoc())
-               << "output '" << name
-               << "' is a sequence: expected outputs that are tensors";
+        return unsupported(main_.getLoc(), "type sequence",
+                           "output '" + name +
+                               "' is a sequence: expected outputs that are "
+                               "tensors");
       return mlir::emitError(main_.getLoc())
              << "no node computes output '" << name << "'";
     }
