@@ -24,7 +24,7 @@ Value narrowed(Value wide) {
   return extension ? extension.getIn() : wide;
 }
 
-// Dimensions of the result that a bias runs along: those of a product's
+// Dimensions of the result that a bias runs along: the free ones of a product's
 // right-hand side, or a convolution's channel.
 llvm::SmallVector<int64_t> channelDims(Operation* product) {
   const int64_t rank = typeOf(product->getResult(0)).getRank();

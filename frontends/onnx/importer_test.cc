@@ -298,6 +298,15 @@ TEST_F(ImporterTest, RefusesWrongUsesOfSequences) {
   expectRefused(
       model(graph({node("SplitToSequence", {"x"}, {"y"})}, {kX}, {kY})),
       {"output 'y' is a sequence"});
+  const Message one = int64s("one", {}, {1}),
+                length = node("SequenceLength", {"s"}, {"y"});
+  const Message tall = valueInfo("x", kF32, {"1099511627776"});
+  expectRefused(model(graph({split, length}, {tall}, {kY})),
+                {"expected at most 4096 parts of an axis"});
+  expectRefused(
+      model(graph({node("SplitToSequence", {"x", "one"}, {"s"}), length},
+                  {tall}, {kY}, {one})),
+      {"expected at most 4096 parts of an axis"});
 }
 
 // Two training dropouts: different numbers in each, the same for the same seed.

@@ -1,4 +1,5 @@
-// What the names of initializers and the exporter's metadata say about weights.
+// Finds parameters, buffers and folded weights by their names and the metadata
+// of the exporter.
 #ifndef PARTITA_FRONTENDS_ONNX_WEIGHT_NAMES_H_
 #define PARTITA_FRONTENDS_ONNX_WEIGHT_NAMES_H_
 

@@ -10,9 +10,15 @@ LogicalResult importSplitToSequence(NodeContext& n) {
   Val x = n.in(0);
   auto axis = n.axis(n.attrInt("axis", 0), x.rank());
   if (failed(axis)) return failure();
+  constexpr int64_t kMaxParts = 4096;
+  const auto tooMany = [&] {
+    return n.error("expected at most " + llvm::Twine(kMaxParts) +
+                   " parts of an axis");
+  };
   const int64_t size = x.dim(*axis);
   Shape sizes;
   if (!n.has(1)) {
+    if (size > kMaxParts) return tooMany();
     sizes.assign(size, 1);
   } else {
     auto given = n.constInts(1);
@@ -21,6 +27,7 @@ LogicalResult importSplitToSequence(NodeContext& n) {
     if (n.in(1).rank() == 0) {
       const int64_t chunk = sizes.front();
       if (chunk < 1) return n.error("expected a positive size of the parts");
+      if (size / chunk >= kMaxParts) return tooMany();
       sizes.assign(size / chunk, chunk);
       if (size % chunk != 0) sizes.push_back(size % chunk);
     }

@@ -40,7 +40,7 @@ class _NotForPartita(Exception):
     """Why a graph is left to PyTorch."""
 
 
-# Sets of weights that one part of a model is compiled with, as often as TorchDynamo compiles a function again.
+# The number of sets of weights that one part of a model is compiled with; TorchDynamo compiles a function again as many times.
 MOST_COMPILATIONS = 8
 
 

@@ -25,7 +25,7 @@ STEPS = 2
 # gradient, so gradients that are 0 but for rounding change the second loss.
 LARGE, SGD_RATE = 200_000, 1e-2
 DIVISIONS = {"B": "B=d", "tensor": "M=d,N=d", "H": "H=d"}
-# As for the models of tests/data.
+# The tolerances used for the models in tests/data.
 OUTPUT_RELATIVE, OUTPUT_ABSOLUTE, LOSS_RELATIVE = 1e-4, 1e-5, 1e-4
 
 
