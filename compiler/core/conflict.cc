@@ -54,6 +54,13 @@ class Words {
            " needs it whole" + (decomposes ? " until decomposed" : "");
   }
 
+  std::string Exchanged() const {
+    return Capital(Name(lost_)) + " is divided over " +
+           ToString(graph_.mesh, lost_.axes) + ". " + Capital(OpName()) +
+           " divides its heads over " + ToString(graph_.mesh, lost_.axes) +
+           " instead, so that each device has all keys of its heads";
+  }
+
   std::string Behind() const {
     return Capital(Name(lost_)) + " holds a part of " +
            std::to_string(op_.rule.factors[lost_.factor].size) +
@@ -146,6 +153,8 @@ std::string Describe(const Graph& graph, const Conflict& conflict) {
       return words.NeededWhole(/*decomposes=*/true);
     case ConflictKind::kInexpressible:
       return words.Behind();
+    case ConflictKind::kExchanged:
+      return words.Exchanged();
   }
   return "";
 }

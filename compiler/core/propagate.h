@@ -43,6 +43,9 @@ struct Op {
   // operand is partial over exactly the axes that divide the result's first
   // dimension, each device's row is its summand, and the result is not partial.
   bool takes_shares = false;
+  // True if the axes of `rule.exchange->from` divide `rule.exchange->to` while
+  // the operation is computed.
+  bool exchanges = false;
   std::string name;  // for explanations
   // Priorities of entries whose scope excludes this operation. Their axes do
   // not travel through it, and it does not compute with them.
@@ -73,7 +76,8 @@ enum class ConflictKind {
   kOutOfScope,    // the operation is outside the entry's scope
   kWhole,         // the operation needs the factor whole
   kComposite,     // as kWhole, until it is decomposed
-  kInexpressible  // no shards of a merged dimension express it
+  kInexpressible,  // no shards of a merged dimension express it
+  kExchanged       // the factor's axes divide another one in this operation
 };
 
 // A sharding of a tensor that the operation does not compute with. Describe in

@@ -92,12 +92,43 @@ class Resolver {
     partial_ = axes;
   }
 
+  // The sharding that a tensor wishes to have in this operation.
+  Sharding WishedSharding(const OpTensor& tensor) {
+    const Sharding& has = shardings_[tensor.value];
+    if (!op_.exchanges) return has;
+    const int from = DimOf(tensor, op_.rule.exchange->from),
+              to = DimOf(tensor, op_.rule.exchange->to);
+    if (from < 0 || has.dims[from].axes.empty()) return has;
+    Sharding wished = has;
+    DimSharding& left = wished.dims[from];
+    if (to >= 0) {
+      DimSharding& taken = wished.dims[to];
+      taken.axes.insert(taken.axes.end(), left.axes.begin(), left.axes.end());
+      taken.block = 0;
+    }
+    if (!tensor.is_result)
+      Note(ConflictKind::kExchanged, {},
+           {op_.rule.exchange->from, tensor.index, left.axes[0], left.axes});
+    left.axes.clear();
+    left.block = 0;
+    return wished;
+  }
+
+  static int DimOf(const OpTensor& tensor, int factor) {
+    for (size_t d = 0; d < tensor.factors->size(); ++d) {
+      const DimFactors& factors = (*tensor.factors)[d];
+      if (std::count(factors.begin(), factors.end(), factor) > 0)
+        return static_cast<int>(d);
+    }
+    return -1;
+  }
+
   void CollectWishes() {
     for (size_t t = 0; t < tensors_.size(); ++t) {
       const OpTensor& tensor = tensors_[t];
       const Value& value = graph_.values[tensor.value];
-      TensorProjection projection =
-          ProjectTensor(op_.rule, *tensor.factors, value.shape, ShardingOf(t));
+      TensorProjection projection = ProjectTensor(
+          op_.rule, *tensor.factors, value.shape, WishedSharding(tensor));
       for (size_t f = 0; f < wishes_.size(); ++f) {
         FactorAxes& own = projection.factors[f];
         if (own.axes.empty()) continue;

@@ -10,6 +10,7 @@ namespace partita::core {
 
 using terms::CollectiveKind;
 using terms::DimFactors;
+using terms::Exchange;
 using terms::Factor;
 using terms::FactorKind;
 using terms::IsHalo;

@@ -30,6 +30,12 @@ absl::StatusOr<plan::Plan> Assemble(const PlanArguments& arguments,
   auto precision = arguments.FindPrecision();
   if (!precision.ok()) return precision.status();
   plan.precision = *precision;
+  if (!arguments.attention.empty()) {
+    absl::StatusOr<plan::LongAttention> attention =
+        plan::ParseAttentionOption(arguments.attention);
+    if (!attention.ok()) return attention.status();
+    plan.attention = *attention;
+  }
   if (!arguments.shard.empty()) {
     absl::StatusOr<std::vector<plan::Entry>> entries =
         plan::ParseShardOption(arguments.shard, plan.mesh);
@@ -81,6 +87,10 @@ absl::StatusOr<std::optional<plan::Plan>> PlanArguments::Finish() const {
       return absl::InvalidArgumentError(
           "--schedule: expected --mesh and --shard beside it, which divide D, "
           "as in --mesh pipe=2 --shard D=pipe");
+    if (!attention.empty())
+      return absl::InvalidArgumentError(
+          "--attention: expected --mesh and --shard beside it, which divide L, "
+          "as in --mesh seq=4 --shard L=seq");
     if (devices > 1)
       return absl::InvalidArgumentError(
           "--devices: expected a plan that says how to use them: --plan FILE, "
@@ -90,11 +100,11 @@ absl::StatusOr<std::optional<plan::Plan>> PlanArguments::Finish() const {
   if (!plan_path.empty() &&
       (!mesh.empty() || !shard.empty() || zero > 0 || microbatches > 1 ||
        !schedule.empty() || !precision.empty() || !recompute.empty() ||
-       !memory.empty()))
+       !attention.empty() || !memory.empty()))
     return absl::InvalidArgumentError(
         "expected either --plan or --mesh, --shard, --zero, --microbatches, "
-        "--schedule, --precision, --recompute and --memory, found both; put "
-        "them into " +
+        "--schedule, --precision, --recompute, --attention and --memory, found "
+        "both; put them into " +
         plan_path);
   std::vector<plan::Name> parsed_names;
   for (const std::string& text : names) {

@@ -5,9 +5,9 @@ namespace partita::plan {
 
 const std::vector<std::string>& FieldNames() {
   static const auto* const names = new std::vector<std::string>{
-      "mesh",     "shard",     "zero",      "gather",    "microbatches",
-      "schedule", "stages",    "recompute", "precision", "offload",
-      "memory",   "overrides", "budgets",   "names"};
+      "mesh",      "shard",  "zero",      "gather",    "microbatches",
+      "schedule",  "stages", "recompute", "precision", "offload",
+      "attention", "memory", "overrides", "budgets",   "names"};
   return *names;
 }
 
@@ -55,6 +55,12 @@ const NameTable<Precision>& PrecisionNames() {
 const NameTable<Offload>& OffloadNames() {
   static const auto* const words = new NameTable<Offload>{
       {"none", Offload::kNone}, {"optimizer", Offload::kOptimizer}};
+  return *words;
+}
+
+const NameTable<LongAttention>& AttentionNames() {
+  static const auto* const words = new NameTable<LongAttention>{
+      {"gather", LongAttention::kGather}, {"ulysses", LongAttention::kUlysses}};
   return *words;
 }
 

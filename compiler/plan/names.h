@@ -24,6 +24,7 @@ const NameTable<RecomputePolicy>& RecomputeNames();
 // The precisions that the compiler supports.
 const NameTable<Precision>& PrecisionNames();
 const NameTable<Offload>& OffloadNames();
+const NameTable<LongAttention>& AttentionNames();
 const NameTable<Hold>& HoldNames();
 
 // Every form that `schedule` accepts, with example arguments.

@@ -131,6 +131,16 @@ StatusOr<std::vector<Recompute>> ParseRecomputeOption(const std::string& text) {
   return plan.recompute;
 }
 
+StatusOr<LongAttention> ParseAttentionOption(const std::string& text) {
+  std::vector<std::string> names;
+  for (const auto& [name, way] : AttentionNames()) {
+    if (name == text) return way;
+    names.push_back(name);
+  }
+  return InvalidArgumentError("--attention: expected " + Join(names) +
+                              ", found " + Quote(text) + Suggest(text, names));
+}
+
 StatusOr<Schedule> ParseSchedule(const std::string& text) {
   const std::string interleaved = "interleaved(";
   const auto ends_in = [&](const std::string& end) {

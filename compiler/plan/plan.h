@@ -91,6 +91,11 @@ struct Recompute {
 // CheckPlan refuses kFp8.
 using core::Precision;
 enum class Offload { kNone, kOptimizer };
+// Attention whose sequence is divided.
+enum class LongAttention {
+  kGather,  // each device gathers all keys and values
+  kUlysses  // rows are exchanged for heads
+};
 
 struct Override {
   std::string tensor;  // glob
@@ -126,7 +131,8 @@ struct Plan {
   std::vector<Recompute> recompute;    // later rules win; empty: selective
   std::optional<Precision> precision;  // none: the model's
   Offload offload = Offload::kNone;
-  std::optional<int64_t> memory;  // bytes per device
+  std::optional<LongAttention> attention;  // none: what moves fewer bytes
+  std::optional<int64_t> memory;           // bytes per device
   std::vector<Override> overrides;
   std::vector<Budget> budgets;
   std::vector<Name> names;
@@ -161,12 +167,14 @@ absl::StatusOr<std::vector<Entry>> ParseShardOption(const std::string& text,
 // is allowed), of which later ones win. A scope follows '@'.
 absl::StatusOr<std::vector<Recompute>> ParseRecomputeOption(
     const std::string& text);
+// Parses --attention: "ulysses".
+absl::StatusOr<LongAttention> ParseAttentionOption(const std::string& text);
 // Parses --schedule and the field: "zb-v", "interleaved(2)", "own.csv". The
 // caller adds the option or field to errors.
 absl::StatusOr<Schedule> ParseSchedule(const std::string& text);
 // Parses --name and the items of `names`: "*.mlp.c_fc.weight:1=M". The caller
-// adds the option or field to errors. ParseMeshOption, ParseShardOption and
-// ParseRecomputeOption name their options themselves.
+// adds the option or field to errors. Functions named Parse...Option name their
+// options themselves.
 absl::StatusOr<Name> ParseName(const std::string& text);
 
 // Parses "[{a, b:(1)2}, {?}, {c, ?}|28] replicated={d} unreduced={e}", the text

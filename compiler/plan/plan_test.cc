@@ -44,6 +44,7 @@ stages: [{to: "h.7"}, {to: "h.15", mesh: {data: 4, tensor: 16}}]
 recompute: [selective, {at: "h.*", policy: full}]
 precision: bf16
 offload: optimizer
+attention: ulysses
 memory: 78 GB
 overrides: [{tensor: "h.*.up.weight", sharding: "[{}, {tensor}]"}]
 budgets: {all_gather: 0 MB, total: 1.5 GB}
@@ -79,6 +80,7 @@ TEST(ParsePlan, ReadsEveryField) {
   EXPECT_THAT(plan.recompute[1].at, ElementsAre("h.*"));
   EXPECT_EQ(plan.precision, Precision::kBF16);
   EXPECT_EQ(plan.offload, Offload::kOptimizer);
+  EXPECT_EQ(plan.attention, LongAttention::kUlysses);
   EXPECT_EQ(plan.memory, 78000000000);
   ASSERT_EQ(plan.overrides.size(), 1u);
   EXPECT_EQ(core::ToString(plan.mesh, plan.overrides[0].sharding),
@@ -98,7 +100,7 @@ TEST(ParsePlan, KnowsWhereThingsStand) {
   EXPECT_EQ(Where(plan, plan.shard[1].where), "plan.yaml:5:5");
   EXPECT_EQ(Where(plan, plan.shard[1].dimensions[2].where), "plan.yaml:5:28");
   EXPECT_EQ(Where(plan, plan.fields.at("zero")), "plan.yaml:10:7");
-  EXPECT_EQ(Where(plan, plan.budgets[1].where), "plan.yaml:20:29");
+  EXPECT_EQ(Where(plan, plan.budgets[1].where), "plan.yaml:21:29");
   EXPECT_EQ(Where(plan, {}), "plan.yaml");
 }
 
@@ -154,6 +156,7 @@ stages:
 recompute: [selective, {at: "h.*", policy: full}]
 precision: bf16
 offload: optimizer
+attention: ulysses
 memory: 78 GB
 overrides:
   - {tensor: "h.*.up.weight", sharding: "[{}, {tensor}]"}

@@ -143,6 +143,8 @@ Status Reader::ReadField(const std::string& key, const Node& value) {
     return assign(ReadName(value, key, PrecisionNames()), plan_.precision);
   if (key == "offload")
     return assign(ReadName(value, key, OffloadNames()), plan_.offload);
+  if (key == "attention")
+    return assign(ReadName(value, key, AttentionNames()), plan_.attention);
   if (key == "memory") return assign(ReadBytes(value, key), plan_.memory);
   if (key == "overrides") return ReadOverrides(value);
   if (key == "budgets") return ReadBudgets(value);

@@ -39,6 +39,7 @@ TEST(Reference, HasEveryWord) {
   for (const auto& [word, policy] : RecomputeNames()) words.push_back(word);
   for (const auto& [word, precision] : PrecisionNames()) words.push_back(word);
   for (const auto& [word, offload] : OffloadNames()) words.push_back(word);
+  for (const auto& [word, way] : AttentionNames()) words.push_back(word);
   for (const auto& [word, hold] : HoldNames()) words.push_back(word);
   for (const std::string& name : KnownDimensions()) words.push_back(name);
   const std::string text = Reference();

@@ -24,7 +24,7 @@ void Expect(const std::vector<std::pair<std::string, std::string>>& cases) {
 
 const char kFields[] =
     "mesh, shard, zero, gather, microbatches, schedule, stages, recompute, "
-    "precision, offload, memory, overrides, budgets, names";
+    "precision, offload, attention, memory, overrides, budgets, names";
 
 TEST(Refusals, OfTheFile) {
   Expect({{"", "p.yaml:1:1: plan: expected a map of " + std::string(kFields) +
@@ -73,6 +73,8 @@ TEST(Refusals, OfFields) {
           {"mesh: {}\noffload: optimiser",
            "p.yaml:2:10: offload: expected none, optimizer, found "
            "'optimiser'; did you mean 'optimizer'?"},
+          {"mesh: {}\nattention: ring",
+           "p.yaml:2:12: attention: expected gather, ulysses, found 'ring'"},
           {"mesh: {}\nmemory: 78",
            "p.yaml:2:9: memory: expected a number and a unit of B, kB, MB, GB, "
            "TB, KiB, MiB, GiB or TiB, such as '78 GB', found '78'"},

@@ -143,6 +143,9 @@ std::vector<std::pair<std::string, std::string>> Scalars(const Plan& plan) {
           {"offload", plan.offload == Offload::kNone
                           ? ""
                           : NameOf(OffloadNames(), plan.offload)},
+          {"attention", plan.attention.has_value()
+                            ? NameOf(AttentionNames(), *plan.attention)
+                            : ""},
           {"memory", plan.memory.has_value() ? Bytes(*plan.memory) : ""},
           {"budgets", budgets}};
 }

@@ -1,6 +1,7 @@
 // Applies each entry of the plan as a round of propagation.
 #include "compiler/sharding/apply_plan.h"
 
+#include "compiler/core/choose_exchanges.h"
 #include "compiler/core/delay_reductions.h"
 #include "compiler/sharding/annotations.h"
 #include "compiler/sharding/compress_momenta.h"
@@ -30,6 +31,13 @@ using mlir::func::FuncOp;
 
 // Overrides and annotations of the model have priority 0.
 constexpr int kFirstEntry = 1;
+
+core::ExchangeChoice choiceOf(std::optional<plan::LongAttention> attention) {
+  if (!attention) return core::ExchangeChoice::kCheapest;
+  return *attention == plan::LongAttention::kGather
+             ? core::ExchangeChoice::kNever
+             : core::ExchangeChoice::kAlways;
+}
 
 class Application {
  public:
@@ -67,6 +75,8 @@ class Application {
     }
     FailureOr<int> decomposed = decompose();
     if (mlir::failed(decomposed) || *decomposed > 0) return decomposed;
+    core::ChooseExchanges(shardings_, choiceOf(plan_.attention),
+                          problem_.graph);
     core::DelayReductions(problem_.graph, shardings_);
     warnOfIdleDivisions();
     warnOfIdleAxes();
@@ -313,7 +323,7 @@ LogicalResult applyPlan(mlir::ModuleOp module, const plan::Plan& plan) {
   FailureOr<Decided> decided = decideShardings(module, plan);
   if (mlir::failed(decided)) return failure();
   writeShardings(decided->problem, decided->shardings);
-  writeBarred(decided->problem);
+  writeChoices(decided->problem);
   return success();
 }
 

@@ -149,6 +149,7 @@ class Builder {
     if (auto barred = op->getAttrOfType<mlir::DenseI64ArrayAttr>(kBarredAttr))
       plain.barred.assign(barred.asArrayRef().begin(),
                           barred.asArrayRef().end());
+    plain.exchanges = op->hasAttr(kExchangesAttr);
     plain.operands.clear();
     for (Value operand : op->getOperands())
       plain.operands.push_back(problem_.ids.lookup(operand));
@@ -284,8 +285,12 @@ void writeShardings(const Problem& problem,
   }
 }
 
-void writeBarred(const Problem& problem) {
+void writeChoices(const Problem& problem) {
   for (auto [op, index] : problem.operations) {
+    if (problem.graph.ops[index].exchanges)
+      op->setAttr(kExchangesAttr, mlir::UnitAttr::get(op->getContext()));
+    else
+      op->removeAttr(kExchangesAttr);
     const std::vector<int>& barred = problem.graph.ops[index].barred;
     if (barred.empty())
       op->removeAttr(kBarredAttr);

@@ -85,6 +85,8 @@ struct AttentionFactors {
       heads.push_back(rule.factor(head_count / key_head_count));
   }
 
+  Exchange exchange() const { return {query[0], heads[0]}; }
+
   TensorFactors q() const { return {batch, heads, query, inner}; }
   TensorFactors k() const { return {batch, key_heads, key, inner}; }
   TensorFactors v() const { return {batch, key_heads, key, value}; }
@@ -109,6 +111,7 @@ ShardingRule AttentionOp::getShardingRule() {
     rule.operands.push_back(factors.bias(getBias().getType().getShape()));
   rule.results = {factors.result()};
   rule.linear = {2};
+  rule.exchange = factors.exchange();
   return rule;
 }
 
@@ -126,6 +129,7 @@ ShardingRule AttentionGradOp::getShardingRule() {
   if (getBiasGrad())
     rule.results.push_back(factors.bias(getBias().getType().getShape()));
   rule.linear = {4};
+  rule.exchange = factors.exchange();
   return rule;
 }
 

@@ -8,6 +8,7 @@
 #define PARTITA_DIALECTS_TERMS_SHARDING_RULE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,12 @@ struct Factor {
 using DimFactors = std::vector<int>;
 using TensorFactors = std::vector<DimFactors>;
 
+// Axes of one factor that may divide another one while the operation is
+// computed. Moving them between the dimensions of a tensor is an all-to-all.
+struct Exchange {
+  int from = -1, to = -1;
+};
+
 struct ShardingRule {
   std::vector<Factor> factors;
   // One entry per operand and result. Absent optional ones have no entry;
@@ -60,9 +67,12 @@ struct ShardingRule {
   // Operands in each of which the operation is linear while the others are
   // complete sums (the factors of a product).
   std::vector<int> multilinear;
+  // Attention divides heads instead of queries, because queries need all keys.
+  std::optional<Exchange> exchange;
 };
 
 bool operator==(const Factor& a, const Factor& b);
+bool operator==(const Exchange& a, const Exchange& b);
 bool operator==(const ShardingRule& a, const ShardingRule& b);
 
 // True if dividing the factor leaves a partial result on each shard.

@@ -27,11 +27,11 @@ def outputs(folder):
 
 
 class DividedMpiTest(unittest.TestCase):
-    def compare(self, model, mesh, shard, folder):
+    def compare(self, model, mesh, shard, attention, folder):
         artifact = os.path.join(folder, "model.partita")
         io = DATA + model + "/io.safetensors"
         run([COMPILER, "compile", DATA + model + "/model_eval.onnx", "--dim", DIMS[model], "--mesh", mesh, "--shard", shard,
-             "-o", artifact])
+             *(["--attention", attention] if attention else []), "-o", artifact])
         devices = 1
         for axis in mesh.split(","):
             devices *= int(axis.split("=")[1])
@@ -45,9 +45,9 @@ class DividedMpiTest(unittest.TestCase):
     def test_processes_equal_threads(self):
         cases = [line.split("\t") for line in run([LIST]).splitlines()]
         self.assertEqual({case[0] for case in cases}, set(DIMS))
-        for model, name, mesh, shard in cases:
+        for model, name, mesh, shard, attention in cases:
             with self.subTest(model=model, division=name), tempfile.TemporaryDirectory() as folder:
-                self.compare(model, mesh, shard, folder)
+                self.compare(model, mesh, shard, attention, folder)
         print("%d cases" % len(cases))
 
 

@@ -2,9 +2,9 @@
 // device. The results equal the undivided program's to 1e-5 of the largest
 // value.
 #include "compiler/driver/import_model.h"
-#include "compiler/plan/plan.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/compiled_model.h"
+#include "tests/e2e/division_plan.h"
 #include "tests/e2e/divisions.h"
 #include "tests/e2e/golden.h"
 
@@ -27,19 +27,14 @@ TEST_P(DividedTest, EqualsUndivided) {
   ASSERT_TRUE(whole) << context.errors;
   mlir::OwningOpRef<mlir::ModuleOp> parts(whole->clone());
 
-  plan::Plan plan;
-  auto mesh = plan::ParseMeshOption(division.mesh);
-  ASSERT_TRUE(mesh.ok()) << mesh.status();
-  plan.mesh = *mesh;
-  auto entries = plan::ParseShardOption(division.shard, plan.mesh);
-  ASSERT_TRUE(entries.ok()) << entries.status();
-  plan.shard = *entries;
+  auto plan = PlanOf(division);
+  ASSERT_TRUE(plan.ok()) << plan.status();
 
   const std::string name = std::string(model) + division.name;
   auto undivided = CompiledModel::Make(*whole, testing::TempDir(), name, 1);
   ASSERT_TRUE(undivided.ok()) << undivided.status();
   auto divided = CompiledModel::MakeDivided(*parts, testing::TempDir(),
-                                            name + "Divided", plan);
+                                            name + "Divided", *plan);
   ASSERT_TRUE(divided.ok()) << divided.status();
   auto expected = (*undivided)->Run(*inputs);
   ASSERT_TRUE(expected.ok()) << expected.status();

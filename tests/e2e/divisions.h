@@ -9,8 +9,9 @@ namespace partita::e2e {
 
 struct Division {
   const char* name;
-  const char* mesh;   // the value of --mesh
-  const char* shard;  // the value of --shard
+  const char* mesh;            // the value of --mesh
+  const char* shard;           // the value of --shard
+  const char* attention = "";  // the value of --attention
 };
 
 // For all models. No size is a multiple of 3. With 4 devices, batches and heads
@@ -36,6 +37,16 @@ inline constexpr Division kDivisions[] = {
     {"N2E4", "a=2,b=2", "N=b;E=b+a"},
     {"B2L4M2", "a=2,b=2", "B=b;L=b+a;M=a"},
 };
+
+// Both ways to compute attention over a divided sequence. The golden models
+// have 2 or 4 heads, so that over 3 devices some have fewer heads or none.
+inline constexpr Division kLongDivisions[] = {
+    {"L3Gather", "s=3", "L=s", "gather"},
+    {"L2Ulysses", "s=2", "L=s", "ulysses"},
+    {"L3Ulysses", "s=3", "L=s", "ulysses"},
+    {"N2L2Ulysses", "t=2,s=2", "M=t,N=t,V=t;L=s", "ulysses"},
+};
+inline constexpr const char* kLongModels[] = {"gpt2", "bert_mlm", "t5", "vit"};
 
 // Divisions with entries for only a part of one model.
 struct ScopedDivision {
@@ -106,6 +117,9 @@ inline std::vector<DividedCase> DividedCases() {
   }
   for (const char* model : kConvModels)
     for (const Division& division : kImageDivisions)
+      cases.push_back({model, division});
+  for (const char* model : kLongModels)
+    for (const Division& division : kLongDivisions)
       cases.push_back({model, division});
   for (const ScopedDivision& scoped : kScopedDivisions)
     cases.push_back({scoped.model, scoped.division});

@@ -12,6 +12,7 @@
 #include "compiler/plan/plan.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/compiled_model.h"
+#include "tests/e2e/division_plan.h"
 #include "tests/e2e/divisions.h"
 #include "tests/e2e/golden_training.h"
 
@@ -196,9 +197,7 @@ class OptimizersTest : public testing::TestWithParam<Case> {
     if (!module) return nullptr;
     std::optional<plan::Plan> plan;
     if (division.mesh[0] != '\0') {
-      plan.emplace();
-      plan->mesh = *plan::ParseMeshOption(division.mesh);
-      plan->shard = *plan::ParseShardOption(division.shard, plan->mesh);
+      plan = *PlanOf(division);
       plan->zero = GetParam().zero;
     }
     auto compiled = CompiledModel::MakeTraining(
@@ -325,9 +324,7 @@ TEST(AdafactorTest, KeepsRowsAndColumnsOfTheModelsMatrices) {
     ASSERT_TRUE(module) << context.errors;
     std::optional<plan::Plan> plan;
     if (division.mesh[0] != '\0') {
-      plan.emplace();
-      plan->mesh = *plan::ParseMeshOption(division.mesh);
-      plan->shard = *plan::ParseShardOption(division.shard, plan->mesh);
+      plan = *PlanOf(division);
     }
     auto model = CompiledModel::MakeTraining(*module, testing::TempDir(),
                                              "rows", plan, train);

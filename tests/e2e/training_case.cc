@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/plan/plan.h"
 #include "gtest/gtest.h"
+#include "tests/e2e/division_plan.h"
 
 namespace partita::e2e {
 namespace {
@@ -32,13 +33,9 @@ double FirstStep(double gradient) {
 absl::StatusOr<std::optional<plan::Plan>> PlanOf(const TrainingCase& which) {
   std::optional<plan::Plan> plan;
   if (which.division.mesh[0] != '\0') {
-    plan.emplace();
-    auto mesh = plan::ParseMeshOption(which.division.mesh);
-    if (!mesh.ok()) return mesh.status();
-    plan->mesh = *mesh;
-    auto entries = plan::ParseShardOption(which.division.shard, plan->mesh);
-    if (!entries.ok()) return entries.status();
-    plan->shard = *entries;
+    auto divided = PlanOf(which.division);
+    if (!divided.ok()) return divided.status();
+    plan = *std::move(divided);
     plan->zero = which.zero;
   }
   if (which.microbatches.count > 1) {

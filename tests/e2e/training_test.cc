@@ -59,6 +59,11 @@ INSTANTIATE_TEST_SUITE_P(Divided, TrainingTest,
                                           testing::ValuesIn(kDivisions),
                                           kNoZero, kOne),
                          NameOf);
+INSTANTIATE_TEST_SUITE_P(LongSequences, TrainingTest,
+                         testing::Combine(testing::ValuesIn(kLongModels),
+                                          testing::ValuesIn(kLongDivisions),
+                                          kNoZero, kOne),
+                         NameOf);
 INSTANTIATE_TEST_SUITE_P(Images, TrainingTest,
                          testing::Combine(testing::ValuesIn(kConvModels),
                                           testing::ValuesIn(kImageDivisions),

@@ -98,6 +98,10 @@ void addPlan(PlanArguments& arguments, CLI::App* command) {
   command->add_option("--precision", arguments.precision,
                       "Store parameters and activations as f32, bf16 or f16; "
                       "training updates f32 copies");
+  command->add_option("--attention", arguments.attention,
+                      "How attention is computed where L divides the "
+                      "sequence: gather or ulysses (all-to-all from rows to "
+                      "heads); default: what moves fewer bytes");
   command->add_option("--name", arguments.names,
                       "Name a dimension that is recognized wrongly, e.g. "
                       "\"*.mlp.c_fc.weight:1=M\"");

@@ -13,6 +13,7 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "tests/compiler/partition/run_divided.h"
 #include "tests/compiler/simplify/evaluate.h"
+#include "tests/e2e/division_plan.h"
 #include "tests/e2e/divisions.h"
 
 namespace partita::partition {
@@ -66,14 +67,9 @@ TEST_P(ModelsTest, DividedEqualsUndivided) {
                             .runTo(driver::Milestone::kSimplified)));
   auto divided = mlir::OwningOpRef<mlir::ModuleOp>(whole->clone());
 
-  plan::Plan plan;
-  auto mesh = plan::ParseMeshOption(division.mesh);
-  ASSERT_TRUE(mesh.ok()) << mesh.status();
-  plan.mesh = *mesh;
-  auto entries = plan::ParseShardOption(division.shard, plan.mesh);
-  ASSERT_TRUE(entries.ok()) << entries.status();
-  plan.shard = *entries;
-  options.plan = plan;
+  auto plan = e2e::PlanOf(division);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  options.plan = *plan;
   driver::Compilation compilation(*divided, options,
                                   driver::Milestone::kSimplified);
   ASSERT_TRUE(succeeded(compilation.runTo(driver::Milestone::kPartitioned)));
