@@ -48,6 +48,13 @@ inline constexpr Division kLongDivisions[] = {
 };
 inline constexpr const char* kLongModels[] = {"gpt2", "bert_mlm", "t5", "vit"};
 
+// Tensor parallelism over two and three axes.
+inline constexpr Division kTensorDivisions[] = {
+    {"Tensor2D", "a=2,b=2", "B=a;M=b,N=b,V=b;E=b+a"},
+    {"Tensor3D", "a=2,b=2,c=2", "B=a;E=b,M=c,N=c,V=c;B=b+c;E=a"},
+};
+inline constexpr const char* kTensorModels[] = {"gpt2", "vit"};
+
 // Divisions with entries for only a part of one model.
 struct ScopedDivision {
   const char* model;
@@ -120,6 +127,9 @@ inline std::vector<DividedCase> DividedCases() {
       cases.push_back({model, division});
   for (const char* model : kLongModels)
     for (const Division& division : kLongDivisions)
+      cases.push_back({model, division});
+  for (const char* model : kTensorModels)
+    for (const Division& division : kTensorDivisions)
       cases.push_back({model, division});
   for (const ScopedDivision& scoped : kScopedDivisions)
     cases.push_back({scoped.model, scoped.division});

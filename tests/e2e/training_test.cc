@@ -64,6 +64,11 @@ INSTANTIATE_TEST_SUITE_P(LongSequences, TrainingTest,
                                           testing::ValuesIn(kLongDivisions),
                                           kNoZero, kOne),
                          NameOf);
+INSTANTIATE_TEST_SUITE_P(SeveralAxes, TrainingTest,
+                         testing::Combine(testing::ValuesIn(kTensorModels),
+                                          testing::ValuesIn(kTensorDivisions),
+                                          kNoZero, kOne),
+                         NameOf);
 INSTANTIATE_TEST_SUITE_P(Images, TrainingTest,
                          testing::Combine(testing::ValuesIn(kConvModels),
                                           testing::ValuesIn(kImageDivisions),
