@@ -54,7 +54,7 @@ class Words {
            " needs it whole" + (decomposes ? " until decomposed" : "");
   }
 
-  std::string Exchanged() const {
+  std::string ToHeads() const {
     return Capital(Name(lost_)) + " is divided over " +
            ToString(graph_.mesh, lost_.axes) + ". " + Capital(OpName()) +
            " divides its heads over " + ToString(graph_.mesh, lost_.axes) +
@@ -153,8 +153,8 @@ std::string Describe(const Graph& graph, const Conflict& conflict) {
       return words.NeededWhole(/*decomposes=*/true);
     case ConflictKind::kInexpressible:
       return words.Behind();
-    case ConflictKind::kExchanged:
-      return words.Exchanged();
+    case ConflictKind::kToHeads:
+      return words.ToHeads();
   }
   return "";
 }

@@ -30,6 +30,16 @@ struct Value {
 
 enum class Direction { kBoth, kForward, kBackward, kNone };
 
+// Attention over a sequence that is divided.
+enum class LongAttention {
+  kGather,   // every device has all keys and values
+  kUlysses,  // queries, keys and values move from rows to heads, and the result
+             // moves back (DeepSpeed-Ulysses, Jacobs et al., 2023)
+  kRing      // keys and values travel from device to device, and partial
+             // results are merged (Ring Attention, Liu et al., 2023). The keys'
+             // factor is then the queries' (AsRing)
+};
+
 struct Op {
   ShardingRule rule;
   std::vector<int> operands, results;  // indices into Graph::values
@@ -43,9 +53,8 @@ struct Op {
   // operand is partial over exactly the axes that divide the result's first
   // dimension, each device's row is its summand, and the result is not partial.
   bool takes_shares = false;
-  // True if the axes of `rule.exchange->from` divide `rule.exchange->to` while
-  // the operation is computed.
-  bool exchanges = false;
+  // For attention: how it is computed where axes divide its queries.
+  LongAttention attention = LongAttention::kGather;
   std::string name;  // for explanations
   // Priorities of entries whose scope excludes this operation. Their axes do
   // not travel through it, and it does not compute with them.
@@ -71,13 +80,13 @@ struct Contender {
 };
 
 enum class ConflictKind {
-  kContested,     // two factors use one axis
-  kDisagreement,  // two tensors divide one factor differently
-  kOutOfScope,    // the operation is outside the entry's scope
-  kWhole,         // the operation needs the factor whole
-  kComposite,     // as kWhole, until it is decomposed
+  kContested,      // two factors use one axis
+  kDisagreement,   // two tensors divide one factor differently
+  kOutOfScope,     // the operation is outside the entry's scope
+  kWhole,          // the operation needs the factor whole
+  kComposite,      // as kWhole, until it is decomposed
   kInexpressible,  // no shards of a merged dimension express it
-  kExchanged       // the factor's axes divide another one in this operation
+  kToHeads         // attention divides its heads instead of its queries
 };
 
 // A sharding of a tensor that the operation does not compute with. Describe in

@@ -95,9 +95,9 @@ class Resolver {
   // The sharding that a tensor wishes to have in this operation.
   Sharding WishedSharding(const OpTensor& tensor) {
     const Sharding& has = shardings_[tensor.value];
-    if (!op_.exchanges) return has;
-    const int from = DimOf(tensor, op_.rule.exchange->from),
-              to = DimOf(tensor, op_.rule.exchange->to);
+    if (op_.attention != LongAttention::kUlysses) return has;
+    const int from = DimOf(tensor, op_.rule.attention->queries),
+              to = DimOf(tensor, op_.rule.attention->heads);
     if (from < 0 || has.dims[from].axes.empty()) return has;
     Sharding wished = has;
     DimSharding& left = wished.dims[from];
@@ -107,8 +107,9 @@ class Resolver {
       taken.block = 0;
     }
     if (!tensor.is_result)
-      Note(ConflictKind::kExchanged, {},
-           {op_.rule.exchange->from, tensor.index, left.axes[0], left.axes});
+      Note(
+          ConflictKind::kToHeads, {},
+          {op_.rule.attention->queries, tensor.index, left.axes[0], left.axes});
     left.axes.clear();
     left.block = 0;
     return wished;

@@ -9,8 +9,8 @@
 namespace partita::core {
 
 using terms::CollectiveKind;
+using terms::AttentionFactors;
 using terms::DimFactors;
-using terms::Exchange;
 using terms::Factor;
 using terms::FactorKind;
 using terms::IsHalo;

@@ -67,11 +67,12 @@ class CollectiveLowering {
           return replace(exchange, result);
         })
         .Case([&](dist::PermuteOp permute) {
-          // The device that sends has our index along `to` as its index along
-          // `axes`.
+          // The device that sends has our index along `to`, less the shift, as
+          // its index along `axes`.
           auto result = create(permute, CollectiveKind::kPermute);
           result.setAxes(dist::numberedAxes(mesh_, permute.getTo()));
           result.setSourceAxes(dist::numberedAxes(mesh_, permute.getAxes()));
+          result.setOffset(permute.getShift());
           return replace(permute, result);
         })
         .Case([&](dist::BroadcastOp broadcast) {

@@ -10,6 +10,7 @@
 #include "dialects/dist/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace partita::partition {
 namespace {
@@ -98,9 +99,12 @@ class Collective {
     index_ = core::IndexAlong(mesh, axes, position);
     for (int64_t member : core::GroupAlong(mesh, axes, position))
       group_.push_back(&operand[member]);
-    if (auto permute = llvm::dyn_cast<dist::PermuteOp>(op))
-      index_ = core::IndexAlong(
+    if (auto permute = llvm::dyn_cast<dist::PermuteOp>(op)) {
+      const int64_t to = core::IndexAlong(
           mesh, sharding::axesOf(permute.getToAttr(), mesh), position);
+      index_ = llvm::mod(to - static_cast<int64_t>(permute.getShift()),
+                         static_cast<int64_t>(group_.size()));
+    }
   }
 
   Tensor result() const {

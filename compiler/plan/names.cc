@@ -59,8 +59,10 @@ const NameTable<Offload>& OffloadNames() {
 }
 
 const NameTable<LongAttention>& AttentionNames() {
-  static const auto* const words = new NameTable<LongAttention>{
-      {"gather", LongAttention::kGather}, {"ulysses", LongAttention::kUlysses}};
+  static const auto* const words =
+      new NameTable<LongAttention>{{"gather", LongAttention::kGather},
+                                   {"ulysses", LongAttention::kUlysses},
+                                   {"ring", LongAttention::kRing}};
   return *words;
 }
 

@@ -91,11 +91,7 @@ struct Recompute {
 // CheckPlan refuses kFp8.
 using core::Precision;
 enum class Offload { kNone, kOptimizer };
-// Attention whose sequence is divided.
-enum class LongAttention {
-  kGather,  // each device gathers all keys and values
-  kUlysses  // rows are exchanged for heads
-};
+using core::LongAttention;
 
 struct Override {
   std::string tensor;  // glob

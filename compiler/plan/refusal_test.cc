@@ -73,8 +73,9 @@ TEST(Refusals, OfFields) {
           {"mesh: {}\noffload: optimiser",
            "p.yaml:2:10: offload: expected none, optimizer, found "
            "'optimiser'; did you mean 'optimizer'?"},
-          {"mesh: {}\nattention: ring",
-           "p.yaml:2:12: attention: expected gather, ulysses, found 'ring'"},
+          {"mesh: {}\nattention: rings",
+           "p.yaml:2:12: attention: expected gather, ulysses, ring, found "
+           "'rings'; did you mean 'ring'?"},
           {"mesh: {}\nmemory: 78",
            "p.yaml:2:9: memory: expected a number and a unit of B, kB, MB, GB, "
            "TB, KiB, MiB, GiB or TiB, such as '78 GB', found '78'"},

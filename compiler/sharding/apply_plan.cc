@@ -1,8 +1,8 @@
 // Applies each entry of the plan as a round of propagation.
 #include "compiler/sharding/apply_plan.h"
 
-#include "compiler/core/choose_exchanges.h"
 #include "compiler/core/delay_reductions.h"
+#include "compiler/core/long_attention.h"
 #include "compiler/sharding/annotations.h"
 #include "compiler/sharding/compress_momenta.h"
 #include "compiler/sharding/convert.h"
@@ -31,13 +31,6 @@ using mlir::func::FuncOp;
 
 // Overrides and annotations of the model have priority 0.
 constexpr int kFirstEntry = 1;
-
-core::ExchangeChoice choiceOf(std::optional<plan::LongAttention> attention) {
-  if (!attention) return core::ExchangeChoice::kCheapest;
-  return *attention == plan::LongAttention::kGather
-             ? core::ExchangeChoice::kNever
-             : core::ExchangeChoice::kAlways;
-}
 
 class Application {
  public:
@@ -75,8 +68,7 @@ class Application {
     }
     FailureOr<int> decomposed = decompose();
     if (mlir::failed(decomposed) || *decomposed > 0) return decomposed;
-    core::ChooseExchanges(shardings_, choiceOf(plan_.attention),
-                          problem_.graph);
+    core::ChooseLongAttention(shardings_, plan_.attention, problem_.graph);
     core::DelayReductions(problem_.graph, shardings_);
     warnOfIdleDivisions();
     warnOfIdleAxes();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "compiler/core/long_attention.h"
 #include "compiler/sharding/convert.h"
 #include "compiler/sharding/dims.h"
 #include "dialects/dist/dialect.h"
@@ -139,17 +140,20 @@ class Builder {
   void addOperation(Operation* op) {
     core::Op plain;
     auto known = before_.operations.find(op);
-    if (known != before_.operations.end())
+    // A ring changes the rule.
+    if (known != before_.operations.end() &&
+        before_.graph.ops[known->second].attention !=
+            core::LongAttention::kRing)
       plain = std::move(before_.graph.ops[known->second]);
     else
       plain = newOperation(op);
+    if (plain.rule.attention) readLongAttention(op, plain);
     if (auto group = llvm::dyn_cast<dist::GroupOp>(op))
       groups_[group.getId()].push_back(problem_.ids.lookup(group.getResult()));
     plain.barred.clear();
     if (auto barred = op->getAttrOfType<mlir::DenseI64ArrayAttr>(kBarredAttr))
       plain.barred.assign(barred.asArrayRef().begin(),
                           barred.asArrayRef().end());
-    plain.exchanges = op->hasAttr(kExchangesAttr);
     plain.operands.clear();
     for (Value operand : op->getOperands())
       plain.operands.push_back(problem_.ids.lookup(operand));
@@ -158,6 +162,14 @@ class Builder {
       plain.results.push_back(problem_.ids.lookup(result));
     problem_.operations[op] = static_cast<int>(problem_.graph.ops.size());
     problem_.graph.ops.push_back(std::move(plain));
+  }
+
+  static void readLongAttention(Operation* op, core::Op& plain) {
+    auto way = op->getAttrOfType<mlir::IntegerAttr>(kLongAttentionAttr);
+    plain.attention = way ? static_cast<core::LongAttention>(way.getInt())
+                          : core::LongAttention::kGather;
+    if (plain.attention == core::LongAttention::kRing)
+      plain.rule = core::AsRing(plain.rule);
   }
 
   // The operation without its operands and results.
@@ -287,10 +299,12 @@ void writeShardings(const Problem& problem,
 
 void writeChoices(const Problem& problem) {
   for (auto [op, index] : problem.operations) {
-    if (problem.graph.ops[index].exchanges)
-      op->setAttr(kExchangesAttr, mlir::UnitAttr::get(op->getContext()));
+    const core::LongAttention way = problem.graph.ops[index].attention;
+    if (way == core::LongAttention::kGather)
+      op->removeAttr(kLongAttentionAttr);
     else
-      op->removeAttr(kExchangesAttr);
+      op->setAttr(kLongAttentionAttr,
+                  mlir::Builder(op).getI64IntegerAttr(static_cast<int>(way)));
     const std::vector<int>& barred = problem.graph.ops[index].barred;
     if (barred.empty())
       op->removeAttr(kBarredAttr);

@@ -17,8 +17,9 @@ namespace partita::sharding {
 // integers.
 inline constexpr char kBarredAttr[] = "dist.barred";
 
-// On operations, a unit attribute: Op::exchanges of compiler/core/propagate.h.
-inline constexpr char kExchangesAttr[] = "dist.exchanges";
+// On attention, an integer: Op::attention of compiler/core/propagate.h. Keys
+// are gathered without it.
+inline constexpr char kLongAttentionAttr[] = "dist.long_attention";
 
 // On an `nn.broadcast` along a new first dimension, a unit attribute: the rows
 // may differ if their mean is the operand. If the operand is a partial sum over
@@ -69,8 +70,8 @@ mlir::FailureOr<std::vector<core::Sharding>> readShardings(
     const Problem& problem);
 void writeShardings(const Problem& problem,
                     const std::vector<core::Sharding>& shardings);
-// Writes the barred priorities and the exchange of each operation, in the form
-// that buildProblem reads.
+// Writes the barred priorities and the way of attention of each operation, in
+// the form that buildProblem reads.
 void writeChoices(const Problem& problem);
 
 // Describes a value or operation for users: by the parameter's name, or by the

@@ -197,15 +197,20 @@ def Dist_AllToAllOp : Dist_Collective<"all_to_all"> {
 def Dist_PermuteOp : Dist_Collective<"permute", [SameOperandsAndResultType]> {
   let summary = "Moves shards between devices";
   let description = [{
-    The result on the device of index i along `to` is the operand of the device of index i along `axes`, with the same position along all other axes.
+    The result on the device of index i along `to` is the operand of the device of index (i - `shift`) mod n along `axes`, of n devices,
+    with the same position along all other axes.
     - (C1) `axes` and `to` are of the mesh.
     - (C2) `axes` and `to` cover the same parts of axes, in another order or split differently.
 
-    Example: `%y = dist.permute %x over ["data", "tensor"] to ["tensor", "data"] : tensor<4x6xf32>`
+    Example: `%y = dist.permute %x over ["data", "tensor"] to ["tensor", "data"] : tensor<4x6xf32>`. One step of a ring:
+    `%y = dist.permute %x over ["seq"] to ["seq"] shift = 1 : tensor<4x6xf32>`
   }];
-  let arguments = (ins Dist_Tensor:$input, Dist_AxesAttr:$axes, Dist_AxesAttr:$to, OptionalAttr<AnyAttr>:$why);
+  let arguments = (ins Dist_Tensor:$input, Dist_AxesAttr:$axes, Dist_AxesAttr:$to, OptionalAttr<AnyAttr>:$why,
+                       DefaultValuedAttr<I64Attr, "0">:$shift);
   let results = (outs Dist_Tensor:$result);
-  let assemblyFormat = "$input `over` custom<Axes>($axes) `to` custom<Axes>($to) attr-dict `:` type($input)";
+  let assemblyFormat = [{
+    $input `over` custom<Axes>($axes) `to` custom<Axes>($to) (`shift` `=` $shift^)? attr-dict `:` type($input)
+  }];
   let hasVerifier = 0;
 }
 

@@ -199,7 +199,7 @@ def Exec_CollectiveOp : Exec_Op<"collective"> {
     | `all_slice`      | S            | b      | |
     | `all_to_all`     | S, and b' of `other_dim` | b, and S' of `other_dim` | |
     | `exchange`       | b            | rows [r * step + offset, ...) on the device of index r | `size` (S), `step`, `offset`, `fill` |
-    | `permute`        | any          | the input of the device whose index along `source_axes` is this device's along `axes` | |
+    | `permute`        | any          | the input of the device whose index along `source_axes` is this device's along `axes` - `offset`, mod n | `offset` |
     | `broadcast`      | any          | the input of the device with index `root` | |
 
     - (C1) `axes` and `source_axes` are triples of a non-negative axis number and two positive numbers. In a `permute`, `source_axes`

@@ -85,7 +85,9 @@ struct AttentionFactors {
       heads.push_back(rule.factor(head_count / key_head_count));
   }
 
-  Exchange exchange() const { return {query[0], heads[0]}; }
+  terms::AttentionFactors numbers() const {
+    return {query[0], key[0], heads[0]};
+  }
 
   TensorFactors q() const { return {batch, heads, query, inner}; }
   TensorFactors k() const { return {batch, key_heads, key, inner}; }
@@ -111,7 +113,7 @@ ShardingRule AttentionOp::getShardingRule() {
     rule.operands.push_back(factors.bias(getBias().getType().getShape()));
   rule.results = {factors.result()};
   rule.linear = {2};
-  rule.exchange = factors.exchange();
+  rule.attention = factors.numbers();
   return rule;
 }
 
@@ -129,7 +131,7 @@ ShardingRule AttentionGradOp::getShardingRule() {
   if (getBiasGrad())
     rule.results.push_back(factors.bias(getBias().getType().getShape()));
   rule.linear = {4};
-  rule.exchange = factors.exchange();
+  rule.attention = factors.numbers();
   return rule;
 }
 

@@ -25,7 +25,6 @@ llvm::hash_code hash_value(const ShardingRule& rule);
 namespace partita::nn {
 
 using terms::DimFactors;
-using terms::Exchange;
 using terms::Factor;
 using terms::FactorKind;
 using terms::Reduction;

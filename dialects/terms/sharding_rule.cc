@@ -82,14 +82,14 @@ bool operator==(const Factor& a, const Factor& b) {
   return a.size == b.size && a.kind == b.kind && a.reduction == b.reduction;
 }
 
-bool operator==(const Exchange& a, const Exchange& b) {
-  return a.from == b.from && a.to == b.to;
+bool operator==(const AttentionFactors& a, const AttentionFactors& b) {
+  return a.queries == b.queries && a.keys == b.keys && a.heads == b.heads;
 }
 
 bool operator==(const ShardingRule& a, const ShardingRule& b) {
   return a.factors == b.factors && a.operands == b.operands &&
          a.results == b.results && a.linear == b.linear &&
-         a.multilinear == b.multilinear && a.exchange == b.exchange;
+         a.multilinear == b.multilinear && a.attention == b.attention;
 }
 
 std::string FactorName(int factor) {

@@ -48,10 +48,12 @@ struct Factor {
 using DimFactors = std::vector<int>;
 using TensorFactors = std::vector<DimFactors>;
 
-// Axes of one factor that may divide another one while the operation is
-// computed. Moving them between the dimensions of a tensor is an all-to-all.
-struct Exchange {
-  int from = -1, to = -1;
+// The factors of attention. Each query needs all keys, so keys are whole where
+// queries are divided, unless the operation is computed in another way
+// (LongAttention in compiler/core/propagate.h).
+struct AttentionFactors {
+  int queries = -1, keys = -1;
+  int heads = -1;  // the most significant factor of the heads
 };
 
 struct ShardingRule {
@@ -67,12 +69,11 @@ struct ShardingRule {
   // Operands in each of which the operation is linear while the others are
   // complete sums (the factors of a product).
   std::vector<int> multilinear;
-  // Attention divides heads instead of queries, because queries need all keys.
-  std::optional<Exchange> exchange;
+  std::optional<AttentionFactors> attention;
 };
 
 bool operator==(const Factor& a, const Factor& b);
-bool operator==(const Exchange& a, const Exchange& b);
+bool operator==(const AttentionFactors& a, const AttentionFactors& b);
 bool operator==(const ShardingRule& a, const ShardingRule& b);
 
 // True if dividing the factor leaves a partial result on each shard.

@@ -25,7 +25,7 @@ std::string AxisNames(const program::AxisList* axes,
 }
 
 // Member i receives from the device of the group whose index along the source
-// axes is i.
+// axes is i minus the offset, modulo the size of the group.
 std::vector<int> SourcesOf(const program::Collective& collective,
                            const program::MeshPlace& place) {
   const std::vector<int64_t> group = place.GroupAlong(collective.axes());
@@ -33,6 +33,9 @@ std::vector<int> SourcesOf(const program::Collective& collective,
   for (const int64_t rank : place.GroupAlong(collective.source_axes()))
     sources.push_back(static_cast<int>(
         std::find(group.begin(), group.end(), rank) - group.begin()));
+  const int64_t n = static_cast<int64_t>(sources.size());
+  const int64_t first = (collective.offset() % n + n) % n;
+  std::rotate(sources.begin(), sources.end() - first, sources.end());
   return sources;
 }
 

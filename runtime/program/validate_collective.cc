@@ -85,9 +85,12 @@ absl::Status CheckPermute(const Mesh* mesh, const Parts& parts) {
   const absl::StatusOr<int64_t> size =
       ValidateAxes(mesh, parts.op.source_axes());
   if (!size.ok()) return parts.Bad(std::string(size.status().message()));
-  if (Covered(parts.op.axes()) == Covered(parts.op.source_axes()))
-    return absl::OkStatus();
-  return parts.Bad("its axes and source axes are not the same parts");
+  if (Covered(parts.op.axes()) != Covered(parts.op.source_axes()))
+    return parts.Bad("its axes and source axes are not the same parts");
+  if (parts.op.offset() <= -*size || parts.op.offset() >= *size)
+    return parts.Bad(
+        absl::StrCat("offset ", parts.op.offset(), " in a group of ", *size));
+  return absl::OkStatus();
 }
 
 absl::Status CheckExchange(const Parts& parts) {

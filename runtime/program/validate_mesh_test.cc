@@ -208,14 +208,18 @@ TEST(ValidateMeshTest, ExchangePermuteBroadcast) {  // V10
   EXPECT_EQ(exchange(9, int64_t{1} << 60),
             "exchange: size 9, step 1152921504606846976 or offset 0 is out of "
             "range");
-  const auto permute = [](std::vector<AxisPart> sources) {
+  const auto permute = [](std::vector<AxisPart> sources, int64_t offset = 0) {
     return AfterCollective([&](CollectiveT& c) {
       c.kind = CollectiveKind::permute;
+      c.offset = offset;
       c.axes = {{0, 1, 2}, {1, 1, 3}};
       c.source_axes = std::move(sources);
     });
   };
   EXPECT_EQ(permute({{1, 1, 3}, {0, 1, 2}}), "");
+  EXPECT_EQ(permute({{1, 1, 3}, {0, 1, 2}}, 5), "");
+  EXPECT_EQ(permute({{1, 1, 3}, {0, 1, 2}}, 6),
+            "permute: offset 6 in a group of 6");
   EXPECT_EQ(permute({{1, 1, 3}}),
             "permute: its axes and source axes are not the same parts");
   EXPECT_EQ(AfterCollective([](CollectiveT& c) {

@@ -100,8 +100,9 @@ void addPlan(PlanArguments& arguments, CLI::App* command) {
                       "training updates f32 copies");
   command->add_option("--attention", arguments.attention,
                       "How attention is computed where L divides the "
-                      "sequence: gather or ulysses (all-to-all from rows to "
-                      "heads); default: what moves fewer bytes");
+                      "sequence: gather, ulysses (all-to-all from rows to "
+                      "heads) or ring; default: gather or ulysses, whichever "
+                      "moves fewer bytes");
   command->add_option("--name", arguments.names,
                       "Name a dimension that is recognized wrongly, e.g. "
                       "\"*.mlp.c_fc.weight:1=M\"");

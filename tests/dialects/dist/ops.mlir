@@ -71,6 +71,12 @@ func.func @permute_parts(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
   return %y : tensor<4x6xf32>
 }
 
+// CHECK: dist.permute %arg0 over ["tensor"] to ["tensor"] shift = 1 : tensor<4x6xf32>
+func.func @permute_ring(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %y = dist.permute %x over ["tensor"] to ["tensor"] shift = 1 : tensor<4x6xf32>
+  return %y : tensor<4x6xf32>
+}
+
 // CHECK: dist.exchange %arg0 over ["tensor"] dim = 0 size = 14 step = 4 offset = -1 fill = 0.000000e+00 : tensor<4x6xf32> -> tensor<6x6xf32>
 func.func @exchange(%x: tensor<4x6xf32>) -> tensor<6x6xf32> {
   %y = dist.exchange %x over ["tensor"] dim = 0 size = 14 step = 4 offset = -1 fill = 0.0 : tensor<4x6xf32> -> tensor<6x6xf32>

@@ -1,0 +1,27 @@
+// Decides how attention over a divided sequence is computed.
+#ifndef PARTITA_COMPILER_CORE_LONG_ATTENTION_H_
+#define PARTITA_COMPILER_CORE_LONG_ATTENTION_H_
+
+#include <optional>
+#include <vector>
+
+#include "compiler/core/propagate.h"
+
+namespace partita::core {
+
+// The rule of attention in a ring: keys are divided as queries are.
+ShardingRule AsRing(const ShardingRule& rule);
+// True if keys can travel: as many keys as queries, and no other operand or
+// result has the keys' factor beside the queries' (a bias of pairs).
+bool CanRing(const ShardingRule& rule);
+
+// Sets Op::attention, and the rules of rings, where an operand divides the
+// queries of attention. Without a choice, rows are exchanged for heads where
+// fewer bytes move and the heads divide evenly; otherwise keys are gathered.
+// A ring needs CanRing, else keys are gathered.
+void ChooseLongAttention(const std::vector<Sharding>& shardings,
+                         std::optional<LongAttention> choice, Graph& graph);
+
+}  // namespace partita::core
+
+#endif  // PARTITA_COMPILER_CORE_LONG_ATTENTION_H_
