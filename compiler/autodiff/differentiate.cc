@@ -31,6 +31,28 @@ llvm::StringRef argumentText(FuncOp main, unsigned i, llvm::StringRef name) {
   return attr ? attr.getValue() : llvm::StringRef();
 }
 
+// Gives each attention the result `lse`, which its gradient then reads.
+void keepLse(mlir::ModuleOp module) {
+  SmallVector<nn::AttentionOp> attentions;
+  module.walk([&](nn::AttentionOp attention) {
+    if (!attention.getLse()) attentions.push_back(attention);
+  });
+  for (nn::AttentionOp attention : attentions) {
+    mlir::OpBuilder builder(attention);
+    mlir::OperationState state(attention.getLoc(), attention->getName(),
+                               attention->getOperands(), {},
+                               attention->getAttrs());
+    state.useProperties(attention.getProperties());
+    const auto type = attention.getResult().getType();
+    state.addTypes({type, mlir::RankedTensorType::get(
+                              type.getShape().drop_back(),
+                              builder.getF32Type())});
+    mlir::Operation* kept = builder.create(state);
+    attention.getResult().replaceAllUsesWith(kept->getResult(0));
+    attention.erase();
+  }
+}
+
 class Differentiate : public impl::DifferentiatePassBase<Differentiate> {
  public:
   using DifferentiatePassBase::DifferentiatePassBase;
@@ -41,6 +63,7 @@ class Differentiate : public impl::DifferentiatePassBase<Differentiate> {
       getOperation().emitError("expected a function named 'main', found none");
       return signalPassFailure();
     }
+    if (keep_lse) keepLse(getOperation());
     if (mlir::failed(run(main))) return signalPassFailure();
     mlir::RewritePatternSet patterns(&getContext());
     populateJoinPaddedPatterns(patterns);

@@ -125,7 +125,8 @@ def DifferentiatePass : Pass<"partita-differentiate", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::func::FuncDialect", "::partita::nn::NNDialect"];
   let options = [Option<"train", "train", "std::string", /*default=*/"\"*\"", "Train parameters that match these globs, separated by ';' (default: all)">,
-                 Option<"recompute", "recompute", "std::string", /*default=*/"\"selective\"", "Recompute none, selective (default: elementwise work, moves, norms) or full (whole layers)">];
+                 Option<"recompute", "recompute", "std::string", /*default=*/"\"selective\"", "Recompute none, selective (default: elementwise work, moves, norms) or full (whole layers)">,
+                 Option<"keep_lse", "keep-lse", "bool", /*default=*/"false", "Attention returns its log-sum-exp to its gradient, which can then be computed on a part of the keys">];
   let statistics = [Statistic<"functions", "functions", "Backward functions made">,
                     Statistic<"saved", "saved", "Values that forward functions save">];
 }

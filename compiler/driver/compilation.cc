@@ -62,6 +62,7 @@ Compilation::Compilation(mlir::ModuleOp module, const CompileOptions& options,
   if (!plan_) return;
   report_.devices = plan_->mesh.Size();
   train_.microbatches = plan_->microbatches;
+  train_.keep_lse = plan_->attention == plan::LongAttention::kRing;
   if (!plan_->memory) plan_->memory = options.memory;
   if (plan_->recompute.empty()) return;
   train_.recompute = plan_->recompute;

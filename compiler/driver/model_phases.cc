@@ -89,6 +89,7 @@ Phase trainModel(const TrainOptions& train) {
                 train.recompute, train.recompute_origin));
             autodiff::DifferentiatePassOptions gradients;
             gradients.train = train.trained;
+            gradients.keep_lse = train.keep_lse;
             pm.addPass(autodiff::createDifferentiatePass(gradients));
             autodiff::AccumulatePassOptions sums;
             sums.microbatches = train.first_microbatch ? 1 : train.microbatches;

@@ -1,0 +1,234 @@
+#include "compiler/partition/ring_attention.h"
+
+#include <limits>
+
+#include "compiler/sharding/convert.h"
+#include "dialects/nn/math_builder.h"
+
+namespace partita::partition {
+namespace {
+
+using llvm::SmallVector;
+using mlir::RankedTensorType;
+using mlir::Value;
+using mlir::ValueRange;
+using mlir::arith::CmpFPredicate;
+using mlir::arith::CmpIPredicate;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int kRows = 2;  // dimension of the sequence in q, k and v
+
+// What both operations share: the positions of keys, and passing them on.
+template <typename Op>
+class Ring {
+ public:
+  Ring(Op op, const LocalForm& form, ValueRange operands)
+      : op_(op),
+        form_(form),
+        math_(form.builder, form.loc()),
+        rows_(form.sharding.operands[0].dims[kRows]),
+        size_(form.globalShape(op.getQ())[kRows]),
+        block_(core::BlockOf(size_, rows_)),
+        devices_(core::SizeOf(rows_.axes)) {
+    operands_.assign(operands.begin(), operands.end());
+    key_ = at(op.getKMutable());
+    value_ = at(op.getVMutable());
+    bias_ = at(op.getBiasMutable());
+    segments_ = at(op.getKSegmentsMutable());
+  }
+
+  int64_t devices() const { return devices_; }
+  nn::MathBuilder& math() { return math_; }
+  mlir::OpBuilder& builder() { return form_.builder; }
+  mlir::Location loc() const { return form_.loc(); }
+  Value q() { return operands_[at(op_.getQMutable())]; }
+  Value k() const { return operands_[key_]; }
+  Value v() const { return operands_[value_]; }
+  Value operand(mlir::OpOperand& operand) const {
+    return operands_[operand.getOperandNumber()];
+  }
+  Value kSegments() const {
+    return segments_ < 0 ? Value() : operands_[segments_];
+  }
+  Value qSegments() {
+    const int i = at(op_.getQSegmentsMutable());
+    return i < 0 ? Value() : operands_[i];
+  }
+
+  // `x` of the device before this one.
+  Value passed(Value x) {
+    auto axes =
+        sharding::axesAttr(builder().getContext(), rows_.axes, form_.mesh);
+    return dist::PermuteOp::create(
+        builder(), loc(), x.getType(), x, axes, axes,
+        form_.why("keys and values travel around the devices (a ring)"),
+        /*shift=*/1);
+  }
+
+  // Passes on everything that belongs to the keys.
+  void pass() {
+    operands_[key_] = passed(operands_[key_]);
+    operands_[value_] = passed(operands_[value_]);
+    if (segments_ >= 0) operands_[segments_] = passed(operands_[segments_]);
+    if (biasTravels()) operands_[bias_] = passed(operands_[bias_]);
+  }
+
+  // How much later the queries begin than the keys of step `step`; null if the
+  // attention does not depend on positions.
+  Value shift(int64_t step) {
+    if (!op_.getCausalOffset()) return {};
+    const Value distance = math_.multiplyInt(
+        math_.addInt(index(), math_.multiplyInt(owner(step), -1)), block_);
+    const int given = at(op_.getShiftMutable());
+    return given < 0 ? distance : math_.addInt(distance, operands_[given]);
+  }
+
+  // The bias on the keys of step `step`, with -inf beyond the end of the
+  // sequence; null if there is none.
+  Value bias(int64_t step) {
+    const Value given = bias_ < 0 ? Value() : operands_[bias_];
+    if (block_ * devices_ == size_) return given;
+    const auto row = RankedTensorType::get({block_}, math_.i64());
+    const Value first = math_.multiplyInt(owner(step), block_);
+    const Value is_inside = math_.compare(
+        CmpIPredicate::slt,
+        math_.addInt(math_.iota(row, 0), math_.broadcast(first, row, {})),
+        math_.constantInt(row, size_));
+    const auto type = row.clone(math_.typeOf(k()).getElementType());
+    const Value hidden =
+        math_.reshape(math_.select(is_inside, math_.constant(type, 0),
+                                   math_.constant(type, -kInfinity)),
+                      {1, 1, 1, block_});
+    if (!given) return hidden;
+    SmallVector<int64_t> shape(math_.typeOf(given).getShape());
+    shape[3] = block_;
+    const auto full = type.clone(shape);
+    return math_.add(math_.broadcast(given, full, {0, 1, 2, 3}),
+                     math_.broadcast(hidden, full, {0, 1, 2, 3}));
+  }
+
+ private:
+  static int at(mlir::OpOperand& operand) {
+    return static_cast<int>(operand.getOperandNumber());
+  }
+  static int at(mlir::MutableOperandRange operand) {
+    return operand.empty() ? -1 : at(operand[0]);
+  }
+
+  bool biasTravels() const {
+    return bias_ >= 0 && !form_.sharding.operands[bias_].dims[3].axes.empty();
+  }
+
+  Value index() {
+    return dist::CoordinateOp::create(
+        builder(), loc(), RankedTensorType::get({}, math_.i64()),
+        sharding::axesAttr(builder().getContext(), rows_.axes, form_.mesh));
+  }
+
+  // The device whose keys are here in step `step`.
+  Value owner(int64_t step) {
+    const Value ahead = math_.addInt(index(), -step);
+    return math_.select(
+        math_.compare(CmpIPredicate::slt, ahead,
+                      math_.constantInt(math_.typeOf(ahead), 0)),
+        math_.addInt(ahead, devices_), ahead);
+  }
+
+  Op op_;
+  const LocalForm& form_;
+  nn::MathBuilder math_;
+  const core::DimSharding& rows_;
+  const int64_t size_, block_, devices_;
+  SmallVector<Value> operands_;
+  int key_ = 0, value_ = 0, bias_ = -1, segments_ = -1;
+};
+
+// A partial result of attention: [B, N, L, h] and [B, N, L].
+struct Partial {
+  Value result, lse;
+};
+
+// The weight of a partial result beside others: exp(lse - highest).
+Value weightOf(nn::MathBuilder& math, Value lse, Value highest) {
+  return math.exp(math.subtract(lse, highest));
+}
+
+// Both have f32 elements. Rows that see no key at all stay 0.
+Partial merge(nn::MathBuilder& math, const Partial& a, const Partial& b) {
+  const auto type = math.typeOf(a.lse);
+  const Value a_is_more = math.compare(CmpFPredicate::OGT, a.lse, b.lse);
+  const Value highest = math.select(a_is_more, a.lse, b.lse);
+  const Value sees_none = math.compare(CmpFPredicate::OEQ, highest,
+                                       math.constant(type, -kInfinity));
+  const Value shift = math.select(sees_none, math.constant(type, 0), highest);
+  const Value of_a = weightOf(math, a.lse, shift),
+              of_b = weightOf(math, b.lse, shift);
+  const Value sum = math.add(of_a, of_b);
+  const Value divisor = math.select(sees_none, math.constant(type, 1), sum);
+  const auto scaled = [&](Value result, Value weight) {
+    return math.multiply(
+        result, math.spread(math.divide(weight, divisor), result, {3}));
+  };
+  return {math.add(scaled(a.result, of_a), scaled(b.result, of_b)),
+          math.add(math.log(sum), shift)};
+}
+
+}  // namespace
+
+SmallVector<Value> buildRing(nn::AttentionOp op, const LocalForm& form,
+                             ValueRange operands) {
+  Ring<nn::AttentionOp> ring(op, form, operands);
+  nn::MathBuilder& math = ring.math();
+  const RankedTensorType type = form.resultType(0);
+  const auto lse_type = RankedTensorType::get(type.getShape().drop_back(),
+                                              form.builder.getF32Type());
+  Partial all;
+  for (int64_t step = 0; step < ring.devices(); ++step) {
+    if (step > 0) ring.pass();
+    auto part = nn::AttentionOp::create(
+        form.builder, form.loc(), type, lse_type, ring.q(), ring.k(), ring.v(),
+        ring.bias(step), ring.shift(step), ring.qSegments(), ring.kSegments(),
+        op.getScaleAttr(), op.getCausalOffsetAttr(), op.getWindowAttr(),
+        op.getSoftcapAttr());
+    const Partial partial{math.widen(part.getResult()), part.getLse()};
+    all = step == 0 ? partial : merge(math, all, partial);
+  }
+  SmallVector<Value> results = {math.narrow(all.result, type)};
+  if (op.getLse()) results.push_back(all.lse);
+  return results;
+}
+
+SmallVector<Value> buildRing(nn::AttentionGradOp op, const LocalForm& form,
+                             ValueRange operands) {
+  Ring<nn::AttentionGradOp> ring(op, form, operands);
+  nn::MathBuilder& math = ring.math();
+  const Value result = ring.operand(op.getResultMutable()),
+              result_grad = ring.operand(op.getResultGradMutable()),
+              lse = ring.operand(op.getLseMutable()[0]);
+  Value grads[3];  // of q, k and v
+  for (int64_t step = 0; step < ring.devices(); ++step) {
+    if (step > 0) {
+      ring.pass();
+      for (Value* travelling : {&grads[1], &grads[2]})
+        *travelling = ring.passed(*travelling);
+    }
+    auto part = nn::AttentionGradOp::create(
+        form.builder, form.loc(), form.resultType(0), form.resultType(1),
+        form.resultType(2), /*bias_grad=*/mlir::Type(), ring.q(), ring.k(),
+        ring.v(), result, result_grad, ring.bias(step), ring.shift(step),
+        ring.qSegments(), ring.kSegments(), lse, op.getScaleAttr(),
+        op.getCausalOffsetAttr(), op.getWindowAttr(), op.getSoftcapAttr());
+    for (int i = 0; i < 3; ++i) {
+      const Value summand = math.widen(part->getResult(i));
+      grads[i] = step == 0 ? summand : math.add(grads[i], summand);
+    }
+  }
+  for (Value* travelling : {&grads[1], &grads[2]})
+    *travelling = ring.passed(*travelling);
+  SmallVector<Value> results;
+  for (int i = 0; i < 3; ++i)
+    results.push_back(math.narrow(grads[i], form.resultType(i)));
+  return results;
+}
+
+}  // namespace partita::partition
