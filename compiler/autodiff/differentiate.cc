@@ -39,16 +39,18 @@ void keepLse(mlir::ModuleOp module) {
   });
   for (nn::AttentionOp attention : attentions) {
     mlir::OpBuilder builder(attention);
-    mlir::OperationState state(attention.getLoc(), attention->getName(),
-                               attention->getOperands(), {},
-                               attention->getAttrs());
-    state.useProperties(attention.getProperties());
-    const auto type = attention.getResult().getType();
-    state.addTypes({type, mlir::RankedTensorType::get(
-                              type.getShape().drop_back(),
-                              builder.getF32Type())});
-    mlir::Operation* kept = builder.create(state);
-    attention.getResult().replaceAllUsesWith(kept->getResult(0));
+    const mlir::RankedTensorType type = attention.getResult().getType();
+    auto kept = nn::AttentionOp::create(
+        builder, attention.getLoc(), type,
+        mlir::RankedTensorType::get(type.getShape().drop_back(),
+                                    builder.getF32Type()),
+        attention.getQ(), attention.getK(), attention.getV(),
+        attention.getBias(), attention.getShift(), attention.getQSegments(),
+        attention.getKSegments(), attention.getScaleAttr(),
+        attention.getCausalOffsetAttr(), attention.getWindowAttr(),
+        attention.getSoftcapAttr());
+    kept->setDiscardableAttrs(attention->getDiscardableAttrDictionary());
+    attention.getResult().replaceAllUsesWith(kept.getResult());
     attention.erase();
   }
 }

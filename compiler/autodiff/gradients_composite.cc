@@ -246,13 +246,19 @@ struct Attention
     auto attention = mlir::cast<nn::AttentionOp>(op);
     const Value bias = attention.getBias();
     const bool wants_bias = bias && gradient.wants(3);
+    if (attention.getLse() && gradient.ofResult(1))
+      return op->emitOpError()
+             << "expected no gradient of 'lse', which has none, found one; use "
+                "'lse' for values that need no gradient only";
     auto all = nn::AttentionGradOp::create(
         gradient.builder(), gradient.loc(), attention.getQ().getType(),
         attention.getK().getType(), attention.getV().getType(),
         wants_bias ? bias.getType() : mlir::Type(), attention.getQ(),
         attention.getK(), attention.getV(), attention.getResult(),
-        gradient.ofResult(), bias, attention.getScaleAttr(),
-        attention.getCausalOffsetAttr(), attention.getSoftcapAttr());
+        gradient.ofResult(), bias, attention.getShift(),
+        attention.getQSegments(), attention.getKSegments(), attention.getLse(),
+        attention.getScaleAttr(), attention.getCausalOffsetAttr(),
+        attention.getWindowAttr(), attention.getSoftcapAttr());
     for (auto [i, part] : llvm::enumerate(all->getResults())) {
       if (gradient.wants(i)) gradient.add(i, part);
     }

@@ -16,6 +16,7 @@
 #include "compiler/kernels/estimate_work.h"
 #include "compiler/kernels/flat_kernels.h"
 #include "compiler/kernels/lower_to_llvm.h"
+#include "compiler/kernels/masks_as_bias.h"
 #include "compiler/kernels/unroll_reads.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/TargetParser/Host.h"
@@ -67,8 +68,10 @@ LogicalResult decomposeComposites(func::FuncOp kernel) {
 }
 
 // The decomposed copy of `kernel` that code is generated from.
-FailureOr<OwningOpRef<func::FuncOp>> decomposed(func::FuncOp kernel) {
+FailureOr<OwningOpRef<func::FuncOp>> decomposed(func::FuncOp kernel,
+                                                const CodegenOptions& options) {
   OwningOpRef<func::FuncOp> copy = kernel.clone();
+  if (options.tensor_cores) writeMasksAsBias(*copy);
   if (failed(decomposeComposites(*copy))) return failure();
   return copy;
 }
@@ -217,7 +220,9 @@ FailureOr<int64_t> emitGroups(Emitter& emitter, func::FuncOp body,
 // on tensor cores are for teams; all other kernels are written for one thread.
 int64_t teamOf(func::FuncOp kernel, const CodegenOptions& options) {
   if (nn::AttentionOp op = findAttention(kernel))
-    return options.tensor_cores && fitsMma(kernel, op) ? kBlock : 1;
+    return options.tensor_cores && isPlainAttention(op) && fitsMma(kernel, op)
+               ? kBlock
+               : 1;
   return findAttentionGrad(kernel) ? 1 : options.team;
 }
 
@@ -336,7 +341,8 @@ SmallVector<Part> partsOfGrad(func::FuncOp kernel, nn::AttentionGradOp op) {
 SmallVector<Part> allPartsOf(func::FuncOp kernel,
                              const CodegenOptions& options) {
   nn::AttentionGradOp grad = findAttentionGrad(kernel);
-  if (grad && options.tensor_cores && fitsMma(kernel, grad))
+  if (grad && options.tensor_cores && isPlainAttention(grad) &&
+      fitsMma(kernel, grad))
     return partsOfGrad(kernel, grad);
   Part whole;
   whole.symbol = kernel.getName().str();
@@ -387,7 +393,7 @@ FailureOr<SmallVector<PartWork>> partWorkOf(func::FuncOp kernel,
   SmallVector<PartWork> works;
   // All other kernels are a single function.
   if (!findAttentionGrad(kernel)) return works;
-  FailureOr<OwningOpRef<func::FuncOp>> copy = decomposed(kernel);
+  FailureOr<OwningOpRef<func::FuncOp>> copy = decomposed(kernel, options);
   if (failed(copy)) return failure();
   for (const Part& part : allPartsOf(**copy, options))
     if (part.work) works.push_back(*part.work);
@@ -405,7 +411,7 @@ CodegenOptions hostCodegenOptions() {
 
 FailureOr<KernelCode> generateKernel(func::FuncOp kernel, ModuleOp target,
                                      const CodegenOptions& options) {
-  FailureOr<OwningOpRef<func::FuncOp>> copy = decomposed(kernel);
+  FailureOr<OwningOpRef<func::FuncOp>> copy = decomposed(kernel, options);
   if (failed(copy)) return failure();
   std::vector<KernelCode> done;
   for (const Part& part : allPartsOf(**copy, options)) {

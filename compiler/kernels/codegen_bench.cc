@@ -1,8 +1,10 @@
 // Speed of generated kernels on one thread, in GB/s or GFLOP/s.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <thread>
 
 #include "compiler/kernels/codegen_fixture.h"
 
@@ -96,7 +98,15 @@ Bench softmax(int64_t m, int64_t n) {
           8.0 * m * n, "GB/s"};
 }
 
-Bench attention(int64_t b, int64_t n, int64_t l, int64_t h, bool causal) {
+std::string maskOf(bool causal, int64_t window) {
+  if (!causal) return "";
+  return "causal_offset = 0" +
+         (window > 0 ? " window = " + std::to_string(window) : "");
+}
+
+// `window` 0: none.
+Bench attention(int64_t b, int64_t n, int64_t l, int64_t h, bool causal,
+                int64_t window = 0) {
   std::string type = "tensor<" + std::to_string(b) + "x" + std::to_string(n) +
                      "x" + std::to_string(l) + "x" + std::to_string(h) +
                      "xf32>";
@@ -105,15 +115,19 @@ Bench attention(int64_t b, int64_t n, int64_t l, int64_t h, bool causal) {
   std::string name = "attention B" + std::to_string(b) + " N" +
                      std::to_string(n) + " L" + std::to_string(l) + " h" +
                      std::to_string(h);
-  return {name + (causal ? " causal" : ""),
-          replaceAll(text, {{"CAUSAL", causal ? "causal_offset = 0" : ""},
-                            {"T", type}}),
-          4.0 * b * n * l * l * h * (causal ? 0.5 : 1), "GFLOP/s"};
+  const std::string mask = maskOf(causal, window);
+  const double pairs = static_cast<double>(window > 0 ? window : l) * l;
+  return {name + (causal ? " causal" : "") +
+              (window > 0 ? " window " + std::to_string(window) : ""),
+          replaceAll(text, {{"CAUSAL", mask}, {"T", type}}),
+          4.0 * b * n * pairs * h * (causal && window == 0 ? 0.5 : 1),
+          "GFLOP/s"};
 }
 
 // The gradient takes five products, the forward pass two.
-Bench attentionGrad(int64_t b, int64_t n, int64_t l, int64_t h, bool causal) {
-  Bench bench = attention(b, n, l, h, causal);
+Bench attentionGrad(int64_t b, int64_t n, int64_t l, int64_t h, bool causal,
+                    int64_t window = 0) {
+  Bench bench = attention(b, n, l, h, causal, window);
   const std::string type = "tensor<" + std::to_string(b) + "x" +
                            std::to_string(n) + "x" + std::to_string(l) + "x" +
                            std::to_string(h) + "xf32>";
@@ -121,8 +135,7 @@ Bench attentionGrad(int64_t b, int64_t n, int64_t l, int64_t h, bool causal) {
       R"(func.func @k(%q: T, %k: T, %v: T, %y: T, %g: T) -> (T, T, T) {
      %r:3 = nn.attention_grad %q, %k, %v, %y, %g scale = 1.25e-1 CAUSAL : (T, T, T, T, T) -> (T, T, T) return %r#0, %r#1, %r#2 : T, T, T })";
   return {"grad of " + bench.name,
-          replaceAll(text, {{"CAUSAL", causal ? "causal_offset = 0" : ""},
-                            {"T", type}}),
+          replaceAll(text, {{"CAUSAL", maskOf(causal, window)}, {"T", type}}),
           2.5 * bench.work, bench.unit};
 }
 
@@ -187,6 +200,58 @@ void report(const Bench& bench) {
       kernel->code().grain);
 }
 
+// A kernel with its buffers, which several threads run in equal parts.
+class Runner {
+ public:
+  explicit Runner(const Bench& bench)
+      : kernel_(CompiledKernel::fromText(bench.text)) {
+    std::mt19937 generator(1);
+    if (kernel_)
+      buffers_ = kernel_->makeBuffers(kernel_->randomArguments(generator));
+  }
+
+  double seconds(int64_t threads) {
+    const auto start = std::chrono::steady_clock::now();
+    const int64_t range = kernel_->code().range;
+    std::vector<std::thread> others;
+    for (int64_t i = 1; i < threads; ++i)
+      others.emplace_back([=] {
+        kernel_->run(buffers_, range * i / threads, range * (i + 1) / threads);
+      });
+    kernel_->run(buffers_, 0, range / threads);
+    for (std::thread& other : others) other.join();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                         start)
+        .count();
+  }
+
+ private:
+  std::unique_ptr<CompiledKernel> kernel_;
+  std::vector<AlignedBytes> buffers_;
+};
+
+double medianOf(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Runs two kernels in turns, and prints the ratio of their median times.
+void compare(const Bench& whole, const Bench& part) {
+  Runner first(whole), second(part);
+  for (int64_t threads : {1, 2}) {
+    std::vector<double> of_whole, of_part;
+    for (int i = 0; i < 7; ++i) {
+      of_whole.push_back(first.seconds(threads));
+      of_part.push_back(second.seconds(threads));
+    }
+    const double whole_seconds = medianOf(of_whole),
+                 part_seconds = medianOf(of_part);
+    std::printf("%-45s %9.1f us, %.3f of %9.1f us, %ld threads\n",
+                part.name.c_str(), part_seconds * 1e6,
+                part_seconds / whole_seconds, whole_seconds * 1e6, threads);
+  }
+}
+
 }  // namespace
 }  // namespace partita::kernels
 
@@ -213,4 +278,10 @@ int main(int argc, char** argv) {
   for (const Bench& bench : benches)
     if (argc < 2 || bench.name.find(argv[1]) != std::string::npos)
       report(bench);
+  if (argc < 2 || std::string(argv[1]) == "window") {
+    compare(attention(1, 2, 8192, 64, true),
+            attention(1, 2, 8192, 64, true, 512));
+    compare(attentionGrad(1, 2, 8192, 64, true),
+            attentionGrad(1, 2, 8192, 64, true, 512));
+  }
 }

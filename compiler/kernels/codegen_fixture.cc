@@ -28,15 +28,16 @@ constexpr size_t kAlignment = 1024;
 constexpr size_t kGuard = 256;
 constexpr char kGuardByte = 0x5a;
 
-void* loadLibrary(const std::string& bytes) {
-  int file = memfd_create("kernels", 0);
+// Leaves `file` open: dlopen knows libraries by name, so a file with the same
+// number would be taken for this one as long as this one is loaded.
+void* loadLibrary(const std::string& bytes, int& file) {
+  file = memfd_create("kernels", 0);
   if (file < 0 || write(file, bytes.data(), bytes.size()) !=
                       static_cast<ssize_t>(bytes.size()))
     return nullptr;
   void* library = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(),
                          RTLD_NOW | RTLD_LOCAL);
   if (!library) llvm::errs() << dlerror() << "\n";
-  close(file);
   return library;
 }
 
@@ -147,7 +148,7 @@ std::unique_ptr<CompiledKernel> CompiledKernel::fromText(
   kernel->compile_seconds_ =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
-  kernel->library_ = loadLibrary(*linked);
+  kernel->library_ = loadLibrary(*linked, kernel->file_);
   if (!kernel->library_) return nullptr;
   kernel->entry_ = kernel->find(kernel->code_);
   return kernel->entry_ ? std::move(kernel) : nullptr;
@@ -155,6 +156,7 @@ std::unique_ptr<CompiledKernel> CompiledKernel::fromText(
 
 CompiledKernel::~CompiledKernel() {
   if (library_) dlclose(library_);
+  if (file_ >= 0) close(file_);
 }
 
 std::vector<nn::Tensor> CompiledKernel::randomArguments(std::mt19937& generator,

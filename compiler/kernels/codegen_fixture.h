@@ -81,6 +81,7 @@ class CompiledKernel {
   KernelCode code_;
   double compile_seconds_ = 0;
   void* library_ = nullptr;
+  int file_ = -1;  // in memory, with the library
   using Entry = void (*)(void* const*, int64_t, int64_t, void*);
   void runPart(const KernelCode& code, Entry entry,
                const std::vector<void*>& pointers, int64_t begin, int64_t end);

@@ -9,6 +9,8 @@
 
 #include "compiler/kernels/emit_attention_block.h"
 #include "compiler/kernels/emit_matmul.h"
+#include "compiler/kernels/emit_reduction.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 namespace partita::kernels {
@@ -72,8 +74,10 @@ AttentionEmitter::AttentionEmitter(Emitter& emitter, nn::AttentionOp op,
   range_ = pairs * parts_;
   padded_size_ = padded(size_);
   padded_value_ = padded(value_size_);
-  key_block_ = std::min(kKeyBlock, padded(keys_));
-  one_block_ = keys_ <= key_block_;
+  // A window's keys need not be two blocks because their ends are rounded.
+  const int64_t span = visibleSpan();
+  key_block_ = span <= kKeyBlock + kKeyBlock / 8 ? span : kKeyBlock;
+  one_block_ = span <= key_block_;
 }
 
 LogicalResult AttentionEmitter::emit(Value begin, Value end) {
@@ -84,6 +88,7 @@ LogicalResult AttentionEmitter::emit(Value begin, Value end) {
   sums_ = emitter_.scratch(type_, rows_ * padded_value_);
   largest_ = emitter_.scratch(type_, rows_);
   weight_ = emitter_.scratch(type_, rows_);
+  if (failed(mask_.emitStart())) return failure();
   return emitter_.loop(
       begin, end, range_, {},
       [&](const Symbol* item, ValueRange) { return emitItem(item); });
@@ -94,7 +99,8 @@ FailureOr<Values> AttentionEmitter::emitItem(const Symbol* item) {
   std::tie(pair, part) = emitter_.split(Index(item), parts_);
   std::tie(batch_, head_) = emitter_.split(pair, heads_);
   group_ = emitter_.split(head_, heads_ / groups_).first;
-  if (failed(packPanels(op_.getK(), size_, packed_k_)) ||
+  if (failed(mask_.emitSegments(batch_)) ||
+      failed(packPanels(op_.getK(), size_, packed_k_)) ||
       failed(packRows(op_.getV(), value_size_, packed_v_)))
     return failure();
   int64_t per_part = (blocks_ + parts_ - 1) / parts_;
@@ -152,6 +158,7 @@ FailureOr<Values> AttentionEmitter::emitOutputs(Value first) {
         query.value = add(first, row->value);
         query.extent = queries_;
         const Symbol* position = emitter_.newSymbol(query);
+        storeLse(row, position, weight);
         emitter_.cache(op_.getResult(),
                        {{batch_, head_, Index(position), Index()},
                         {-1, -1, -1, 1},
@@ -169,6 +176,27 @@ FailureOr<Values> AttentionEmitter::emitOutputs(Value first) {
       });
 }
 
+void AttentionEmitter::storeLse(const Symbol* row, const Symbol* query,
+                                Value weight) {
+  for (const Output& output : outputs_) {
+    if (output.value != op_.getLse()) continue;
+    Value largest =
+        memref::LoadOp::create(builder_, largest_.memref, row->value);
+    // -inf for a query that sees no key, whose largest score is -inf.
+    Value lse = arith::AddFOp::create(
+        builder_, math::LogOp::create(builder_, weight), largest);
+    lse = arith::SelectOp::create(
+        builder_,
+        arith::CmpFOp::create(builder_, arith::CmpFPredicate::OEQ, weight,
+                              emitter_.constant(type_, 0)),
+        neutralElement(emitter_, nn::ReduceKind::max, type_), lse);
+    emitter_.store(output.buffer,
+                   linearize({batch_, head_, Index(query)},
+                             rowMajorStrides(typeOf(op_.getLse()).getShape())),
+                   {lse, 0});
+  }
+}
+
 nn::AttentionOp findAttention(func::FuncOp kernel) {
   SmallVector<nn::AttentionOp> found;
   kernel.walk([&](nn::AttentionOp op) { found.push_back(op); });
@@ -176,7 +204,8 @@ nn::AttentionOp findAttention(func::FuncOp kernel) {
       typeOf(found[0].getK()).getNumElements() == 0)
     return nullptr;
   for (Value result : kernel.getBody().front().getTerminator()->getOperands())
-    if (!follows(result, found[0].getResult())) return nullptr;
+    if (result != found[0].getLse() && !follows(result, found[0].getResult()))
+      return nullptr;
   return found[0];
 }
 
@@ -187,6 +216,7 @@ int64_t attentionRange(Emitter& emitter, nn::AttentionOp op) {
 LogicalResult storeOutputs(Emitter& emitter, nn::AttentionOp op,
                            ArrayRef<Output> outputs, ArrayRef<Index> of_op) {
   for (const Output& output : outputs) {
+    if (output.value == op.getLse()) continue;
     IndexVector index =
         forwardIndex(emitter, output.value, op.getResult(), of_op);
     FailureOr<Lanes> element = emitter.element(output.value, index);

@@ -17,19 +17,23 @@ FailureOr<Values> AttentionEmitter::emitBlock(const Symbol* block) {
   Value first = multiply(block->value, rows_);
   if (failed(packQueries(first))) return failure();
   if (!one_block_ && failed(clearState())) return failure();
-  // Keys from `visible` on are masked for the whole block.
-  Value visible = visibleKeys(first);
-  int64_t key_blocks = (keys_ + key_block_ - 1) / key_block_;
-  Value count = arith::CeilDivUIOp::create(builder_, visible,
-                                           emitter_.indexConstant(key_block_));
+  // All other keys are masked for the whole block.
+  FailureOr<AttentionMask::Range> seen = seenKeys(first);
+  if (failed(seen)) return failure();
+  const auto [begin, visible] = *seen;
   FailureOr<Values> done;
   if (one_block_) {
-    done = emitKeys(first, emitter_.indexConstant(0), visible);
+    done = emitKeys(first, begin, visible);
   } else {
+    const int64_t key_blocks = (keys_ + key_block_ - 1) / key_block_;
+    Value count = arith::CeilDivUIOp::create(
+        builder_, arith::SubIOp::create(builder_, visible, begin),
+        emitter_.indexConstant(key_block_));
     done = emitter_.loop(
         emitter_.indexConstant(0), count, key_blocks, {},
-        [&](const Symbol* keys, ValueRange) {
-          return emitKeys(first, multiply(keys->value, key_block_), visible);
+        [&, begin = begin, visible = visible](const Symbol* keys, ValueRange) {
+          return emitKeys(first, add(begin, multiply(keys->value, key_block_)),
+                          visible);
         });
   }
   if (failed(done)) return failure();
@@ -97,6 +101,8 @@ FailureOr<Values> AttentionEmitter::emitSoftmax(Value first, const Symbol* row,
   if (!one_block_) {
     before = memref::LoadOp::create(builder_, largest_.memref, row->value);
     now = larger(now, before);
+    memref::StoreOp::create(builder_, now, largest_.memref, row->value);
+  } else if (op_.getLse()) {
     memref::StoreOp::create(builder_, now, largest_.memref, row->value);
   }
   // A row that has seen no key yet keeps weights of 0.

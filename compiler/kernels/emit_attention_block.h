@@ -34,6 +34,8 @@ class AttentionEmitter : private AttentionTiles {
                                       mlir::Value first_key, mlir::Value end);
   mlir::Value rescale(const Symbol* row, mlir::Value before, mlir::Value shift,
                       mlir::Value weight);
+  // Stores lse, if the kernel returns it.
+  void storeLse(const Symbol* row, const Symbol* query, mlir::Value weight);
   // Divides the sums by the sums of weights, and stores the outputs.
   mlir::FailureOr<Values> emitOutputs(mlir::Value first);
 

@@ -9,6 +9,8 @@
 // Rows past the last query have q and G of 0, so they contribute nothing.
 #include "compiler/kernels/emit_attention_grad.h"
 
+#include <functional>
+
 #include "compiler/kernels/emit_attention_tiles.h"
 #include "compiler/kernels/emit_matmul.h"
 #include "compiler/kernels/emit_reduction.h"
@@ -37,6 +39,7 @@ class AttentionGradEmitter : private AttentionTiles {
     // All batch elements add to one gradient of the bias, one after the other.
     adds_batches_ = buffers_[3].memref != nullptr;
     row_ = padded(keys_);
+    width_ = visibleSpan();
   }
 
   int64_t range() const { return adds_batches_ ? groups_ : batches_ * groups_; }
@@ -51,9 +54,10 @@ class AttentionGradEmitter : private AttentionTiles {
     query_sums_ = emitter_.scratch(type_, rows_ * padded(size_));
     given_ = emitter_.scratch(type_, rows_ * padded(value_size_));
     mean_ = emitter_.scratch(type_, rows_);
-    weights_ = emitter_.scratch(type_, rows_ * row_);
-    scores_ = emitter_.scratch(type_, rows_ * row_);
+    weights_ = emitter_.scratch(type_, rows_ * width_);
+    scores_ = emitter_.scratch(type_, rows_ * width_);
     if (adds_batches_) bias_sums_ = emitter_.scratch(type_, queries_ * row_);
+    if (failed(mask_.emitStart())) return failure();
     return emitter_.loop(
         begin, end, range(), {},
         [&](const Symbol* item, ValueRange) { return emitItem(item); });
@@ -80,7 +84,8 @@ class AttentionGradEmitter : private AttentionTiles {
 
   // Computes one key-value head of one batch element.
   FailureOr<Values> emitGroup() {
-    if (failed(packPanels(op_.getK(), size_, key_panels_)) ||
+    if (failed(mask_.emitSegments(batch_)) ||
+        failed(packPanels(op_.getK(), size_, key_panels_)) ||
         failed(packPanels(op_.getV(), value_size_, value_panels_)) ||
         failed(packRows(op_.getK(), size_, key_rows_)) ||
         failed(clear(key_sums_, row_ * padded(size_))) ||
@@ -153,24 +158,30 @@ class AttentionGradEmitter : private AttentionTiles {
     Value rows = emitter_.smaller(left, rows_);
     if (failed(packQueries(first))) return failure();
     // Whole vectors; keys past the last one have weight 0.
-    Value vectors = arith::CeilDivUIOp::create(builder_, visibleKeys(first),
-                                               emitter_.indexConstant(lanes_));
-    Value whole = multiply(vectors, lanes_);
-    Value count = emitter_.smaller(whole, keys_);
-    Value zero = emitter_.indexConstant(0);
-    emitPanelProducts(query_, key_panels_, size_, weights_, row_, zero, count);
-    emitPanelProducts(given_, value_panels_, value_size_, scores_, row_, zero,
+    FailureOr<AttentionMask::Range> visible = seenKeys(first);
+    if (failed(visible)) return failure();
+    AttentionMask::Range seen = *visible;
+    const Value begin = seen.begin;
+    Value whole =
+        multiply(arith::CeilDivUIOp::create(builder_, seen.end,
+                                            emitter_.indexConstant(lanes_)),
+                 lanes_);
+    seen.end = emitter_.smaller(whole, keys_);
+    Value count = arith::SubIOp::create(builder_, seen.end, begin);
+    emitPanelProducts(query_, key_panels_, size_, weights_, width_, begin,
                       count);
-    if (failed(emitter_.loop(zero, rows, rows_, {},
+    emitPanelProducts(given_, value_panels_, value_size_, scores_, width_,
+                      begin, count);
+    if (failed(emitter_.loop(emitter_.indexConstant(0), rows, rows_, {},
                              [&](const Symbol* row, ValueRange) {
-                               return emitRow(first, row, count);
+                               return emitRow(first, row, seen);
                              })))
       return failure();
-    addTransposed(weights_, given_, value_size_, value_sums_, whole);
-    addTransposed(scores_, query_, size_, key_sums_, whole);
+    addTransposed(weights_, given_, value_size_, value_sums_, begin, whole);
+    addTransposed(scores_, query_, size_, key_sums_, begin, whole);
     if (!buffers_[0].memref) return Values();
-    emitWeightedSums(scores_, row_, key_rows_, size_, query_sums_,
-                     /*accumulate=*/false, zero, count);
+    emitWeightedSums(scores_, width_, key_rows_, size_, query_sums_,
+                     /*accumulate=*/false, begin, count);
     return storeQueries(first, rows);
   }
 
@@ -263,32 +274,30 @@ class AttentionGradEmitter : private AttentionTiles {
 
   // Turns scores into weights, and gradients of weights into gradients of
   // scores.
-  FailureOr<Values> emitRow(Value first, const Symbol* row, Value count) {
+  FailureOr<Values> emitRow(Value first, const Symbol* row,
+                            const AttentionMask::Range& seen) {
     const Symbol* query = queryAt(first, row);
-    Value offset = multiply(row->value, row_);
-    FailureOr<Value> sum = emitWeights(query, offset, count);
-    if (failed(sum)) return failure();
-    Value zero = emitter_.constant(type_, 0);
-    Value none =
-        arith::CmpFOp::create(builder_, arith::CmpFPredicate::OEQ, *sum, zero);
-    Value inverse =
-        arith::DivFOp::create(builder_, emitter_.constant(type_, 1), *sum);
-    inverse = emitter_.splat(
-        {arith::SelectOp::create(builder_, none, zero, inverse), 0}, lanes_);
+    // Tiles begin with the first key that is seen.
+    Value offset = arith::SubIOp::create(builder_, multiply(row->value, width_),
+                                         seen.begin);
+    FailureOr<WeightOf> weight_of = op_.getLse()
+                                        ? weightsByLse(query, offset)
+                                        : weightsBySums(query, offset, seen);
+    if (failed(weight_of)) return failure();
     Value mean = emitter_.splat(
         {memref::LoadOp::create(builder_, mean_.memref, row->value), 0},
         lanes_);
     Value bias_row = adds_batches_ ? multiply(query->value, row_) : Value();
     return emitter_.laneLoop(
-        emitter_.indexConstant(0), count, keys_, row_, lanes_, {},
+        seen.begin, seen.end, keys_, width_, lanes_, {},
         [&](const Symbol* keys, ValueRange) -> FailureOr<Values> {
           Value at = add(offset, keys->value);
-          Value weight = arith::MulFOp::create(
-              builder_, loadVector(weights_, at), inverse);
-          storeVector(weight, weights_, at);
+          FailureOr<Value> weight = (*weight_of)(keys);
+          if (failed(weight)) return failure();
+          storeVector(*weight, weights_, at);
           Value score =
               arith::SubFOp::create(builder_, loadVector(scores_, at), mean);
-          score = arith::MulFOp::create(builder_, weight, score);
+          score = arith::MulFOp::create(builder_, *weight, score);
           if (keys->mask)
             score =
                 arith::SelectOp::create(builder_, keys->mask, score,
@@ -304,13 +313,56 @@ class AttentionGradEmitter : private AttentionTiles {
         });
   }
 
+  // Emits the weights of a vector of keys.
+  using WeightOf = std::function<FailureOr<Value>(const Symbol*)>;
+
+  FailureOr<WeightOf> weightsByLse(const Symbol* query, Value offset) {
+    FailureOr<Lanes> lse =
+        emitter_.element(op_.getLse(), {batch_, head_, Index(query)});
+    if (failed(lse)) return failure();
+    Value shift = lse->value, zero = emitter_.constant(shift.getType(), 0);
+    // A query that sees no key has lse = -inf and weights exp(-inf - 0).
+    Value none = arith::CmpFOp::create(
+        builder_, arith::CmpFPredicate::OEQ, shift,
+        neutralElement(emitter_, nn::ReduceKind::max, shift.getType()));
+    shift = arith::SelectOp::create(builder_, none, zero, shift);
+    if (shift.getType() != type_)
+      shift = arith::ExtFOp::create(builder_, type_, shift);
+    Value shifts = emitter_.splat({shift, 0}, lanes_);
+    return WeightOf([=](const Symbol* keys) -> FailureOr<Value> {
+      FailureOr<Value> score = adjustScore(
+          loadVector(weights_, add(offset, keys->value)), query, keys);
+      if (failed(score)) return failure();
+      return Value(math::ExpOp::create(
+          builder_, arith::SubFOp::create(builder_, *score, shifts)));
+    });
+  }
+
+  FailureOr<WeightOf> weightsBySums(const Symbol* query, Value offset,
+                                    const AttentionMask::Range& seen) {
+    FailureOr<Value> sum = emitWeights(query, offset, seen);
+    if (failed(sum)) return failure();
+    Value zero = emitter_.constant(type_, 0);
+    Value none =
+        arith::CmpFOp::create(builder_, arith::CmpFPredicate::OEQ, *sum, zero);
+    Value inverse =
+        arith::DivFOp::create(builder_, emitter_.constant(type_, 1), *sum);
+    inverse = emitter_.splat(
+        {arith::SelectOp::create(builder_, none, zero, inverse), 0}, lanes_);
+    return WeightOf([=](const Symbol* keys) -> FailureOr<Value> {
+      return Value(arith::MulFOp::create(
+          builder_, loadVector(weights_, add(offset, keys->value)), inverse));
+    });
+  }
+
   // Replaces the scores by exp(score - largest score). Returns their sum; 0 if
   // the query sees no key.
-  FailureOr<Value> emitWeights(const Symbol* query, Value offset, Value count) {
+  FailureOr<Value> emitWeights(const Symbol* query, Value offset,
+                               const AttentionMask::Range& seen) {
     Value lowest = neutralElement(emitter_, nn::ReduceKind::max, type_);
     Values init = {emitter_.splat({lowest, 0}, lanes_)};
     FailureOr<Values> largest = emitter_.laneLoop(
-        emitter_.indexConstant(0), count, keys_, row_, lanes_, init,
+        seen.begin, seen.end, keys_, width_, lanes_, init,
         [&](const Symbol* keys, ValueRange carried) -> FailureOr<Values> {
           Value at = add(offset, keys->value);
           Value score = loadVector(weights_, at);
@@ -328,7 +380,7 @@ class AttentionGradEmitter : private AttentionTiles {
     Value shifts = emitter_.splat({shift, 0}, lanes_);
     Values zero = {emitter_.constant(type_, 0, lanes_)};
     FailureOr<Values> sums = emitter_.laneLoop(
-        emitter_.indexConstant(0), count, keys_, row_, lanes_, zero,
+        seen.begin, seen.end, keys_, width_, lanes_, zero,
         [&](const Symbol* keys, ValueRange carried) -> FailureOr<Values> {
           Value at = add(offset, keys->value);
           Value weight = math::ExpOp::create(
@@ -344,14 +396,14 @@ class AttentionGradEmitter : private AttentionTiles {
     return combineLanes(emitter_, nn::ReduceKind::sum, sums->front());
   }
 
-  // sums[key] += sum over rows of a[row, key] * b[row], for keys up to `whole`,
-  // a multiple of the lanes.
+  // sums[key] += sum over rows of a[row, key - begin] * b[row], for keys from
+  // `begin` to `end`, multiples of the lanes.
   void addTransposed(const Buffer& a, const Buffer& b, int64_t size,
-                     const Buffer& sums, Value whole) {
+                     const Buffer& sums, Value begin, Value end) {
     const int64_t tile = std::min(kKeys, lanes_);
-    auto loop = scf::ForOp::create(builder_, emitter_.indexConstant(0), whole,
-                                   emitter_.indexConstant(tile));
-    loop->setAttr(kTripsAttr, builder_.getI64IntegerAttr(row_ / tile));
+    auto loop =
+        scf::ForOp::create(builder_, begin, end, emitter_.indexConstant(tile));
+    loop->setAttr(kTripsAttr, builder_.getI64IntegerAttr(width_ / tile));
     OpBuilder::InsertionGuard guard(builder_);
     builder_.setInsertionPoint(loop.getBody()->getTerminator());
     const int64_t vectors = padded(size) / lanes_;
@@ -362,9 +414,10 @@ class AttentionGradEmitter : private AttentionTiles {
       matmul.vectors = width;
       matmul.lanes = lanes_;
       matmul.a = a.memref;
-      matmul.a_first = loop.getInductionVar();
+      matmul.a_first =
+          arith::SubIOp::create(builder_, loop.getInductionVar(), begin);
       matmul.a_row = 1;
-      matmul.a_k = row_;
+      matmul.a_k = width_;
       matmul.b = b.memref;
       matmul.b_first = emitter_.indexConstant(v * lanes_);
       matmul.b_k = padded(size);
@@ -389,7 +442,8 @@ class AttentionGradEmitter : private AttentionTiles {
   nn::AttentionGradOp op_;
   Buffer buffers_[4];  // of the results; null memref: not needed
   bool adds_batches_;
-  int64_t row_;  // keys, padded
+  int64_t row_;    // keys, padded
+  int64_t width_;  // keys of a tile, padded
   // Per key-value head.
   Buffer key_panels_, value_panels_, key_rows_, key_sums_, value_sums_;
   // Per block of queries. `weights_` holds scores first; `scores_` holds

@@ -24,11 +24,13 @@ RankedTensorType typeOf(Value tensor) {
 }  // namespace
 
 AttentionTiles::AttentionTiles(Emitter& emitter, Value q, Value v, Value bias,
+                               AttentionMask mask,
                                std::optional<int64_t> causal_offset,
                                double softcap)
     : emitter_(emitter),
       builder_(emitter.builder()),
       bias_(bias),
+      mask_(mask),
       causal_offset_(causal_offset),
       softcap_(softcap) {
   ArrayRef<int64_t> of_q = typeOf(q).getShape(), of_v = typeOf(v).getShape();
@@ -156,14 +158,6 @@ LogicalResult AttentionTiles::packRows(Value tensor, int64_t size,
       });
 }
 
-Value AttentionTiles::visibleKeys(Value first) {
-  if (!causal_offset_) return emitter_.indexConstant(keys_);
-  Value last = arith::AddIOp::create(
-      builder_, first, emitter_.indexConstant(*causal_offset_ + rows_));
-  last = arith::MaxSIOp::create(builder_, last, emitter_.indexConstant(0));
-  return arith::MinSIOp::create(builder_, last, emitter_.indexConstant(keys_));
-}
-
 void AttentionTiles::emitPanelProducts(const Buffer& a, const Buffer& panels,
                                        int64_t size, const Buffer& out,
                                        int64_t out_row, Value first_key,
@@ -281,14 +275,9 @@ FailureOr<Value> AttentionTiles::adjustScore(Value score, const Symbol* query,
   }
   Value lowest = emitter_.splat(
       {neutralElement(emitter_, nn::ReduceKind::max, type_), 0}, lanes_);
-  if (causal_offset_) {
-    Lanes key = emitter_.number(Index(keys), builder_.getI32Type());
-    Lanes last = emitter_.number(Index(query) + Index(*causal_offset_),
-                                 builder_.getI32Type());
-    Value sees = arith::CmpIOp::create(builder_, arith::CmpIPredicate::sle,
-                                       key.value, emitter_.splat(last, lanes_));
-    score = arith::SelectOp::create(builder_, sees, score, lowest);
-  }
+  FailureOr<Value> masked = mask_.apply(score, lowest, batch_, query, keys);
+  if (failed(masked)) return failure();
+  score = *masked;
   if (keys->mask)
     score = arith::SelectOp::create(builder_, keys->mask, score, lowest);
   return score;

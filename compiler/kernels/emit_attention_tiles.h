@@ -3,8 +3,10 @@
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_ATTENTION_TILES_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_ATTENTION_TILES_H_
 
+#include <algorithm>
 #include <optional>
 
+#include "compiler/kernels/emit_attention_mask.h"
 #include "compiler/kernels/emit_elements.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -17,13 +19,13 @@ class AttentionTiles {
   template <typename Op>
   AttentionTiles(Emitter& emitter, Op op)
       : AttentionTiles(emitter, op.getQ(), op.getV(), op.getBias(),
-                       op.getCausalOffset(),
+                       AttentionMask(emitter, op), op.getCausalOffset(),
                        op.getSoftcap().convertToDouble()) {}
 
  protected:
   AttentionTiles(Emitter& emitter, mlir::Value q, mlir::Value v,
-                 mlir::Value bias, std::optional<int64_t> causal_offset,
-                 double softcap);
+                 mlir::Value bias, AttentionMask mask,
+                 std::optional<int64_t> causal_offset, double softcap);
 
   // --- Packing ---
 
@@ -42,9 +44,19 @@ class AttentionTiles {
 
   // --- Products ---
 
-  // End of the keys that the block of queries from `first` sees: a multiple of
-  // the lanes, or the number of keys.
-  mlir::Value visibleKeys(mlir::Value first);
+  // The keys that the block of queries from `first` may see.
+  mlir::FailureOr<AttentionMask::Range> seenKeys(mlir::Value first) {
+    return mask_.rangeOf(batch_, first, rows_, lanes_);
+  }
+  // End of the keys that it may see, without regard to segments.
+  mlir::Value visibleKeys(mlir::Value first) {
+    return mask_.limitsOf(first, rows_, lanes_).end;
+  }
+  // Upper bound on their number, with both ends rounded to whole vectors.
+  int64_t visibleSpan() const {
+    const int64_t span = mask_.span(rows_);
+    return std::min(padded(keys_), padded(span + lanes_ - 1));
+  }
   // out[row, key - first_key] = a[row, :size] * panels[key] for `count` keys
   // and all rows of a block. Rows of `out` have `out_row` elements.
   void emitPanelProducts(const Buffer& a, const Buffer& panels, int64_t size,
@@ -94,6 +106,7 @@ class AttentionTiles {
   Emitter& emitter_;
   mlir::ImplicitLocOpBuilder& builder_;
   mlir::Value bias_;
+  AttentionMask mask_;
   std::optional<int64_t> causal_offset_;
   double softcap_;
   int64_t batches_, heads_, queries_, size_, groups_, keys_, value_size_;

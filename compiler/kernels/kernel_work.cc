@@ -21,8 +21,12 @@ RankedTensorType typeOf(Value value) {
 template <typename Op>
 int64_t operationsOf(Op op, const core::AttentionProducts& products) {
   const RankedTensorType q = typeOf(op.getQ()), v = typeOf(op.getV());
+  // With divided queries, the last device has the most to do.
+  std::optional<int64_t> offset = op.getCausalOffset();
+  if (op.getShift())
+    *offset += std::max<int64_t>(0, v.getDimSize(2) - q.getDimSize(2));
   return 2 * q.getDimSize(0) * q.getDimSize(1) *
-         pairsOf(q.getDimSize(2), v.getDimSize(2), op.getCausalOffset()) *
+         pairsOf(q.getDimSize(2), v.getDimSize(2), offset, op.getWindow()) *
          (products.of_keys * q.getDimSize(3) +
           products.of_values * v.getDimSize(3));
 }
@@ -45,11 +49,15 @@ int64_t unreadOf(Value value) {
 
 }  // namespace
 
-int64_t pairsOf(int64_t queries, int64_t keys, std::optional<int64_t> offset) {
+int64_t pairsOf(int64_t queries, int64_t keys, std::optional<int64_t> offset,
+                std::optional<int64_t> window) {
   if (!offset) return queries * keys;
   int64_t pairs = 0;
-  for (int64_t i = 0; i < queries; ++i)
-    pairs += std::clamp<int64_t>(i + *offset + 1, 0, keys);
+  for (int64_t i = 0; i < queries; ++i) {
+    const int64_t end = i + *offset + 1;
+    pairs += std::clamp<int64_t>(end, 0, keys);
+    if (window) pairs -= std::clamp<int64_t>(end - *window, 0, keys);
+  }
   return pairs;
 }
 

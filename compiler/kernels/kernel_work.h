@@ -24,8 +24,10 @@ struct KernelWork {
 };
 
 // Number of pairs that see each other: query i sees the keys up to i + offset,
-// or all keys without an offset.
-int64_t pairsOf(int64_t queries, int64_t keys, std::optional<int64_t> offset);
+// or all keys without an offset, but only the last `window` of them with a
+// window.
+int64_t pairsOf(int64_t queries, int64_t keys, std::optional<int64_t> offset,
+                std::optional<int64_t> window);
 
 KernelWork workOf(mlir::func::FuncOp kernel);
 // The same for one part of the kernel.

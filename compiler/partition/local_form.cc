@@ -127,6 +127,7 @@ mlir::Operation* cloneLocally(const LocalForm& form, mlir::ValueRange operands,
 
 void registerLocalForms(mlir::DialectRegistry& registry) {
   registry.addExtension(+[](mlir::MLIRContext* context, nn::NNDialect*) {
+    registerAttentionForms(context);
     registerIndexForms(context);
     registerWindowForms(context);
   });

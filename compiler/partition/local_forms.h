@@ -6,6 +6,7 @@
 
 namespace partita::partition {
 
+void registerAttentionForms(mlir::MLIRContext* context);
 void registerIndexForms(mlir::MLIRContext* context);
 void registerWindowForms(mlir::MLIRContext* context);
 

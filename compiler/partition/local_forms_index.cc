@@ -1,5 +1,4 @@
-// Local forms of operations that use row numbers: iota, gather, scatter,
-// attention.
+// Local forms of operations that use row numbers: iota, gather, scatter.
 #include "compiler/partition/local_form.h"
 #include "compiler/partition/local_forms.h"
 #include "dialects/nn/math_builder.h"
@@ -153,110 +152,12 @@ struct ScatterForm
   }
 };
 
-// If queries are divided, causality depends on global positions. Builds it as a
-// bias, added to `bias` if that is not null.
-Value causalBias(const LocalForm& form, int64_t offset, Value bias) {
-  nn::MathBuilder math(form.builder, form.loc());
-  const core::DimSharding& queries = form.sharding.operands[0].dims[2];
-  RankedTensorType q = form.operandType(0), k = form.operandType(1);
-  auto pairs = RankedTensorType::get({q.getDimSize(2), k.getDimSize(2)},
-                                     form.builder.getI64Type());
-  Value first =
-      form.firstRow(form.globalShape(form.op->getOperand(0))[2], queries);
-  Value limit = math.addInt(
-      math.addInt(math.iota(pairs, 0), spread(form, first, pairs)), offset);
-  Value seen = math.compare(CmpIPredicate::sle, math.iota(pairs, 1), limit);
-  auto scores = pairs.clone(q.getElementType());
-  Value hidden = mlir::arith::ConstantOp::create(
-      form.builder, form.loc(),
-      mlir::DenseElementsAttr::get(
-          scores, neutralOf(core::Reduction::kMax, q.getElementType())));
-  Value none = math.constant(scores, 0);
-  Value mask = math.reshape(math.select(seen, none, hidden),
-                            {1, 1, scores.getDimSize(0), scores.getDimSize(1)});
-  if (!bias) return mask;
-  // Broadcast both to their common shape.
-  auto type = llvm::cast<RankedTensorType>(bias.getType());
-  auto full =
-      RankedTensorType::get({type.getDimSize(0), type.getDimSize(1),
-                             scores.getDimSize(0), scores.getDimSize(1)},
-                            q.getElementType());
-  return math.add(math.broadcast(bias, full, {0, 1, 2, 3}),
-                  math.broadcast(mask, full, {0, 1, 2, 3}));
-}
-
-// Attention and its gradient. The bias is operand number `kBias`.
-template <typename Op, size_t kBias>
-struct AttentionForm
-    : LocalFormOpInterface::ExternalModel<AttentionForm<Op, kBias>, Op> {
-  FailureOr<SmallVector<Value>> buildLocal(mlir::Operation* op,
-                                           const LocalForm& form) const {
-    auto attention = llvm::cast<Op>(op);
-    SmallVector<Value> operands = form.operands;
-    if (op->getNumResults() > 1) clean(form, operands);
-    SmallVector<mlir::Type> results;
-    for (size_t i = 0; i < op->getNumResults(); ++i)
-      results.push_back(form.resultType(i));
-    if (!attention.getCausalOffset() ||
-        form.sharding.operands[0].dims[2].axes.empty())
-      return SmallVector<Value>(
-          cloneLocally(form, operands, results)->getResults());
-    operands.resize(kBias + 1);
-    operands[kBias] =
-        causalBias(form, *attention.getCausalOffset(), operands[kBias]);
-    // The gradient of the bias has the shape of the bias.
-    RankedTensorType wanted;
-    if (results.size() > kGradients) {
-      wanted = llvm::cast<RankedTensorType>(results[kGradients]);
-      results[kGradients] = operands[kBias].getType();
-    }
-    mlir::Operation* local = cloneLocally(form, operands, results);
-    local->removeAttr(attention.getCausalOffsetAttrName());
-    SmallVector<Value> made(local->getResults());
-    if (wanted) made[kGradients] = summedTo(form, made[kGradients], wanted);
-    return made;
-  }
-
- private:
-  static constexpr size_t kGradients = 3;  // gradients of q, k and v
-
-  // Gradients of keys sum over queries; the gradient of the bias sums over all
-  // dimensions that the bias lacks. Rows beyond the end must contribute
-  // nothing.
-  static void clean(const LocalForm& form, SmallVector<Value>& operands) {
-    for (auto [i, operand] : llvm::enumerate(operands)) {
-      const auto shape = form.globalShape(form.op->getOperand(i));
-      const mlir::TypedAttr zero = neutralOf(
-          core::Reduction::kSum,
-          llvm::cast<RankedTensorType>(operand.getType()).getElementType());
-      for (auto [dim, rows] : llvm::enumerate(form.sharding.operands[i].dims))
-        if (!rows.axes.empty())
-          operand = form.cleanRows(operand, dim, shape[dim], rows, zero);
-    }
-  }
-
-  static Value summedTo(const LocalForm& form, Value value,
-                        RankedTensorType wanted) {
-    nn::MathBuilder math(form.builder, form.loc());
-    SmallVector<int64_t> dims;
-    auto type = llvm::cast<RankedTensorType>(value.getType());
-    for (int64_t i = 0; i < type.getRank(); ++i)
-      if (type.getDimSize(i) != wanted.getDimSize(i)) dims.push_back(i);
-    if (dims.empty()) return value;
-    return math.reshape(math.reduce(nn::ReduceKind::sum, value, dims),
-                        wanted.getShape());
-  }
-};
-
 }  // namespace
 
 void registerIndexForms(mlir::MLIRContext* context) {
   nn::IotaOp::attachInterface<IotaForm>(*context);
   nn::GatherOp::attachInterface<GatherForm>(*context);
   nn::ScatterOp::attachInterface<ScatterForm>(*context);
-  nn::AttentionOp::attachInterface<AttentionForm<nn::AttentionOp, 3>>(*context);
-  nn::AttentionGradOp::attachInterface<AttentionForm<nn::AttentionGradOp, 5>>(
-      *context);
 }
 
 }  // namespace partita::partition

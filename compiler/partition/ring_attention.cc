@@ -166,8 +166,9 @@ Partial merge(nn::MathBuilder& math, const Partial& a, const Partial& b) {
   const Value sum = math.add(of_a, of_b);
   const Value divisor = math.select(sees_none, math.constant(type, 1), sum);
   const auto scaled = [&](Value result, Value weight) {
-    return math.multiply(
-        result, math.spread(math.divide(weight, divisor), result, {3}));
+    const Value share = math.asFloat(math.divide(weight, divisor),
+                                     math.typeOf(result).getElementType());
+    return math.multiply(result, math.spread(share, result, {3}));
   };
   return {math.add(scaled(a.result, of_a), scaled(b.result, of_b)),
           math.add(math.log(sum), shift)};

@@ -1,6 +1,8 @@
 // Evaluates constant expressions with the operations' references, and compares
-// masks with the causal mask.
+// masks with bands of visible keys.
 #include "compiler/simplify/constant_mask.h"
+
+#include <algorithm>
 
 #include "compiler/simplify/view.h"
 #include "llvm/ADT/STLExtras.h"
@@ -52,6 +54,43 @@ std::optional<bool> hides(const ScoreBias& bias, const nn::Tensor& tensor,
   return summand <= kHidingScore ? std::optional(true) : std::nullopt;
 }
 
+// Matches a band: the visible keys of each query are a run, whose begin and end
+// move by one key from query to query where they are not the first and last
+// key. `hides` is as above.
+std::optional<ConstantMask> matchBand(
+    int64_t queries, int64_t keys,
+    llvm::function_ref<std::optional<bool>(int64_t, int64_t)> hides) {
+  ConstantMask mask;
+  const auto agree = [](std::optional<int64_t>& limit, int64_t found) {
+    if (!limit) limit = found;
+    return limit == found;
+  };
+  SmallVector<std::pair<int64_t, int64_t>> runs;
+  for (int64_t i = 0; i < queries; ++i) {
+    int64_t begin = 0, end = 0;
+    for (int64_t j = 0; j < keys; ++j) {
+      const std::optional<bool> hidden = hides(i, j);
+      if (!hidden) return std::nullopt;
+      if (*hidden) continue;
+      if (begin == end) begin = end = j;
+      if (end != j) return std::nullopt;
+      end = j + 1;
+    }
+    if (begin == end || (end < keys && !agree(mask.last, end - 1 - i)) ||
+        (begin > 0 && !agree(mask.first, begin - i)))
+      return std::nullopt;
+    runs.push_back({begin, end});
+  }
+  for (auto [i, run] : llvm::enumerate(runs)) {
+    const int64_t query = i;
+    if ((mask.first &&
+         run.first != std::max<int64_t>(0, query + *mask.first)) ||
+        (mask.last && run.second != std::min(keys, query + *mask.last + 1)))
+      return std::nullopt;
+  }
+  return mask;
+}
+
 }  // namespace
 
 std::optional<nn::Tensor> evaluateConstant(Value value) {
@@ -76,24 +115,33 @@ std::optional<ConstantMask> matchConstantMask(const ScoreBias& bias) {
   const std::optional<nn::Tensor> tensor = evaluateConstant(view.value);
   if (!tensor) return std::nullopt;
 
-  const int64_t queries = bias.scores.rows(), keys = bias.scores.columns();
-  std::optional<int64_t> offset;
-  bool hides_any = false;
-  for (int64_t i = 0; i < queries; ++i) {
-    int64_t seen = 0;
-    for (int64_t j = 0; j < keys; ++j) {
-      const std::optional<bool> hidden =
-          hides(bias, *tensor, i * query_step + j * key_step);
-      // Visible keys must be a run that begins with the first key.
-      if (!hidden || (!*hidden && seen < j)) return std::nullopt;
-      seen += !*hidden;
-    }
-    if (i == 0) offset = seen - 1;
-    if (*offset < 0 || seen != std::min(keys, i + *offset + 1))
-      return std::nullopt;
-    hides_any |= seen < keys;
-  }
-  return ConstantMask{hides_any ? offset : std::nullopt};
+  return matchBand(bias.scores.rows(), bias.scores.columns(),
+                   [&](int64_t query, int64_t key) {
+                     return hides(bias, *tensor,
+                                  query * query_step + key * key_step);
+                   });
+}
+
+std::optional<int64_t> ConstantMask::causalOffset(int64_t keys) const {
+  return last || !first ? last : keys - 1;
+}
+
+std::optional<int64_t> ConstantMask::window(int64_t keys) const {
+  if (!first) return std::nullopt;
+  return *causalOffset(keys) - *first + 1;
+}
+
+std::optional<ConstantMask> intersect(const ConstantMask& a,
+                                      const ConstantMask& b, int64_t queries,
+                                      int64_t keys) {
+  ConstantMask both = a;
+  if (b.first) both.first = std::max(*b.first, a.first.value_or(*b.first));
+  if (b.last) both.last = std::min(*b.last, a.last.value_or(*b.last));
+  const bool sees_some =
+      (!both.first || *both.first + queries - 1 < keys) &&
+      (!both.last || *both.last >= 0) &&
+      (!both.first || !both.last || *both.first <= *both.last);
+  return sees_some ? std::optional(both) : std::nullopt;
 }
 
 }  // namespace partita::simplify

@@ -13,11 +13,22 @@ namespace partita::simplify {
 // to compute.
 std::optional<nn::Tensor> evaluateConstant(mlir::Value value);
 
-// The keys that a constant bias hides.
+// The keys that a constant bias leaves visible: causality, a window, or both.
 struct ConstantMask {
-  // Query i sees keys j <= i + offset; nullopt: every query sees every key.
-  std::optional<int64_t> causal_offset;
+  // Query i sees keys i + first <= j <= i + last; nullopt: no limit.
+  std::optional<int64_t> first, last;
+
+  // The attributes of nn.attention on `keys` keys. A window requires a causal
+  // offset; then one that hides nothing takes the place of an absent `last`.
+  std::optional<int64_t> causalOffset(int64_t keys) const;
+  std::optional<int64_t> window(int64_t keys) const;
 };
+
+// Returns the keys that are visible in both masks; nullopt if a query may see
+// none.
+std::optional<ConstantMask> intersect(const ConstantMask& a,
+                                      const ConstantMask& b, int64_t queries,
+                                      int64_t keys);
 
 // Returns nullopt if the bias is not constant, has another pattern, or hides
 // every key from a query.

@@ -14,11 +14,12 @@ def RaiseCompositesPass : Pass<"partita-raise-composites", "::mlir::func::FuncOp
       scale and bias that follow, over the last dimensions or, between
       transposes, over others (the channels of an image);
     - `nn.attention` from softmax(scale * q k^T + bias) v: the scale on the
-      scores, on q, on k or on both; biases, masks by select, constant causal
-      masks (which become `causal_offset`), soft caps; heads repeated for
+      scores, on q, on k or on both; biases, masks by select, constant masks of
+      causality or a sliding window (which become `causal_offset` and
+      `window`), soft caps; heads repeated for
       grouped queries; batched in one, two or more dimensions, and transposed
       (images' [heads, h, pixels]), and with 0 for a softmax's NaN. A constant
-      causal bias of an `nn.attention` becomes `causal_offset`, too, and its
+      bias of this kind of an `nn.attention` becomes attributes, too, and its
       repeated keys and values become single ones.
 
     A mask by select becomes a bias: 0 where the key is visible, and the lowest

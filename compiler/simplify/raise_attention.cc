@@ -108,16 +108,22 @@ class AttentionBuilder {
     const Value bias = buildBias(element);
     const RankedTensorType type = RankedTensorType::get(
         {batch_, heads_, match_.q.rows(), match_.v.columns()}, element);
-    const Value attention = nn::AttentionOp::create(
-        rewriter_, loc_, type, q, k, v, bias,
-        rewriter_.getF64FloatAttr(match_.scale),
-        causal_offset_ ? rewriter_.getI64IntegerAttr(*causal_offset_) : nullptr,
-        rewriter_.getF64FloatAttr(match_.softcap));
-    rewriter_.replaceOp(root_, asRootResult(attention));
+    auto attention =
+        nn::AttentionOp::create(rewriter_, loc_, type, q, k, v, bias,
+                                rewriter_.getF64FloatAttr(match_.scale),
+                                integer(mask_.causalOffset(keys())),
+                                rewriter_.getF64FloatAttr(match_.softcap),
+                                integer(mask_.window(keys())));
+    rewriter_.replaceOp(root_, asRootResult(attention.getResult()));
     return mlir::success();
   }
 
  private:
+  int64_t keys() const { return match_.k.rows(); }
+  mlir::IntegerAttr integer(std::optional<int64_t> value) {
+    return value ? rewriter_.getI64IntegerAttr(*value) : mlir::IntegerAttr();
+  }
+
   // Returns the matrix as [B, N, rows, columns].
   Value inOrder(const Matrix& matrix) {
     SmallVector<int64_t> perm = matrix.dims.batch;
@@ -223,9 +229,11 @@ class AttentionBuilder {
     Value sum;
     for (const ScoreBias& bias : parts) {
       const std::optional<ConstantMask> mask = matchConstantMask(bias);
-      if (mask && !mask->causal_offset) continue;
-      if (mask && (!causal_offset_ || causal_offset_ == mask->causal_offset)) {
-        causal_offset_ = mask->causal_offset;
+      const std::optional<ConstantMask> both =
+          mask ? intersect(mask_, *mask, match_.q.rows(), keys())
+               : std::nullopt;
+      if (both) {
+        mask_ = *both;
         continue;
       }
       const Value next = summand(bias, element);
@@ -264,7 +272,7 @@ class AttentionBuilder {
   mlir::Location loc_;
   AttentionMatch& match_;
   int64_t batch_, heads_;
-  std::optional<int64_t> causal_offset_;
+  ConstantMask mask_;
 };
 
 class AttentionFromProduct : public mlir::OpRewritePattern<nn::DotGeneralOp> {
@@ -288,8 +296,8 @@ class AttentionFromProduct : public mlir::OpRewritePattern<nn::DotGeneralOp> {
   mlir::Pass::Statistic& raised_;
 };
 
-// Replaces a constant causal bias, as PyTorch's exporters write it, by the
-// attribute, and removes one that hides nothing.
+// Replaces a constant bias of causality or a window, as PyTorch's exporters
+// write it, by the attributes, and removes one that hides nothing.
 class CausalOffsetFromBias : public mlir::OpRewritePattern<nn::AttentionOp> {
  public:
   using OpRewritePattern::OpRewritePattern;
@@ -297,7 +305,7 @@ class CausalOffsetFromBias : public mlir::OpRewritePattern<nn::AttentionOp> {
   LogicalResult matchAndRewrite(nn::AttentionOp op,
                                 PatternRewriter& rewriter) const override {
     const Value bias = op.getBias();
-    if (!bias || op.getCausalOffset()) return mlir::failure();
+    if (!bias || op.getCausalOffset() || op.getShift()) return mlir::failure();
     const ArrayRef<int64_t> shape = tensorType(bias).getShape();
     if (shape[2] != op.getQ().getType().getDimSize(2) ||
         shape[3] != op.getK().getType().getDimSize(2))
@@ -307,9 +315,10 @@ class CausalOffsetFromBias : public mlir::OpRewritePattern<nn::AttentionOp> {
     if (!mask) return mlir::failure();
     rewriter.modifyOpInPlace(op, [&] {
       op.getBiasMutable().clear();
-      if (mask->causal_offset)
-        op.setCausalOffsetAttr(
-            rewriter.getI64IntegerAttr(*mask->causal_offset));
+      if (const auto offset = mask->causalOffset(shape[3]))
+        op.setCausalOffsetAttr(rewriter.getI64IntegerAttr(*offset));
+      if (const auto window = mask->window(shape[3]))
+        op.setWindowAttr(rewriter.getI64IntegerAttr(*window));
     });
     return mlir::success();
   }

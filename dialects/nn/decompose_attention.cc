@@ -1,6 +1,7 @@
 // Decompositions of attention and its gradient. They store the L x S matrix.
 #include <limits>
 
+#include "dialects/nn/attention_mask.h"
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/math_builder.h"
 
@@ -12,6 +13,7 @@ using mlir::FailureOr;
 using mlir::RankedTensorType;
 using mlir::SmallVector;
 using mlir::Value;
+using mlir::arith::CmpIPredicate;
 namespace arith = mlir::arith;
 
 using Results = FailureOr<SmallVector<Value>>;
@@ -30,22 +32,77 @@ Value grouped(MathBuilder& b, Value x, int64_t groups) {
 struct Softmax {
   Value weights;
   Value tanh;  // tanh(score / softcap); null without a softcap
+  Value lse;   // [B, N, L]; null if the weights follow from it
 };
 
-Value masked(MathBuilder& b, Value scores, int64_t causal_offset) {
-  RankedTensorType type = b.typeOf(scores);
-  const RankedTensorType positions =
-      RankedTensorType::get({type.getDimSize(2), type.getDimSize(3)}, b.i64());
-  const Value query = b.addInt(b.iota(positions, 0), causal_offset);
-  const Value visible =
-      b.compare(arith::CmpIPredicate::sle, b.iota(positions, 1), query);
-  return b.select(b.broadcast(visible, type.clone(b.i1()), {2, 3}), scores,
-                  b.constant(type, -kInfinity));
+// Adds a mask to `visible`, which may be null.
+Value both(MathBuilder& b, Value visible, Value mask) {
+  return visible ? b.andInt(visible, mask) : mask;
 }
 
-// Softmax of scale * q k^T, capped, biased and masked.
+// True where a query sees a key; null if all queries see all keys. `type` is
+// the type of the scores.
 template <typename Op>
-Softmax attentionSoftmax(MathBuilder& b, Op op) {
+Value visibleKeys(MathBuilder& b, Op op, RankedTensorType type) {
+  Value visible;
+  const RankedTensorType bits = type.clone(b.i1());
+  const auto add = [&](CmpIPredicate predicate, Value x, Value y,
+                       ArrayRef<int64_t> dims) {
+    visible =
+        both(b, visible, b.broadcast(b.compare(predicate, x, y), bits, dims));
+  };
+  if (const std::optional<int64_t> offset = op.getCausalOffset()) {
+    const RankedTensorType pairs = RankedTensorType::get(
+        {type.getDimSize(2), type.getDimSize(3)}, b.i64());
+    const Value key = b.iota(pairs, 1);
+    Value last = b.addInt(b.iota(pairs, 0), *offset);
+    if (op.getShift())
+      last = b.addInt(last, b.broadcast(op.getShift(), pairs, {}));
+    add(CmpIPredicate::sle, key, last, {2, 3});
+    if (const std::optional<int64_t> window = op.getWindow())
+      add(CmpIPredicate::sgt, key, b.addInt(last, -*window), {2, 3});
+  }
+  if (op.getQSegments()) {
+    const RankedTensorType pairs = RankedTensorType::get(
+        {type.getDimSize(0), type.getDimSize(2), type.getDimSize(3)},
+        op.getQSegments().getType().getElementType());
+    add(CmpIPredicate::eq, b.broadcast(op.getQSegments(), pairs, {0, 1}),
+        b.broadcast(op.getKSegments(), pairs, {0, 2}), {0, 2, 3});
+  }
+  return visible;
+}
+
+// 0 where `x` is -inf, else x: a row without keys is shifted by 0, so that its
+// exponentials are zeros, not NaN.
+Value finiteOrZero(MathBuilder& b, Value x) {
+  const Value is_lowest = b.compare(arith::CmpFPredicate::OEQ, x,
+                                    b.constant(b.typeOf(x), -kInfinity));
+  return b.select(is_lowest, b.constant(b.typeOf(x), 0), x);
+}
+
+// `scores` are shifted by `shift`, one number per row.
+Value shiftedExp(MathBuilder& b, Value scores, Value shift) {
+  return b.exp(b.subtract(scores, b.spread(shift, scores, 3)));
+}
+
+// Replaces the scores by weights, and computes lse if that is wanted.
+void normalise(MathBuilder& b, Value scores, bool wants_lse, Softmax& softmax) {
+  const Value highest = b.reduce(ReduceKind::max, scores, 3),
+              shift = finiteOrZero(b, highest),
+              exponentials = shiftedExp(b, scores, shift),
+              sum = b.reduce(ReduceKind::sum, exponentials, 3);
+  const Value sees_none = b.compare(arith::CmpFPredicate::OEQ, highest,
+                                    b.constant(b.typeOf(highest), -kInfinity));
+  const Value divisor = b.select(sees_none, b.constant(b.typeOf(sum), 1), sum);
+  softmax.weights = b.divide(exponentials, b.spread(divisor, scores, 3));
+  if (wants_lse) softmax.lse = b.add(b.log(sum), shift);
+}
+
+// Softmax of scale * q k^T, capped, biased and masked. It follows from
+// `given_lse` unless that is null.
+template <typename Op>
+Softmax attentionSoftmax(MathBuilder& b, Op op, Value given_lse,
+                         bool wants_lse) {
   const Value q = b.widen(op.getQ()), k = b.widen(op.getK());
   const ArrayRef<int64_t> q_shape = b.typeOf(q).getShape(),
                           k_shape = b.typeOf(k).getShape();
@@ -62,19 +119,16 @@ Softmax attentionSoftmax(MathBuilder& b, Op op) {
   if (op.getBias())
     scores = b.add(scores, b.broadcast(b.widen(op.getBias()), b.typeOf(scores),
                                        {0, 1, 2, 3}));
-  if (const std::optional<int64_t> offset = op.getCausalOffset())
-    scores = masked(b, scores, *offset);
-  // A row of -inf is shifted by 0 and divided by 1: it gives zeros, not NaN.
-  const Value highest = b.reduce(ReduceKind::max, scores, 3);
-  const Value sees_none = b.compare(arith::CmpFPredicate::OEQ, highest,
-                                    b.constant(b.typeOf(highest), -kInfinity));
-  const Value shift =
-      b.select(sees_none, b.constant(b.typeOf(highest), 0), highest);
-  const Value exponentials =
-      b.exp(b.subtract(scores, b.spread(shift, scores, 3)));
-  const Value sum = b.reduce(ReduceKind::sum, exponentials, 3);
-  const Value divisor = b.select(sees_none, b.constant(b.typeOf(sum), 1), sum);
-  softmax.weights = b.divide(exponentials, b.spread(divisor, scores, 3));
+  if (const Value visible = visibleKeys(b, op, b.typeOf(scores)))
+    scores =
+        b.select(visible, scores, b.constant(b.typeOf(scores), -kInfinity));
+  if (given_lse) {
+    const Value shift = b.asFloat(finiteOrZero(b, given_lse),
+                                  b.typeOf(scores).getElementType());
+    softmax.weights = shiftedExp(b, scores, shift);
+    return softmax;
+  }
+  normalise(b, scores, wants_lse, softmax);
   return softmax;
 }
 
@@ -91,18 +145,35 @@ Value sumTo(MathBuilder& b, Value x, RankedTensorType type) {
 
 }  // namespace
 
+Value buildVisibleKeys(MathBuilder& b, AttentionOp op,
+                       RankedTensorType scores) {
+  return visibleKeys(b, op, scores);
+}
+
+Value buildVisibleKeys(MathBuilder& b, AttentionGradOp op,
+                       RankedTensorType scores) {
+  return visibleKeys(b, op, scores);
+}
+
 Results AttentionOp::decompose(mlir::OpBuilder& builder) {
   MathBuilder b(builder, getLoc());
-  const Value weights = attentionSoftmax(b, *this).weights, v = b.widen(getV());
-  const Value result = b.dotGeneral(
-      grouped(b, weights, b.typeOf(v).getDimSize(1)), v, {0, 1}, {0, 1}, 4, 2);
-  return SmallVector<Value>{
-      b.narrow(b.reshape(result, getType().getShape()), getType())};
+  const Softmax softmax = attentionSoftmax(b, *this, {}, getLse() != nullptr);
+  const Value v = b.widen(getV());
+  const Value result =
+      b.dotGeneral(grouped(b, softmax.weights, b.typeOf(v).getDimSize(1)), v,
+                   {0, 1}, {0, 1}, 4, 2);
+  const RankedTensorType type = getResult().getType();
+  SmallVector<Value> results = {
+      b.narrow(b.reshape(result, type.getShape()), type)};
+  if (getLse())
+    results.push_back(
+        b.asFloat(softmax.lse, b.typeOf(getLse()).getElementType()));
+  return results;
 }
 
 Results AttentionGradOp::decompose(mlir::OpBuilder& builder) {
   MathBuilder b(builder, getLoc());
-  const Softmax softmax = attentionSoftmax(b, *this);
+  const Softmax softmax = attentionSoftmax(b, *this, getLse(), false);
   const Value q = b.widen(getQ()), k = b.widen(getK()), v = b.widen(getV()),
               result = b.widen(getResult()),
               result_grad = b.widen(getResultGrad());

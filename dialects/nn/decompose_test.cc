@@ -171,6 +171,45 @@ TEST_F(DecomposeTest, AttentionOfAQueryThatSeesNoKeyIsZero) {
   EXPECT_EQ(found, (std::vector<double>{0, 5}));
 }
 
+// The shift and the segments are constants, so that all kinds of masks hide
+// some keys: query 0 of batch element 1 sees none.
+constexpr char kMasks[] = R"(
+      %s = arith.constant dense<1> : tensor<i64>
+      %i = arith.constant dense<[[0, 0, 1, 1, 2], [7, 2, 2, 3, 3]]> : tensor<2x5xi32>
+      %j = arith.constant dense<[[0, 0, 0, 1, 1, 2], [2, 2, 2, 3, 3, 3]]> : tensor<2x6xi32>
+)";
+
+TEST_F(DecomposeTest, AttentionWithWindowShiftAndSegments) {
+  expectAgreementForAllTypes(std::string(R"(
+    func.func @f(%q: tensor<2x4x5x4xT>, %k: tensor<2x2x6x4xT>, %v: tensor<2x2x6x3xT>)
+        -> (tensor<2x4x5x3xT>, tensor<2x4x5x3xT>, tensor<2x4x5xf32>) {)") +
+                             kMasks + R"(
+      %0 = nn.attention %q, %k, %v scale = 5.0e-1 causal_offset = 1 window = 3
+        : (tensor<2x4x5x4xT>, tensor<2x2x6x4xT>, tensor<2x2x6x3xT>) -> tensor<2x4x5x3xT>
+      %1, %lse = nn.attention %q, %k, %v shift(%s) segments(%i, %j) scale = 5.0e-1 causal_offset = -1 window = 2
+        : (tensor<2x4x5x4xT>, tensor<2x2x6x4xT>, tensor<2x2x6x3xT>, tensor<i64>, tensor<2x5xi32>, tensor<2x6xi32>)
+        -> (tensor<2x4x5x3xT>, tensor<2x4x5xf32>)
+      return %0, %1, %lse : tensor<2x4x5x3xT>, tensor<2x4x5x3xT>, tensor<2x4x5xf32>
+    })");
+}
+
+TEST_F(DecomposeTest, AttentionGradWithWindowShiftSegmentsAndLse) {
+  expectAgreementForAllTypes(std::string(R"(
+    func.func @f(%q: tensor<2x4x5x4xT>, %k: tensor<2x2x6x4xT>, %v: tensor<2x2x6x3xT>, %g: tensor<2x4x5x3xT>)
+        -> (tensor<2x4x5x4xT>, tensor<2x2x6x4xT>, tensor<2x2x6x3xT>) {)") +
+                             kMasks + R"(
+      %y, %lse = nn.attention %q, %k, %v shift(%s) segments(%i, %j) scale = 5.0e-1 causal_offset = 0 window = 3
+        : (tensor<2x4x5x4xT>, tensor<2x2x6x4xT>, tensor<2x2x6x3xT>, tensor<i64>, tensor<2x5xi32>, tensor<2x6xi32>)
+        -> (tensor<2x4x5x3xT>, tensor<2x4x5xf32>)
+      %0, %1, %2 = nn.attention_grad %q, %k, %v, %y, %g shift(%s) segments(%i, %j) lse(%lse)
+          scale = 5.0e-1 causal_offset = 0 window = 3
+        : (tensor<2x4x5x4xT>, tensor<2x2x6x4xT>, tensor<2x2x6x3xT>, tensor<2x4x5x3xT>, tensor<2x4x5x3xT>,
+           tensor<i64>, tensor<2x5xi32>, tensor<2x6xi32>, tensor<2x4x5xf32>)
+        -> (tensor<2x4x5x4xT>, tensor<2x2x6x4xT>, tensor<2x2x6x3xT>)
+      return %0, %1, %2 : tensor<2x4x5x4xT>, tensor<2x2x6x4xT>, tensor<2x2x6x3xT>
+    })");
+}
+
 TEST_F(DecomposeTest, AttentionGradWithGroupedHeads) {
   expectAgreementForAllTypes(R"(
     func.func @f(%q: tensor<2x6x5x4xT>, %k: tensor<2x3x7x4xT>, %v: tensor<2x3x7x8xT>, %g: tensor<2x6x5x8xT>)
@@ -279,7 +318,7 @@ TEST_F(DecomposeTest, DecompositionsCanBeDividedAlongEveryFactor) {
   auto module = parse(R"(
     func.func @f(%x: tensor<2x3x4x5xf32>, %s: tensor<4x5xf32>, %v: tensor<3xf32>, %q: tensor<2x6x4x5xbf16>,
                  %k: tensor<2x3x7x5xbf16>, %b: tensor<1x6x4x7xbf16>, %t: tensor<2x3x4xi64>,
-                 %seed: tensor<i64>) {
+                 %seed: tensor<i64>, %i: tensor<2x4xi64>, %j: tensor<2x7xi64>) {
       %0 = nn.softmax %x axis = 2 : tensor<2x3x4x5xf32>
       %1 = nn.layer_norm %x scale(%s : tensor<4x5xf32>) bias(%s : tensor<4x5xf32>) axis = 2 epsilon = 1.0e-5 : tensor<2x3x4x5xf32>
       %2 = nn.rms_norm %x scale(%s : tensor<4x5xf32>) axis = 2 epsilon = 1.0e-5 : tensor<2x3x4x5xf32>
@@ -292,6 +331,9 @@ TEST_F(DecomposeTest, DecompositionsCanBeDividedAlongEveryFactor) {
           : (tensor<2x6x4x5xbf16>, tensor<2x3x7x5xbf16>, tensor<2x3x7x5xbf16>, tensor<2x6x4x5xbf16>,
              tensor<2x6x4x5xbf16>, tensor<1x6x4x7xbf16>)
           -> (tensor<2x6x4x5xbf16>, tensor<2x3x7x5xbf16>, tensor<2x3x7x5xbf16>, tensor<1x6x4x7xbf16>)
+      %8, %9 = nn.attention %q, %k, %k shift(%seed) segments(%i, %j) scale = 1.0 causal_offset = 0 window = 2
+          : (tensor<2x6x4x5xbf16>, tensor<2x3x7x5xbf16>, tensor<2x3x7x5xbf16>, tensor<i64>, tensor<2x4xi64>, tensor<2x7xi64>)
+          -> (tensor<2x6x4x5xbf16>, tensor<2x6x4xf32>)
       %5 = nn.cross_entropy %x, %t label_smoothing = 0.1 : tensor<2x3x4x5xf32>, tensor<2x3x4xi64> -> tensor<2x3x4xf32>
       %6 = nn.random normal %seed : tensor<i64> -> tensor<3x4xf32>
       return

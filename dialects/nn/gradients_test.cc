@@ -197,6 +197,7 @@ TEST_F(GradientsTest, Attention) {
   // With offset -1 the first query sees no key.
   for (const char* attributes :
        {"scale = 0.5", "scale = 0.5 causal_offset = 1",
+        "scale = 0.5 causal_offset = 2 window = 2",
         "scale = 2.0 causal_offset = -1 softcap = 1.5"})
     expectGradients(attention(attributes, false), attention(attributes, true),
                     {0, 1, 2, 3});

@@ -96,6 +96,13 @@ Value MathBuilder::narrow(Value x, Type type) {
   return arith::TruncFOp::create(builder_, loc_, type, x);
 }
 
+Value MathBuilder::asFloat(Value x, mlir::Type element) {
+  const Type type = typeOf(x).clone(element);
+  if (typeOf(x).getElementTypeBitWidth() < type.getElementTypeBitWidth())
+    return arith::ExtFOp::create(builder_, loc_, type, x);
+  return narrow(x, type);
+}
+
 Value MathBuilder::toFloat(Value x, mlir::Type element) {
   return arith::SIToFPOp::create(builder_, loc_, typeOf(x).clone(element), x);
 }

@@ -71,6 +71,7 @@ class MathBuilder {
   // Element types. Floats of 16 bits or less are computed in f32.
   Value widen(Value x);
   Value narrow(Value x, Type type);
+  Value asFloat(Value x, mlir::Type element);  // x is of floats
   Value toFloat(Value x, mlir::Type element);
 
   // nn operations.

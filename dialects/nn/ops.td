@@ -440,32 +440,49 @@ def NN_BatchNormOp : NN_Composite<"batch_norm"> {
   }];
 }
 
-def NN_AttentionOp : NN_Composite<"attention"> {
+def NN_AttentionOp : NN_Composite<"attention", [AttrSizedOperandSegments]> {
   let summary = "softmax(scale * q k^T + bias) v for each batch and head";
   let description = [{
-    `q` is [B, N, L, h], `k` [B, G, S, h], `v` [B, G, S, hv], the result [B, N, L, hv]; query head n uses key-value
-    head n / (N / G). `bias` is added to the scores. With `causal_offset` c, query i sees keys j <= i + c only.
-    With `softcap` s > 0 scores become s * tanh(score / s) before bias and mask. Computed in f32 for 16-bit floats;
-    a query that sees no key gives 0. The L x S matrix is never stored (Dao et al., 2022).
+    `q` is [B, N, L, h], `k` [B, G, S, h], `v` [B, G, S, hv], `result` [B, N, L, hv]; query head n uses key-value
+    head n / (N / G). `bias` is added to the scores. With `softcap` s > 0 scores become s * tanh(score / s) before bias
+    and mask. Masks limit the keys that query i sees:
+    - with `causal_offset`, keys j <= i + c only, where c is `causal_offset` plus the operand `shift`, if there is one;
+    - with `window` w, keys j > i + c - w only. So |i - j| <= r is `causal_offset` r and `window` 2r + 1;
+    - with segments, keys of the query's own segment only: those with `k_segments`[b, j] = `q_segments`[b, i].
+
+    Computed in f32 for 16-bit floats; a query that sees no key gives 0. The L x S matrix is never stored (Dao et al.,
+    2022). `lse` is log(sum(exp(score))) over the keys that a query sees, with biased scores; -inf if it sees none.
     - (C1) Shapes are as above, with G dividing N; element types are equal.
     - (C2) `bias`, where present, has rank 4, and each size is 1 or the size in [B, N, L, S].
+    - (C3) `window` is at least 1; `shift` is a scalar of i64. Both require `causal_offset`.
+    - (C4) `q_segments` is [B, L] and `k_segments` [B, S], of the same element type; each requires the other.
+    - (C5) `lse`, where present, is [B, N, L] of f32.
 
-    Example: `%y = nn.attention %q, %k, %v scale = 1.25e-1 causal_offset = 0 : (tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>) -> tensor<1x2x4x64xf32>`
+    Example: `%y = nn.attention %q, %k, %v scale = 1.25e-1 causal_offset = 0 window = 2 : (tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>) -> tensor<1x2x4x64xf32>`
+
+    Example: `%y, %lse = nn.attention %q, %k, %v shift(%s) segments(%i, %j) scale = 1.25e-1 causal_offset = 0 : (tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<i64>, tensor<1x4xi32>, tensor<1x4xi32>) -> (tensor<1x2x4x64xf32>, tensor<1x2x4xf32>)`
   }];
   let arguments = (ins NN_FloatTensor:$q, NN_FloatTensor:$k, NN_FloatTensor:$v, Optional<NN_FloatTensor>:$bias,
-                       F64Attr:$scale, OptionalAttr<I64Attr>:$causal_offset, DefaultValuedAttr<F64Attr, "0.0">:$softcap);
-  let results = (outs NN_FloatTensor:$result);
+                       Optional<NN_IntTensor>:$shift, Optional<NN_IntTensor>:$q_segments, Optional<NN_IntTensor>:$k_segments,
+                       F64Attr:$scale, OptionalAttr<I64Attr>:$causal_offset, OptionalAttr<I64Attr>:$window,
+                       DefaultValuedAttr<F64Attr, "0.0">:$softcap);
+  let results = (outs NN_FloatTensor:$result, Optional<NN_FloatTensor>:$lse);
+  // Without shift, segments and lse.
+  let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$q, "::mlir::Value":$k, "::mlir::Value":$v, "::mlir::Value":$bias,
+                                 "::mlir::FloatAttr":$scale, "::mlir::IntegerAttr":$causal_offset, "::mlir::FloatAttr":$softcap,
+                                 CArg<"::mlir::IntegerAttr", "{}">:$window)>];
   let assemblyFormat = [{
-    $q `,` $k `,` $v (`,` $bias^)? `scale` `=` $scale (`causal_offset` `=` $causal_offset^)? (`softcap` `=` $softcap^)? attr-dict
-    `:` functional-type(operands, $result)
+    $q `,` $k `,` $v (`,` $bias^)? (`shift` `(` $shift^ `)`)? (`segments` `(` $q_segments^ `,` $k_segments `)`)? `scale` `=` $scale
+    (`causal_offset` `=` $causal_offset^)? (`window` `=` $window^)? (`softcap` `=` $softcap^)? attr-dict
+    `:` functional-type(operands, results)
   }];
 }
 
-def NN_AttentionGradOp : NN_Composite<"attention_grad"> {
+def NN_AttentionGradOp : NN_Composite<"attention_grad", [AttrSizedOperandSegments]> {
   let summary = "The gradients of `nn.attention` with respect to q, k, v and optionally the bias";
   let description = [{
-    `result` is the result of `nn.attention` for q, k, v and `bias` with these attributes, and `result_grad` is its gradient.
-    Let P be the softmax (0 for a query that sees no key) and s = scale * q k^T. Then:
+    `result` is the result of `nn.attention` for q, k, v and `bias` with these attributes and masks, and `result_grad` is its
+    gradient. Let P be the softmax (0 for a query that sees no key) and s = scale * q k^T. Then:
     - v_grad = P^T result_grad;
     - the gradient of the biased scores is d = P * (result_grad v^T - sum(result_grad * result)), summed over each row;
     - `bias_grad` is d summed over the dimensions in which `bias` has size 1;
@@ -474,18 +491,29 @@ def NN_AttentionGradOp : NN_Composite<"attention_grad"> {
 
     k_grad and v_grad are summed over the query heads of each key-value head. Computed in f32 for 16-bit floats.
 
+    With `lse`, P = exp(score - lse) of the biased and masked scores. `k` and `v` may then be a part of the keys over which
+    `result` and `lse` were computed: q_grad is that part's summand, k_grad and v_grad are the part's rows.
+
     - (C1) q, k, v, `result` and `result_grad` have shapes as in `nn.attention`; element types are equal.
     - (C2) `bias`, where present, has rank 4, and each size is 1 or the size in [B, N, L, S].
-    - (C3) `q_grad`, `k_grad`, `v_grad` have the types of q, k and v; `bias_grad` has the type of `bias` and requires it.
+    - (C3) `window` is at least 1; `shift` is a scalar of i64. Both require `causal_offset`.
+    - (C4) `q_segments` is [B, L] and `k_segments` [B, S], of the same element type; each requires the other.
+    - (C5) `lse`, where present, is [B, N, L] of f32.
+    - (C6) `q_grad`, `k_grad`, `v_grad` have the types of q, k and v; `bias_grad` has the type of `bias` and requires it.
 
-    Example: `%dq, %dk, %dv = nn.attention_grad %q, %k, %v, %y, %g scale = 1.25e-1 causal_offset = 0 : (tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>) -> (tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>)`
+    Example: `%dq, %dk, %dv = nn.attention_grad %q, %k, %v, %y, %g scale = 1.25e-1 causal_offset = 0 window = 2 : (tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>) -> (tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>)`
+
+    Example: `%dq, %dk, %dv = nn.attention_grad %q, %k, %v, %y, %g shift(%s) segments(%i, %j) lse(%lse) scale = 1.25e-1 causal_offset = 0 : (tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<i64>, tensor<1x4xi32>, tensor<1x4xi32>, tensor<1x2x4xf32>) -> (tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>)`
   }];
   let arguments = (ins NN_FloatTensor:$q, NN_FloatTensor:$k, NN_FloatTensor:$v, NN_FloatTensor:$result, NN_FloatTensor:$result_grad,
-                       Optional<NN_FloatTensor>:$bias, F64Attr:$scale, OptionalAttr<I64Attr>:$causal_offset,
-                       DefaultValuedAttr<F64Attr, "0.0">:$softcap);
+                       Optional<NN_FloatTensor>:$bias, Optional<NN_IntTensor>:$shift, Optional<NN_IntTensor>:$q_segments,
+                       Optional<NN_IntTensor>:$k_segments, Optional<NN_FloatTensor>:$lse, F64Attr:$scale,
+                       OptionalAttr<I64Attr>:$causal_offset, OptionalAttr<I64Attr>:$window, DefaultValuedAttr<F64Attr, "0.0">:$softcap);
   let results = (outs NN_FloatTensor:$q_grad, NN_FloatTensor:$k_grad, NN_FloatTensor:$v_grad, Optional<NN_FloatTensor>:$bias_grad);
   let assemblyFormat = [{
-    $q `,` $k `,` $v `,` $result `,` $result_grad (`,` $bias^)? `scale` `=` $scale (`causal_offset` `=` $causal_offset^)? (`softcap` `=` $softcap^)? attr-dict
+    $q `,` $k `,` $v `,` $result `,` $result_grad (`,` $bias^)? (`shift` `(` $shift^ `)`)?
+    (`segments` `(` $q_segments^ `,` $k_segments `)`)? (`lse` `(` $lse^ `)`)? `scale` `=` $scale
+    (`causal_offset` `=` $causal_offset^)? (`window` `=` $window^)? (`softcap` `=` $softcap^)? attr-dict
     `:` functional-type(operands, results)
   }];
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "dialects/nn/dialect.h"
@@ -22,13 +23,54 @@ double elementOf(const Tensor& tensor, const SmallVector<int64_t>& row,
   return tensor.getFloat(tensor.position({row[0], row[1], row[2], i}));
 }
 
+// Optional operand number `index` of the operation's definition; null if it is
+// absent.
+template <typename Op>
+const Tensor* optionalOperand(Op op, ArrayRef<Tensor> operands, int index) {
+  const auto [first, size] = op.getODSOperandIndexAndLength(index);
+  return size == 0 ? nullptr : &operands[first];
+}
+
+// The masks of nn.attention or its gradient.
+class Mask {
+ public:
+  // `shift` is the number of the operand in the operation's definition; the
+  // segments follow it.
+  template <typename Op>
+  Mask(Op op, ArrayRef<Tensor> operands, int shift)
+      : window_(op.getWindow()),
+        q_segments_(optionalOperand(op, operands, shift + 1)),
+        k_segments_(optionalOperand(op, operands, shift + 2)) {
+    last_ = op.getCausalOffset();
+    if (const Tensor* moved = optionalOperand(op, operands, shift))
+      *last_ += moved->getInt(0);
+  }
+
+  // True if query `row` [batch, head, query] sees the key.
+  bool sees(const SmallVector<int64_t>& row, int64_t key) const {
+    if (last_ && key > row[2] + *last_) return false;
+    if (last_ && window_ && key <= row[2] + *last_ - *window_) return false;
+    return !q_segments_ ||
+           q_segments_->getInt(q_segments_->position({row[0], row[2]})) ==
+               k_segments_->getInt(k_segments_->position({row[0], key}));
+  }
+
+ private:
+  std::optional<int64_t> last_;  // the last key that query 0 sees
+  std::optional<int64_t> window_;
+  const Tensor *q_segments_, *k_segments_;
+};
+
 // One query [batch, head, query] and the keys that it sees.
 struct Row {
   // One entry per key. `slopes` are the derivatives of the capped scores.
   std::vector<double> weights, slopes;
+  double lse;
 
+  // With `given_lse`, the weights follow from it.
   template <typename Op>
   Row(Op op, const Tensor& q, const Tensor& k, const Tensor* bias,
+      const Mask& mask, const Tensor* given_lse,
       const SmallVector<int64_t>& row);
 };
 
@@ -43,11 +85,11 @@ int64_t biasPosition(const Tensor& bias, const SmallVector<int64_t>& row,
 
 template <typename Op>
 Row::Row(Op op, const Tensor& q, const Tensor& k, const Tensor* bias,
+         const Mask& mask, const Tensor* given_lse,
          const SmallVector<int64_t>& row) {
   const int64_t heads_per_group = q.shape()[1] / k.shape()[1];
   const double scale = op.getScale().convertToDouble(),
                softcap = op.getSoftcap().convertToDouble();
-  const std::optional<int64_t> causal_offset = op.getCausalOffset();
   for (int64_t key = 0; key < k.shape()[2]; ++key) {
     double score = 0;
     for (int64_t i = 0; i < q.shape()[3]; ++i)
@@ -57,19 +99,24 @@ Row::Row(Op op, const Tensor& q, const Tensor& k, const Tensor* bias,
     const double tanh = softcap > 0 ? std::tanh(score / softcap) : 0;
     if (softcap > 0) score = softcap * tanh;
     if (bias) score += bias->getFloat(biasPosition(*bias, row, key));
-    if (causal_offset && key > row[2] + *causal_offset) score = -kInfinity;
+    if (!mask.sees(row, key)) score = -kInfinity;
     weights.push_back(score);
     slopes.push_back(1 - tanh * tanh);
   }
-  const double highest =
-      weights.empty() ? -kInfinity
-                      : *std::max_element(weights.begin(), weights.end());
+  double highest = weights.empty()
+                       ? -kInfinity
+                       : *std::max_element(weights.begin(), weights.end());
+  if (given_lse)
+    highest =
+        given_lse->getFloat(given_lse->position({row[0], row[1], row[2]}));
   double sum = 0;
   for (double& weight : weights) {
     // A query that sees no key gives zeros.
     weight = highest == -kInfinity ? 0 : std::exp(weight - highest);
     sum += weight;
   }
+  lse = sum == 0 ? -kInfinity : highest + std::log(sum);
+  if (given_lse) return;
   for (double& weight : weights) weight = sum == 0 ? 0 : weight / sum;
 }
 
@@ -98,7 +145,8 @@ void addRowGradients(AttentionGradOp op, ArrayRef<Tensor> operands,
   const Tensor* bias = op.getBias() ? &operands[5] : nullptr;
   const double scale = op.getScale().convertToDouble();
   const int64_t group = row[1] / (q.shape()[1] / k.shape()[1]);
-  const Row softmax(op, q, k, bias, row);
+  const Row softmax(op, q, k, bias, Mask(op, operands, 6),
+                    optionalOperand(op, operands, 9), row);
   double mean = 0;
   for (int64_t i = 0; i < v.shape()[3]; ++i)
     mean += elementOf(result, row, i) * elementOf(result_grad, row, i);
@@ -129,9 +177,11 @@ FailureOr<SmallVector<Tensor>> AttentionOp::evaluate(
   const Tensor &q = operands[0], &k = operands[1], &v = operands[2];
   const Tensor* bias = getBias() ? &operands[3] : nullptr;
   const int64_t heads_per_group = q.shape()[1] / k.shape()[1];
-  std::vector<double> sums(getType().getNumElements());
+  const Mask mask(*this, operands, 4);
+  std::vector<double> sums(getResult().getType().getNumElements()), lse;
   forEachRow(q, [&](const SmallVector<int64_t>& row) {
-    const Row softmax(*this, q, k, bias, row);
+    const Row softmax(*this, q, k, bias, mask, nullptr, row);
+    lse.push_back(softmax.lse);
     for (int64_t key = 0; key < v.shape()[2]; ++key) {
       for (int64_t i = 0; i < v.shape()[3]; ++i)
         sums[((row[0] * q.shape()[1] + row[1]) * q.shape()[2] + row[2]) *
@@ -140,7 +190,9 @@ FailureOr<SmallVector<Tensor>> AttentionOp::evaluate(
                    elementOf(v, {row[0], row[1] / heads_per_group, key}, i);
     }
   });
-  return SmallVector<Tensor>{rounded(sums, getType())};
+  SmallVector<Tensor> results = {rounded(sums, getResult().getType())};
+  if (getLse()) results.push_back(rounded(lse, getLse().getType()));
+  return results;
 }
 
 FailureOr<SmallVector<Tensor>> AttentionGradOp::evaluate(

@@ -294,6 +294,42 @@ TEST_F(ReferenceTest, ReduceWindow) {
             (Numbers{2, 4}));
 }
 
+// All scores are equal, so results are means of the visible values, and lse is
+// the logarithm of their number.
+TEST_F(ReferenceTest, AttentionMasks) {
+  const std::string four = "tensor<1x1x4x1xf32>", segment = "tensor<1x4xi32>";
+  const std::vector<Tensor> arguments = {
+      tensor(four, {0, 0, 0, 0}),    tensor(four, {1, 2, 3, 4}),
+      tensor("tensor<i64>", {1}),    tensor(segment, {5, 5, 9, 9}),
+      tensor(segment, {5, 5, 5, 9}),
+  };
+  const auto attend = [&](const std::string& operands,
+                          const std::string& attributes,
+                          const std::string& types, bool wants_lse) {
+    return evaluate(std::string(wants_lse ? "%y, %r" : "%r, %lse") +
+                        " = nn.attention %a, %a, %b " + operands +
+                        " scale = 1.0 " + attributes + " : (" + four + ", " +
+                        four + ", " + four + types + ") -> (" + four +
+                        ", tensor<1x1x4xf32>)",
+                    wants_lse ? "tensor<1x1x4xf32>" : four, arguments);
+  };
+  const std::string window = "causal_offset = 0 window = 2";
+  EXPECT_EQ(attend("", window, "", false), (Numbers{1, 1.5, 2.5, 3.5}));
+  const Numbers lse = attend("", window, "", true);
+  EXPECT_EQ(lse[0], 0);
+  EXPECT_NEAR(lse[3], std::log(2), 1e-6);
+  EXPECT_EQ(attend("shift(%c)", "causal_offset = -1 window = 3",
+                   ", tensor<i64>", false),
+            (Numbers{1, 1.5, 2, 3}));
+  EXPECT_EQ(
+      attend("segments(%d, %e)", "", ", " + segment + ", " + segment, false),
+      (Numbers{2, 2, 4, 4}));
+  // Query 2 sees no key.
+  EXPECT_EQ(attend("segments(%d, %e)", "causal_offset = 0",
+                   ", " + segment + ", " + segment, true)[2],
+            -kInfinity);
+}
+
 TEST_F(ReferenceTest, SoftmaxAndNorms) {
   const Numbers softmax =
       evaluate("%r = nn.softmax %a axis = 0 : tensor<2xf64>", "tensor<2xf64>",

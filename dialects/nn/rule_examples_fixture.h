@@ -201,6 +201,14 @@ inline constexpr Example kGradients[] = {
      "(tensor<1x3x4x2xf32>, tensor<1x3x4x2xf32>, tensor<1x3x4x2xf32>, "
      "tensor<1x3x4x2xf32>, tensor<1x3x4x2xf32>) -> (tensor<1x3x4x2xf32>, "
      "tensor<1x3x4x2xf32>, tensor<1x3x4x2xf32>)"},
+    {"2x2x5x2xf32, 2x2x4x2xf32, 2x2x4x2xf32, 2x2x5x2xf32, 2x2x5x2xf32, i64, "
+     "2x5xi64, 2x4xi64, 2x2x5xf32",
+     "nn.attention_grad %a, %b, %c, %d, %e shift(%f) segments(%g, %h) lse(%i) "
+     "scale = 0.5 causal_offset = -1 window = 3 : (tensor<2x2x5x2xf32>, "
+     "tensor<2x2x4x2xf32>, tensor<2x2x4x2xf32>, tensor<2x2x5x2xf32>, "
+     "tensor<2x2x5x2xf32>, tensor<i64>, tensor<2x5xi64>, tensor<2x4xi64>, "
+     "tensor<2x2x5xf32>) -> (tensor<2x2x5x2xf32>, tensor<2x2x4x2xf32>, "
+     "tensor<2x2x4x2xf32>)"},
 };
 
 inline constexpr Example kComposites[] = {
@@ -238,6 +246,11 @@ inline constexpr Example kComposites[] = {
      "nn.attention %a, %b, %c scale = 0.5 causal_offset = -2 : "
      "(tensor<1x3x4x2xf32>, tensor<1x3x4x2xf32>, tensor<1x3x4x2xf32>) -> "
      "tensor<1x3x4x2xf32>"},
+    {"2x2x5x2xf32, 2x2x4x2xf32, 2x2x4x3xf32, i64, 2x5xi64, 2x4xi64",
+     "nn.attention %a, %b, %c shift(%d) segments(%e, %f) scale = 0.5 "
+     "causal_offset = 1 window = 2 : (tensor<2x2x5x2xf32>, "
+     "tensor<2x2x4x2xf32>, tensor<2x2x4x3xf32>, tensor<i64>, tensor<2x5xi64>, "
+     "tensor<2x4xi64>) -> (tensor<2x2x5x3xf32>, tensor<2x2x5xf32>)"},
     {"2x3x5xf32, 2x3xi64",
      "nn.cross_entropy %a, %b ignore_index = 2 label_smoothing = 0.1 : "
      "tensor<2x3x5xf32>, tensor<2x3xi64> -> tensor<2x3xf32>"},

@@ -93,6 +93,7 @@ struct AttentionFactors {
   TensorFactors k() const { return {batch, key_heads, key, inner}; }
   TensorFactors v() const { return {batch, key_heads, key, value}; }
   TensorFactors result() const { return {batch, heads, query, value}; }
+  TensorFactors lse() const { return {batch, heads, query}; }
   TensorFactors bias(llvm::ArrayRef<int64_t> shape) const {
     TensorFactors factors = {batch, heads, query, key};
     for (int dim = 0; dim < 4; ++dim) {
@@ -100,19 +101,34 @@ struct AttentionFactors {
     }
     return factors;
   }
+
+  // Appends the factors of the bias and of the masks, where present.
+  template <typename Op>
+  void addOptional(Op op, std::vector<TensorFactors>& operands) const {
+    if (op.getBias())
+      operands.push_back(bias(op.getBias().getType().getShape()));
+    if (op.getShift()) operands.emplace_back();
+    if (op.getQSegments()) operands.push_back({batch, query});
+    if (op.getKSegments()) operands.push_back({batch, key});
+  }
 };
 
 }  // namespace
 
 ShardingRule AttentionOp::getShardingRule() {
   RuleBuilder builder(*this);
-  const AttentionFactors factors(builder, FactorKind::kCarried);
+  // lse is no partial sum over the values' size, which it lacks.
+  const AttentionFactors factors(
+      builder, getLse() ? FactorKind::kWhole : FactorKind::kCarried);
   ShardingRule rule = builder.take();
   rule.operands = {factors.q(), factors.k(), factors.v()};
-  if (getBias())
-    rule.operands.push_back(factors.bias(getBias().getType().getShape()));
+  factors.addOptional(*this, rule.operands);
   rule.results = {factors.result()};
-  rule.linear = {2};
+  // lse is not a sum over summands of v.
+  if (getLse())
+    rule.results.push_back(factors.lse());
+  else
+    rule.linear = {2};
   rule.attention = factors.numbers();
   return rule;
 }
@@ -125,8 +141,8 @@ ShardingRule AttentionGradOp::getShardingRule() {
   ShardingRule rule = builder.take();
   rule.operands = {factors.q(), factors.k(), factors.v(), factors.result(),
                    factors.result()};
-  if (getBias())
-    rule.operands.push_back(factors.bias(getBias().getType().getShape()));
+  factors.addOptional(*this, rule.operands);
+  if (getLse()) rule.operands.push_back(factors.lse());
   rule.results = {factors.q(), factors.k(), factors.v()};
   if (getBiasGrad())
     rule.results.push_back(factors.bias(getBias().getType().getShape()));

@@ -126,6 +126,16 @@ void DotGeneralOp::build(mlir::OpBuilder& builder, mlir::OperationState& state,
         lhs_contract, rhs_contract);
 }
 
+void AttentionOp::build(mlir::OpBuilder& builder, mlir::OperationState& state,
+                        mlir::Type result, mlir::Value q, mlir::Value k,
+                        mlir::Value v, mlir::Value bias, mlir::FloatAttr scale,
+                        mlir::IntegerAttr causal_offset,
+                        mlir::FloatAttr softcap, mlir::IntegerAttr window) {
+  build(builder, state, result, /*lse=*/mlir::Type(), q, k, v, bias,
+        /*shift=*/{}, /*q_segments=*/{}, /*k_segments=*/{}, scale,
+        causal_offset, window, softcap);
+}
+
 void ReduceOp::build(mlir::OpBuilder& builder, mlir::OperationState& state,
                      ReduceKind kind, mlir::Value input,
                      ArrayRef<int64_t> dims) {

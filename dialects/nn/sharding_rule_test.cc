@@ -83,6 +83,22 @@ TEST_F(ShardingRuleTest, AttentionWithOneKeyValueHeadDividesQueryHeads) {
       "{i=2, j=5, k=8, l=7, m=8, n=6} whole={l, m} linear={2}");
 }
 
+// Segments follow queries and keys; lse is no partial sum over the values'
+// size.
+TEST_F(ShardingRuleTest, AttentionWithMasksAndLse) {
+  EXPECT_EQ(
+      ruleOf("%q: tensor<2x6x5x8xf32>, %k: tensor<2x6x7x8xf32>, "
+             "%s: tensor<i64>, %a: tensor<2x5xi32>, %b: tensor<2x7xi32>",
+             "%y, %e = nn.attention %q, %k, %k shift(%s) segments(%a, %b) "
+             "scale = 1.0 causal_offset = 0 : (tensor<2x6x5x8xf32>, "
+             "tensor<2x6x7x8xf32>, tensor<2x6x7x8xf32>, tensor<i64>, "
+             "tensor<2x5xi32>, tensor<2x7xi32>) -> (tensor<2x6x5x8xf32>, "
+             "tensor<2x6x5xf32>)"),
+      "([i, n, j, m], [i, n, l, m], [i, n, l, k], [], [i, j], [i, l]) -> "
+      "([i, n, j, k], [i, n, j]) {i=2, j=5, k=8, l=7, m=8, n=6} "
+      "whole={k, l, m}");
+}
+
 TEST_F(ShardingRuleTest, DepthwiseConvolutionCarriesChannels) {
   EXPECT_EQ(
       ruleOf("%x: tensor<2x4x8x8xf32>, %w: tensor<8x1x3x1xf32>",

@@ -96,6 +96,41 @@ LogicalResult BatchNormOp::verify() {
   return success();
 }
 
+// Checks the masks of nn.attention or its gradient.
+template <typename Op>
+static LogicalResult checkMasks(Op op, int64_t batch, int64_t queries,
+                                int64_t keys) {
+  // C3
+  const std::optional<int64_t> window = op.getWindow();
+  if (window && *window < 1)
+    return op.emitOpError()
+           << "expected 'window' of at least 1, found " << *window;
+  if ((window || op.getShift()) && !op.getCausalOffset()) {
+    return op.emitOpError()
+           << "expected 'causal_offset', which "
+           << (window ? "'window'" : "'shift'") << " requires, found none";
+  }
+  if (op.getShift() &&
+      failed(checkType(op, "shift",
+                       RankedTensorType::get(
+                           {}, mlir::IntegerType::get(op.getContext(), 64)),
+                       op.getShift().getType())))
+    return failure();
+  // C4
+  if (!op.getQSegments() != !op.getKSegments()) {
+    return op.emitOpError()
+           << "expected segments of both queries and keys, found those of "
+           << (op.getQSegments() ? "queries" : "keys") << " only";
+  }
+  if (!op.getQSegments()) return success();
+  const RankedTensorType of_q = op.getQSegments().getType(),
+                         of_k = op.getKSegments().getType();
+  if (failed(checkShape(op, "q_segments", {batch, queries}, of_q.getShape())) ||
+      failed(checkShape(op, "k_segments", {batch, keys}, of_k.getShape())))
+    return failure();
+  return checkElementTypes(op, {of_q, of_k});
+}
+
 // Checks the shapes of nn.attention or its gradient. `result` is the
 // attention's result, called `name` in messages.
 template <typename Op>
@@ -128,24 +163,37 @@ static LogicalResult checkAttention(Op op, llvm::StringRef name,
           result.getShape())))
     return failure();
   // C2
-  if (!op.getBias()) return success();
-  const RankedTensorType bias = op.getBias().getType();
-  if (failed(checkElementTypes(op, {q, bias}))) return failure();
-  const int64_t scores[] = {q.getDimSize(0), heads, q.getDimSize(2),
-                            k.getDimSize(2)};
-  const bool fits =
-      bias.getRank() == 4 &&
-      llvm::all_of(llvm::zip(bias.getShape(), scores), [](auto pair) {
-        return std::get<0>(pair) == 1 || std::get<0>(pair) == std::get<1>(pair);
-      });
-  if (fits) return success();
-  return op.emitOpError() << "expected a bias whose sizes are 1 or those of "
-                          << listToString(scores) << ", found "
-                          << listToString(bias.getShape());
+  if (op.getBias()) {
+    const RankedTensorType bias = op.getBias().getType();
+    if (failed(checkElementTypes(op, {q, bias}))) return failure();
+    const int64_t scores[] = {q.getDimSize(0), heads, q.getDimSize(2),
+                              k.getDimSize(2)};
+    const bool fits =
+        bias.getRank() == 4 &&
+        llvm::all_of(llvm::zip(bias.getShape(), scores), [](auto pair) {
+          return std::get<0>(pair) == 1 ||
+                 std::get<0>(pair) == std::get<1>(pair);
+        });
+    if (!fits) {
+      return op.emitOpError()
+             << "expected a bias whose sizes are 1 or those of "
+             << listToString(scores) << ", found "
+             << listToString(bias.getShape());
+    }
+  }
+  if (failed(checkMasks(op, q.getDimSize(0), q.getDimSize(2), k.getDimSize(2))))
+    return failure();
+  // C5
+  if (!op.getLse()) return success();
+  return checkType(
+      op, "lse",
+      RankedTensorType::get({q.getDimSize(0), heads, q.getDimSize(2)},
+                            mlir::Float32Type::get(op.getContext())),
+      op.getLse().getType());
 }
 
 LogicalResult AttentionOp::verify() {
-  return checkAttention(*this, "a result", getType());
+  return checkAttention(*this, "a result", getResult().getType());
 }
 
 LogicalResult AttentionGradOp::verify() {
@@ -154,7 +202,7 @@ LogicalResult AttentionGradOp::verify() {
   if (failed(
           checkType(*this, "a result_grad", result, getResultGrad().getType())))
     return failure();
-  // C3
+  // C6
   if (failed(
           checkType(*this, "q_grad", getQ().getType(), getQGrad().getType())) ||
       failed(

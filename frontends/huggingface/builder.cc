@@ -287,16 +287,19 @@ Value Builder::mergeHeads(Value x) {
 }
 
 Value Builder::attention(Value q, Value k, Value v, Value bias, double scale,
-                         bool causal, double dropout) {
+                         bool causal, double dropout,
+                         std::optional<int64_t> window) {
   if (seed_ && dropout > 0.0)
-    return attentionByScores(q, k, v, bias, scale, causal, dropout);
+    return attentionByScores(q, k, v, bias, scale, causal, dropout, window);
   Shape shape(shapeOf(q));
   shape.back() = shapeOf(v).back();
   return nn::AttentionOp::create(
-      builder_, loc_, f32(shape), q, k, v, bias,
-      builder_.getF64FloatAttr(scale),
-      causal ? builder_.getI64IntegerAttr(0) : mlir::IntegerAttr(),
-      builder_.getF64FloatAttr(0.0));
+             builder_, loc_, f32(shape), q, k, v, bias,
+             builder_.getF64FloatAttr(scale),
+             causal ? builder_.getI64IntegerAttr(0) : mlir::IntegerAttr(),
+             builder_.getF64FloatAttr(0.0),
+             window ? builder_.getI64IntegerAttr(*window) : mlir::IntegerAttr())
+      .getResult();
 }
 
 Value Builder::maskBias(Value mask) {

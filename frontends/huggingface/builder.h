@@ -118,9 +118,11 @@ class Builder {
   // Attention. These two convert [B, L, N * h] to [B, N, L, h] and back.
   Value splitHeads(Value x, int64_t heads);
   Value mergeHeads(Value x);
+  // With a window, which requires `causal`, queries see that many keys at most.
   // Stores the scores if training applies dropout to the attention weights.
   Value attention(Value q, Value k, Value v, Value bias, double scale,
-                  bool causal, double dropout = 0.0);
+                  bool causal, double dropout = 0.0,
+                  std::optional<int64_t> window = std::nullopt);
   // Converts a mask [B, S] of 0 and 1 to a bias [B, 1, 1, S]: 0 where the mask
   // is 1, -max elsewhere.
   Value maskBias(Value mask);
@@ -134,7 +136,8 @@ class Builder {
   // Derives another seed from `seed` alone.
   Value nextSeed(Value seed, int64_t factor, int64_t summand);
   Value attentionByScores(Value q, Value k, Value v, Value bias, double scale,
-                          bool causal, double dropout);
+                          bool causal, double dropout,
+                          std::optional<int64_t> window);
   mlir::RankedTensorType f32(ArrayRef<int64_t> shape);
   mlir::RankedTensorType i64(ArrayRef<int64_t> shape);
 

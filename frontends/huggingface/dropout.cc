@@ -35,7 +35,8 @@ Value Builder::dropout(Value x, double probability) {
 // Computes nn.attention with all scores stored. Key-value heads are repeated
 // for their queries.
 Value Builder::attentionByScores(Value q, Value k, Value v, Value bias,
-                                 double scale, bool causal, double dropout) {
+                                 double scale, bool causal, double dropout,
+                                 std::optional<int64_t> window) {
   const auto repeat = [&](Value x) {
     const Shape from(shapeOf(x));
     const int64_t heads = shapeOf(q)[1];
@@ -56,9 +57,16 @@ Value Builder::attentionByScores(Value q, Value k, Value v, Value bias,
                              ? bias
                              : broadcast(bias, shape, {0, 1, 2, 3}));
   if (causal) {
-    const Value seen =
-        arith::CmpIOp::create(builder_, loc_, arith::CmpIPredicate::sge,
-                              iota(shape, 2), iota(shape, 3));
+    const Value query = iota(shape, 2), key = iota(shape, 3);
+    Value seen = arith::CmpIOp::create(builder_, loc_,
+                                       arith::CmpIPredicate::sge, query, key);
+    if (window) {
+      const Value end = addIntegers(key, integerSplat(shape, *window));
+      seen = arith::AndIOp::create(
+          builder_, loc_, seen,
+          arith::CmpIOp::create(builder_, loc_, arith::CmpIPredicate::slt,
+                                query, end));
+    }
     scores = arith::SelectOp::create(
         builder_, loc_, seen, scores,
         splat(shape, std::numeric_limits<float>::lowest()));

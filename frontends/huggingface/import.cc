@@ -23,7 +23,7 @@ struct ModelKind {
 };
 constexpr ModelKind kModels[] = {
     {"gpt2", buildGpt2}, {"bert", buildBert},   {"vit", buildVit},
-    {"t5", buildT5},     {"llama", buildLlama},
+    {"t5", buildT5},     {"llama", buildLlama}, {"mistral", buildLlama},
 };
 
 bool exists(const std::string& folder, const char* file) {

@@ -1,5 +1,6 @@
 // Llama: a decoder with rotary positions, grouped key-value heads, RMS norms
-// and a gated MLP (Touvron et al., 2023).
+// and a gated MLP (Touvron et al., 2023). Mistral adds a sliding window (Jiang
+// et al., 2023).
 #include <cmath>
 
 #include "frontends/huggingface/builder.h"
@@ -26,6 +27,7 @@ struct LlamaConfig {
         tied(config.flag("tie_word_embeddings", false)),
         attention_bias(config.flag("attention_bias", false)),
         mlp_bias(config.flag("mlp_bias", false)) {
+    if (config.has("sliding_window")) window = config.size("sliding_window");
     config.expectOneOf("hidden_act", activation, Builder::activationNames());
     config.expectDivides("num_key_value_heads", groups, "num_attention_heads",
                          heads);
@@ -41,6 +43,7 @@ struct LlamaConfig {
   double epsilon, attention_dropout;
   std::string activation;
   bool tied, attention_bias, mlp_bias;
+  std::optional<int64_t> window;   // keys that a query sees at most
   std::vector<float> frequencies;  // one per pair of a head's elements
 
  private:
@@ -129,8 +132,8 @@ Value block(Builder& b, Value x, Value cosine, Value sine, Value mask,
   const Value k = rotate(b, heads("k_proj", c.groups), cosine, sine, c);
   const Value v = heads("v_proj", c.groups);
   const double scale = 1.0 / std::sqrt(static_cast<double>(c.head));
-  const Value seen = b.mergeHeads(
-      b.attention(q, k, v, mask, scale, /*causal=*/true, c.attention_dropout));
+  const Value seen = b.mergeHeads(b.attention(
+      q, k, v, mask, scale, /*causal=*/true, c.attention_dropout, c.window));
   x = b.add(x, b.linear(seen, "self_attn.o_proj", c.width, c.attention_bias,
                         residual));
   const Value again = b.rmsNorm(x, "post_attention_layernorm", c.epsilon);

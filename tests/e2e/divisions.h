@@ -45,6 +45,9 @@ inline constexpr Division kLongDivisions[] = {
     {"L2Ulysses", "s=2", "L=s", "ulysses"},
     {"L3Ulysses", "s=3", "L=s", "ulysses"},
     {"N2L2Ulysses", "t=2,s=2", "M=t,N=t,V=t;L=s", "ulysses"},
+    {"L2Ring", "s=2", "L=s", "ring"},
+    {"L3Ring", "s=3", "L=s", "ring"},
+    {"B2L4Ring", "d=2,s=4", "B=d;L=s", "ring"},
 };
 inline constexpr const char* kLongModels[] = {"gpt2", "bert_mlm", "t5", "vit"};
 

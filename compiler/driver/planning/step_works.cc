@@ -57,8 +57,8 @@ double seenBy(Op op) {
   };
   const int64_t queries = rows(op.getQ()), keys = rows(op.getK());
   if (queries == 0 || keys == 0) return 0;
-  return static_cast<double>(
-             kernels::pairsOf(queries, keys, op.getCausalOffset())) /
+  return static_cast<double>(kernels::pairsOf(
+             queries, keys, op.getCausalOffset(), op.getWindow())) /
          (static_cast<double>(queries) * static_cast<double>(keys));
 }
 

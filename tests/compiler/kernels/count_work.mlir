@@ -6,6 +6,10 @@ func.func private @attend(%q: !t, %k: !t, %v: !t) -> !t attributes {exec.kernel}
   %0 = nn.attention %q, %k, %v scale = 5.0e-1 causal_offset = 0 : (!t, !t, !t) -> !t
   return %0 : !t
 }
+func.func private @attend_window(%q: !t, %k: !t, %v: !t) -> !t attributes {exec.kernel} {
+  %0 = nn.attention %q, %k, %v scale = 5.0e-1 causal_offset = 0 window = 2 : (!t, !t, !t) -> !t
+  return %0 : !t
+}
 func.func private @cut(%x: tensor<8xf32>) -> tensor<2xf32> attributes {exec.kernel} {
   %0 = nn.slice %x starts = [4] strides = [1] : tensor<8xf32> -> tensor<2xf32>
   return %0 : tensor<2xf32>
@@ -15,13 +19,15 @@ func.func private @double(%x: tensor<2xf32>) -> tensor<2xf32> attributes {exec.k
   return %0 : tensor<2xf32>
 }
 
-// 36 visible pairs in each of 2 heads, 2 products of length 4, a multiplication and an addition.
+// 36 visible pairs in each of 2 heads, 2 products of length 4, a multiplication and an addition. The window leaves 15 pairs.
 // CHECK-LABEL: @main
 // CHECK: exec.launch @attend({{.*}}) {operations = 1152 : i64}
+// CHECK: exec.launch @attend_window({{.*}}) {operations = 480 : i64}
 // CHECK: exec.launch @cut({{.*}}) {unread = 24 : i64}
 // CHECK: exec.launch @double({{.*}}) :
 func.func @main(%q: !t, %k: !t, %v: !t, %x: tensor<8xf32>) -> (!t, tensor<2xf32>) {
   %0 = exec.launch @attend(%q, %k, %v) : (!t, !t, !t) -> !t
+  %w = exec.launch @attend_window(%q, %k, %v) : (!t, !t, !t) -> !t
   %1 = exec.launch @cut(%x) : (tensor<8xf32>) -> tensor<2xf32>
   %2 = exec.launch @double(%1) {operations = 7 : i64, unread = 7 : i64} : (tensor<2xf32>) -> tensor<2xf32>
   return %0, %2 : !t, tensor<2xf32>

@@ -32,7 +32,7 @@ func.func @attention_grad_c2(%q: tensor<1x6x5x4xf32>, %k: tensor<1x3x7x4xf32>, %
 
 // -----
 
-func.func @attention_grad_c3(%q: tensor<1x6x5x4xf32>, %k: tensor<1x3x7x4xf32>, %v: tensor<1x3x7x8xf32>, %y: tensor<1x6x5x8xf32>, %g: tensor<1x6x5x8xf32>) {
+func.func @attention_grad_c6(%q: tensor<1x6x5x4xf32>, %k: tensor<1x3x7x4xf32>, %v: tensor<1x3x7x8xf32>, %y: tensor<1x6x5x8xf32>, %g: tensor<1x6x5x8xf32>) {
   // expected-error@+1 {{'nn.attention_grad' op expected k_grad of type 'tensor<1x3x7x4xf32>', found 'tensor<1x3x7x8xf32>'}}
   %r:3 = nn.attention_grad %q, %k, %v, %y, %g scale = 1.0 : (tensor<1x6x5x4xf32>, tensor<1x3x7x4xf32>, tensor<1x3x7x8xf32>, tensor<1x6x5x8xf32>, tensor<1x6x5x8xf32>) -> (tensor<1x6x5x4xf32>, tensor<1x3x7x8xf32>, tensor<1x3x7x8xf32>)
   return
@@ -40,7 +40,7 @@ func.func @attention_grad_c3(%q: tensor<1x6x5x4xf32>, %k: tensor<1x3x7x4xf32>, %
 
 // -----
 
-func.func @attention_grad_c3_bias(%q: tensor<1x6x5x4xf32>, %k: tensor<1x3x7x4xf32>, %v: tensor<1x3x7x8xf32>, %y: tensor<1x6x5x8xf32>, %g: tensor<1x6x5x8xf32>, %b: tensor<1x6x1x7xf32>) {
+func.func @attention_grad_c6_bias(%q: tensor<1x6x5x4xf32>, %k: tensor<1x3x7x4xf32>, %v: tensor<1x3x7x8xf32>, %y: tensor<1x6x5x8xf32>, %g: tensor<1x6x5x8xf32>, %b: tensor<1x6x1x7xf32>) {
   // expected-error@+1 {{'nn.attention_grad' op expected bias_grad of type 'tensor<1x6x1x7xf32>', found 'tensor<1x6x5x7xf32>'}}
   %r:4 = nn.attention_grad %q, %k, %v, %y, %g, %b scale = 1.0 : (tensor<1x6x5x4xf32>, tensor<1x3x7x4xf32>, tensor<1x3x7x8xf32>, tensor<1x6x5x8xf32>, tensor<1x6x5x8xf32>, tensor<1x6x1x7xf32>) -> (tensor<1x6x5x4xf32>, tensor<1x3x7x4xf32>, tensor<1x3x7x8xf32>, tensor<1x6x5x7xf32>)
   return
@@ -48,8 +48,56 @@ func.func @attention_grad_c3_bias(%q: tensor<1x6x5x4xf32>, %k: tensor<1x3x7x4xf3
 
 // -----
 
-func.func @attention_grad_c3_no_bias(%q: tensor<1x6x5x4xf32>, %k: tensor<1x3x7x4xf32>, %v: tensor<1x3x7x8xf32>, %y: tensor<1x6x5x8xf32>, %g: tensor<1x6x5x8xf32>) {
+func.func @attention_grad_c6_no_bias(%q: tensor<1x6x5x4xf32>, %k: tensor<1x3x7x4xf32>, %v: tensor<1x3x7x8xf32>, %y: tensor<1x6x5x8xf32>, %g: tensor<1x6x5x8xf32>) {
   // expected-error@+1 {{'nn.attention_grad' op expected three results, as there is no bias, found four}}
   %r:4 = nn.attention_grad %q, %k, %v, %y, %g scale = 1.0 : (tensor<1x6x5x4xf32>, tensor<1x3x7x4xf32>, tensor<1x3x7x8xf32>, tensor<1x6x5x8xf32>, tensor<1x6x5x8xf32>) -> (tensor<1x6x5x4xf32>, tensor<1x3x7x4xf32>, tensor<1x3x7x8xf32>, tensor<1x6x5x7xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_c3(%q: tensor<1x2x5x4xf32>, %k: tensor<1x2x7x4xf32>, %v: tensor<1x2x7x4xf32>, %y: tensor<1x2x5x4xf32>, %g: tensor<1x2x5x4xf32>) {
+  // expected-error@+1 {{'nn.attention_grad' op expected 'window' of at least 1, found 0}}
+  %r:3 = nn.attention_grad %q, %k, %v, %y, %g scale = 1.0 causal_offset = 0 window = 0 : (tensor<1x2x5x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x5x4xf32>, tensor<1x2x5x4xf32>) -> (tensor<1x2x5x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x7x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_c3_window(%q: tensor<1x2x5x4xf32>, %k: tensor<1x2x7x4xf32>, %v: tensor<1x2x7x4xf32>, %y: tensor<1x2x5x4xf32>, %g: tensor<1x2x5x4xf32>) {
+  // expected-error@+1 {{'nn.attention_grad' op expected 'causal_offset', which 'window' requires, found none}}
+  %r:3 = nn.attention_grad %q, %k, %v, %y, %g scale = 1.0 window = 2 : (tensor<1x2x5x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x5x4xf32>, tensor<1x2x5x4xf32>) -> (tensor<1x2x5x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x7x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_c3_shift(%q: tensor<1x2x5x4xf32>, %k: tensor<1x2x7x4xf32>, %v: tensor<1x2x7x4xf32>, %y: tensor<1x2x5x4xf32>, %g: tensor<1x2x5x4xf32>, %s: tensor<i64>) {
+  // expected-error@+1 {{'nn.attention_grad' op expected 'causal_offset', which 'shift' requires, found none}}
+  %r:3 = nn.attention_grad %q, %k, %v, %y, %g shift(%s) scale = 1.0 : (tensor<1x2x5x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x5x4xf32>, tensor<1x2x5x4xf32>, tensor<i64>) -> (tensor<1x2x5x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x7x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_c3_scalar(%q: tensor<1x2x5x4xf32>, %k: tensor<1x2x7x4xf32>, %v: tensor<1x2x7x4xf32>, %y: tensor<1x2x5x4xf32>, %g: tensor<1x2x5x4xf32>, %s: tensor<1xi64>) {
+  // expected-error@+1 {{'nn.attention_grad' op expected shift of type 'tensor<i64>', found 'tensor<1xi64>'}}
+  %r:3 = nn.attention_grad %q, %k, %v, %y, %g shift(%s) scale = 1.0 causal_offset = 0 : (tensor<1x2x5x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x5x4xf32>, tensor<1x2x5x4xf32>, tensor<1xi64>) -> (tensor<1x2x5x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x7x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_c4(%q: tensor<1x2x5x4xf32>, %k: tensor<1x2x7x4xf32>, %v: tensor<1x2x7x4xf32>, %y: tensor<1x2x5x4xf32>, %g: tensor<1x2x5x4xf32>, %i: tensor<1x5xi32>, %j: tensor<1x5xi32>) {
+  // expected-error@+1 {{'nn.attention_grad' op expected k_segments of shape [1, 7], found [1, 5]}}
+  %r:3 = nn.attention_grad %q, %k, %v, %y, %g segments(%i, %j) scale = 1.0 : (tensor<1x2x5x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x5x4xf32>, tensor<1x2x5x4xf32>, tensor<1x5xi32>, tensor<1x5xi32>) -> (tensor<1x2x5x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x7x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_c5(%q: tensor<1x2x5x4xf32>, %k: tensor<1x2x7x4xf32>, %v: tensor<1x2x7x4xf32>, %y: tensor<1x2x5x4xf32>, %g: tensor<1x2x5x4xf32>, %l: tensor<1x2x7xf32>) {
+  // expected-error@+1 {{'nn.attention_grad' op expected lse of type 'tensor<1x2x5xf32>', found 'tensor<1x2x7xf32>'}}
+  %r:3 = nn.attention_grad %q, %k, %v, %y, %g lse(%l) scale = 1.0 : (tensor<1x2x5x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x5x4xf32>, tensor<1x2x5x4xf32>, tensor<1x2x7xf32>) -> (tensor<1x2x5x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x7x4xf32>)
   return
 }

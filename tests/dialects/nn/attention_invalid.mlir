@@ -53,3 +53,51 @@ func.func @attention_c2_rank(%q: tensor<1x6x5x4xf32>, %k: tensor<1x3x7x4xf32>, %
   %0 = nn.attention %q, %k, %v, %b scale = 1.0 : (tensor<1x6x5x4xf32>, tensor<1x3x7x4xf32>, tensor<1x3x7x8xf32>, tensor<5x7xf32>) -> tensor<1x6x5x8xf32>
   return
 }
+
+// -----
+
+func.func @attention_c3(%q: tensor<1x2x5x4xf32>, %k: tensor<1x2x7x4xf32>, %v: tensor<1x2x7x4xf32>) {
+  // expected-error@+1 {{'nn.attention' op expected 'window' of at least 1, found 0}}
+  %r:1 = nn.attention %q, %k, %v scale = 1.0 causal_offset = 0 window = 0 : (tensor<1x2x5x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x7x4xf32>) -> tensor<1x2x5x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c3_window(%q: tensor<1x2x5x4xf32>, %k: tensor<1x2x7x4xf32>, %v: tensor<1x2x7x4xf32>) {
+  // expected-error@+1 {{'nn.attention' op expected 'causal_offset', which 'window' requires, found none}}
+  %r:1 = nn.attention %q, %k, %v scale = 1.0 window = 2 : (tensor<1x2x5x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x7x4xf32>) -> tensor<1x2x5x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c3_shift(%q: tensor<1x2x5x4xf32>, %k: tensor<1x2x7x4xf32>, %v: tensor<1x2x7x4xf32>, %s: tensor<i64>) {
+  // expected-error@+1 {{'nn.attention' op expected 'causal_offset', which 'shift' requires, found none}}
+  %r:1 = nn.attention %q, %k, %v shift(%s) scale = 1.0 : (tensor<1x2x5x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x7x4xf32>, tensor<i64>) -> tensor<1x2x5x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c3_scalar(%q: tensor<1x2x5x4xf32>, %k: tensor<1x2x7x4xf32>, %v: tensor<1x2x7x4xf32>, %s: tensor<1xi64>) {
+  // expected-error@+1 {{'nn.attention' op expected shift of type 'tensor<i64>', found 'tensor<1xi64>'}}
+  %r:1 = nn.attention %q, %k, %v shift(%s) scale = 1.0 causal_offset = 0 : (tensor<1x2x5x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x7x4xf32>, tensor<1xi64>) -> tensor<1x2x5x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c4(%q: tensor<1x2x5x4xf32>, %k: tensor<1x2x7x4xf32>, %v: tensor<1x2x7x4xf32>, %i: tensor<1x5xi32>, %j: tensor<1x5xi32>) {
+  // expected-error@+1 {{'nn.attention' op expected k_segments of shape [1, 7], found [1, 5]}}
+  %r:1 = nn.attention %q, %k, %v segments(%i, %j) scale = 1.0 : (tensor<1x2x5x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x7x4xf32>, tensor<1x5xi32>, tensor<1x5xi32>) -> tensor<1x2x5x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c5(%q: tensor<1x2x5x4xf32>, %k: tensor<1x2x7x4xf32>, %v: tensor<1x2x7x4xf32>) {
+  // expected-error@+1 {{'nn.attention' op expected lse of type 'tensor<1x2x5xf32>', found 'tensor<1x2x5xf64>'}}
+  %r:2 = nn.attention %q, %k, %v scale = 1.0 : (tensor<1x2x5x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x7x4xf32>) -> (tensor<1x2x5x4xf32>, tensor<1x2x5xf64>)
+  return
+}

@@ -88,6 +88,7 @@ using Names = std::vector<std::string>;
 INSTANTIATE_TEST_SUITE_P(
     Variants, OurGolden,
     testing::Values(Model{"llama", {{"batch", 2}, {"seq", 40}}},
+                    Model{"mistral", {{"batch", 2}, {"seq", 30}}},
                     Model{"t5_gated",
                           {{"batch", 2}, {"seq", 30}, {"decoder_seq", 25}},
                           Names{"attention_mask"}},

@@ -1,7 +1,7 @@
 """Makes golden/: tiny transformers and timm models with random weights, and the outputs of those libraries.
 
-Covers variants that tests/data/onnx-tiny lacks: llama, gated T5, BERT's token types and pooler, sentence embeddings, timm's other
-CoAtNets. Needs an environment from `tests/peers/setup.sh --torch`. Usage: make_golden.py FOLDER
+Covers variants that tests/data/onnx-tiny lacks: llama, Mistral's sliding window, gated T5, BERT's token types and pooler,
+sentence embeddings, timm's other CoAtNets. Needs an environment from `tests/peers/setup.sh --torch`. Usage: make_golden.py FOLDER
 """
 
 import json
@@ -11,7 +11,8 @@ import sys
 import torch
 from safetensors.torch import save_file
 from timm.models.maxxvit import MaxxVit, MaxxVitCfg, MaxxVitConvCfg, MaxxVitTransformerCfg
-from transformers import BertConfig, BertModel, LlamaConfig, LlamaForCausalLM, T5Config, T5ForConditionalGeneration
+from transformers import (BertConfig, BertModel, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, T5Config,
+                          T5ForConditionalGeneration)
 
 
 def randomize(module):
@@ -53,6 +54,17 @@ def llama(folder):
     module.load_state_dict({k: v.to(torch.bfloat16).float() for k, v in module.state_dict().items()})
     ids = torch.randint(0, 61, (2, 40), generator=torch.Generator().manual_seed(2))
     save(folder, config.to_dict(), module, {"input_ids": ids}, module(ids).logits, dtype=torch.bfloat16)
+
+
+def mistral(folder):
+    config = MistralConfig(
+        vocab_size=61, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=8, max_position_embeddings=64, rms_norm_eps=1e-5, tie_word_embeddings=False,
+        sliding_window=7, attn_implementation="eager")
+    module = MistralForCausalLM(config).eval()
+    randomize(module)
+    ids = torch.randint(0, 61, (2, 30), generator=torch.Generator().manual_seed(2))
+    save(folder, config.to_dict(), module, {"input_ids": ids}, module(ids).logits)
 
 
 def t5_gated(folder):
@@ -149,6 +161,7 @@ def main():
     torch.manual_seed(0)
     with torch.no_grad():
         llama(root / "llama")
+        mistral(root / "mistral")
         t5_gated(root / "t5_gated")
         bert(root / "bert_types", sentence=False)
         bert(root / "bert_sentence", sentence=True)

@@ -84,11 +84,11 @@ TEST_F(Refusals, UnknownModel) {
   write("config.json", R"({"model_type": "mamba"})");
   EXPECT_EQ(import(),
             "error: 'model_type': expected one of gpt2, bert, vit, t5, llama, "
-            "found 'mamba'\n");
+            "mistral, found 'mamba'\n");
   write("config.json", R"({"hidden_size": 3})");
   EXPECT_EQ(import(),
             "error: 'model_type': expected one of gpt2, bert, vit, t5, llama, "
-            "found no 'model_type'\n");
+            "mistral, found no 'model_type'\n");
   write("config.json", R"({"architecture": "resnet50"})");
   EXPECT_EQ(import().substr(0, 59),
             "error: 'architecture': expected one of coatnet-0, coatnet-1");

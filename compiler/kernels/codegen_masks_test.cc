@@ -1,0 +1,193 @@
+// Compares attention with windows, shifts, segments and lse, and its gradient,
+// with the interpreter: on the CPU, and with tensor cores emulated.
+#include <gtest/gtest.h>
+
+#include "compiler/kernels/codegen_fixture.h"
+
+namespace partita::kernels {
+namespace {
+
+struct Case {
+  std::string name;
+  // Batch, query heads, key-value heads, queries, keys, head sizes of q and v.
+  int64_t b, n, g, l, s, h, hv;
+  std::string attributes;
+  // Any of "shift", "segments", "lse", "bias" (one matrix per head). Shifts and
+  // segments are random, from 0 to 9.
+  std::string extras;
+  std::string element = "f32";
+  double tolerance = 3e-5;
+
+  bool has(const char* extra) const {
+    return extras.find(extra) != std::string::npos;
+  }
+};
+
+void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+
+std::string tensor(std::initializer_list<int64_t> shape,
+                   const std::string& element) {
+  std::string text = "tensor<";
+  for (int64_t dim : shape) text += std::to_string(dim) + "x";
+  return text + element + ">";
+}
+
+// Joins the arguments of the kernel and the operands of the operation.
+struct Text {
+  std::string arguments, operands, types;
+
+  // `before` and `after` stand around the operand.
+  void add(const std::string& name, const std::string& type,
+           const std::string& before, const std::string& after = "") {
+    arguments += (arguments.empty() ? "%" : ", %") + name + ": " + type;
+    operands += before + "%" + name + after;
+    types += (types.empty() ? "" : ", ") + type;
+  }
+};
+
+std::string textOf(const Case& test, bool backward) {
+  const std::string q = tensor({test.b, test.n, test.l, test.h}, test.element),
+                    k = tensor({test.b, test.g, test.s, test.h}, test.element),
+                    v = tensor({test.b, test.g, test.s, test.hv}, test.element),
+                    y = tensor({test.b, test.n, test.l, test.hv}, test.element),
+                    bias = tensor({1, test.n, test.l, test.s}, test.element),
+                    lse = tensor({test.b, test.n, test.l}, "f32");
+  Text text;
+  text.add("q", q, "");
+  text.add("k", k, ", ");
+  text.add("v", v, ", ");
+  if (backward) text.add("y", y, ", ");
+  if (backward) text.add("g", y, ", ");
+  if (test.has("bias")) text.add("b", bias, ", ");
+  if (test.has("shift")) text.add("t", "tensor<i64>", " shift(", ")");
+  if (test.has("segments")) {
+    text.add("i", tensor({test.b, test.l}, "i32"), " segments(");
+    text.add("j", tensor({test.b, test.s}, "i32"), ", ", ")");
+  }
+  if (backward && test.has("lse")) text.add("e", lse, " lse(", ")");
+  std::string results = y, values = "%r#0";
+  int count = 1;
+  const auto result = [&](const std::string& type) {
+    results += ", " + type;
+    values += ", %r#" + std::to_string(count++);
+  };
+  if (backward) {
+    results = q;
+    result(k);
+    result(v);
+    if (test.has("bias")) result(bias);
+  } else if (test.has("lse")) {
+    result(lse);
+  }
+  return "func.func @k(" + text.arguments + ") -> (" + results +
+         ") { %r:" + std::to_string(count) + " = nn.attention" +
+         (backward ? "_grad " : " ") + text.operands + " scale = 3.0e-1 " +
+         test.attributes + " : (" + text.types + ") -> (" + results +
+         ") return " + values + " : " + results + " }";
+}
+
+void expectEqual(const Case& test, bool backward,
+                 const CodegenOptions& options) {
+  std::unique_ptr<CompiledKernel> kernel =
+      CompiledKernel::fromText(textOf(test, backward), options);
+  ASSERT_NE(kernel, nullptr) << textOf(test, backward);
+  EXPECT_EQ(kernel->difference(test.tolerance, test.tolerance), "");
+}
+
+class MaskedAttention : public testing::TestWithParam<Case> {};
+
+TEST_P(MaskedAttention, EqualsTheInterpreter) {
+  expectEqual(GetParam(), /*backward=*/false, hostCodegenOptions());
+}
+TEST_P(MaskedAttention, GradientEqualsTheInterpreter) {
+  expectEqual(GetParam(), /*backward=*/true, hostCodegenOptions());
+}
+
+const Case kCases[] = {
+    {"window", 1, 2, 2, 100, 100, 16, 16, "causal_offset = 0 window = 30", ""},
+    {"window_of_one", 1, 1, 1, 37, 37, 16, 24, "causal_offset = 0 window = 1",
+     ""},
+    {"two_sided", 2, 2, 1, 90, 90, 16, 16, "causal_offset = 20 window = 41",
+     ""},
+    {"window_of_many_blocks", 1, 1, 1, 60, 1500, 16, 16,
+     "causal_offset = 1420 window = 700", "", "f32", 1e-4},
+    {"window_in_one_block", 1, 1, 1, 60, 1200, 16, 16,
+     "causal_offset = 1150 window = 512", "", "f32", 1e-4},
+    {"window_behind_all_keys", 1, 1, 1, 20, 30, 16, 16,
+     "causal_offset = 100 window = 40", ""},
+    {"window_before_all_keys", 1, 1, 1, 20, 30, 16, 16,
+     "causal_offset = -15 window = 3", ""},
+    {"window_wider_than_keys", 1, 1, 1, 20, 30, 16, 16,
+     "causal_offset = 4 window = 1000", ""},
+    {"shift", 1, 2, 2, 50, 70, 16, 16, "causal_offset = 3", "shift"},
+    {"shift_and_window", 2, 2, 1, 50, 70, 16, 16,
+     "causal_offset = -4 window = 18", "shift"},
+    {"segments", 2, 2, 2, 40, 50, 16, 16, "", "segments"},
+    {"causal_segments", 3, 4, 2, 40, 40, 16, 16, "causal_offset = 0",
+     "segments"},
+    // Gradients have a random lse, so the weights of a row sum to many times 1.
+    {"lse", 2, 4, 2, 21, 35, 16, 24, "", "lse", "f32", 1e-4},
+    {"lse_of_many_keys", 1, 1, 1, 9, 1100, 16, 16, "", "lse", "f32", 1e-4},
+    {"lse_of_hidden_keys", 1, 2, 2, 40, 30, 16, 16, "causal_offset = -12",
+     "lse"},
+    {"all", 2, 4, 2, 43, 52, 24, 40, "causal_offset = 5 window = 33",
+     "shift segments lse"},
+    {"all_with_bias", 2, 2, 2, 43, 52, 24, 40, "causal_offset = 5 window = 33",
+     "shift segments lse bias"},
+    {"window_with_bias", 2, 2, 2, 43, 52, 16, 16,
+     "causal_offset = 9 window = 7", "bias"},
+    {"softcap", 1, 2, 2, 20, 20, 8, 8,
+     "causal_offset = 2 window = 6 softcap = 2.0", "lse"},
+    {"bf16", 1, 2, 2, 40, 40, 32, 32, "causal_offset = 0 window = 9",
+     "shift segments lse", "bf16", 2e-2},
+    {"f64", 1, 2, 2, 40, 40, 12, 12, "causal_offset = 0 window = 9",
+     "shift segments", "f64", 1e-12},
+    {"f64_lse", 1, 2, 2, 20, 20, 12, 12, "causal_offset = 0 window = 9", "lse",
+     "f64", 1e-6},
+};
+INSTANTIATE_TEST_SUITE_P(Codegen, MaskedAttention, testing::ValuesIn(kCases),
+                         [](const testing::TestParamInfo<Case>& info) {
+                           return info.param.name;
+                         });
+
+// Kernels on tensor cores have the masks as a bias; those that cannot are
+// computed without tensor cores.
+class MmaMaskedAttention : public testing::TestWithParam<Case> {};
+
+TEST_P(MmaMaskedAttention, EqualsTheInterpreter) {
+  expectEqual(GetParam(), /*backward=*/false, ptxCodegenOptions());
+}
+TEST_P(MmaMaskedAttention, GradientEqualsTheInterpreter) {
+  expectEqual(GetParam(), /*backward=*/true, ptxCodegenOptions());
+}
+
+const Case kMmaCases[] = {
+    {"window", 1, 1, 1, 100, 100, 16, 16, "causal_offset = 0 window = 30", "",
+     "bf16", 3e-2},
+    {"shift_and_window", 2, 2, 1, 50, 70, 32, 16,
+     "causal_offset = -4 window = 18", "shift", "bf16", 3e-2},
+    {"segments", 2, 1, 1, 40, 50, 16, 16, "", "segments", "bf16", 3e-2},
+    {"window_with_bias", 2, 1, 1, 43, 52, 16, 16,
+     "causal_offset = 9 window = 7", "bias", "f32", 1e-4},
+    {"segments_with_bias", 2, 1, 1, 20, 30, 16, 16, "", "segments bias", "f32",
+     1e-4},
+    {"lse", 1, 2, 1, 20, 35, 16, 16, "causal_offset = 12", "lse", "f32", 1e-4},
+};
+INSTANTIATE_TEST_SUITE_P(Codegen, MmaMaskedAttention,
+                         testing::ValuesIn(kMmaCases),
+                         [](const testing::TestParamInfo<Case>& info) {
+                           return info.param.name;
+                         });
+
+// Windows, shifts and segments stay on tensor cores.
+TEST(MmaMaskedKernels, UseTensorCores) {
+  for (const Case& test : kMmaCases) {
+    std::unique_ptr<CompiledKernel> kernel =
+        CompiledKernel::fromText(textOf(test, false), ptxCodegenOptions());
+    ASSERT_NE(kernel, nullptr);
+    EXPECT_EQ(kernel->code().team == kBlock, !test.has("lse")) << test.name;
+  }
+}
+
+}  // namespace
+}  // namespace partita::kernels

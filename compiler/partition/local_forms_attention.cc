@@ -1,0 +1,82 @@
+// Local forms of attention and its gradient.
+#include "compiler/partition/local_form.h"
+#include "compiler/partition/local_forms.h"
+#include "compiler/partition/ring_attention.h"
+#include "compiler/sharding/problem.h"
+#include "dialects/nn/math_builder.h"
+
+namespace partita::partition {
+namespace {
+
+using llvm::SmallVector;
+using mlir::FailureOr;
+using mlir::Value;
+
+// Attention and its gradient. If queries are divided, the positions of a
+// device's queries begin at those of its first query.
+template <typename Op>
+struct AttentionForm
+    : LocalFormOpInterface::ExternalModel<AttentionForm<Op>, Op> {
+  FailureOr<SmallVector<Value>> buildLocal(mlir::Operation* op,
+                                           const LocalForm& form) const {
+    SmallVector<Value> operands = form.operands;
+    const bool is_ring = isRing(op, form);
+    if (llvm::isa<nn::AttentionGradOp>(op) || is_ring) clean(form, operands);
+    if (is_ring) return buildRing(llvm::cast<Op>(op), form, operands);
+    SmallVector<mlir::Type> results;
+    for (size_t i = 0; i < op->getNumResults(); ++i)
+      results.push_back(form.resultType(i));
+    const core::DimSharding& queries = form.sharding.operands[0].dims[2];
+    Value first;
+    if (llvm::cast<Op>(op).getCausalOffset() && !queries.axes.empty())
+      first = form.firstRow(form.globalShape(op->getOperand(0))[2], queries);
+    auto local = llvm::cast<Op>(cloneLocally(form, operands, results));
+    if (first) {
+      mlir::OpBuilder::InsertionGuard guard(form.builder);
+      form.builder.setInsertionPoint(local);
+      nn::MathBuilder math(form.builder, form.loc());
+      const Value shift = local.getShift();
+      local.getShiftMutable().assign(shift ? math.addInt(shift, first) : first);
+    }
+    return SmallVector<Value>(local->getResults());
+  }
+
+ private:
+  static bool isRing(mlir::Operation* op, const LocalForm& form) {
+    auto way =
+        op->getAttrOfType<mlir::IntegerAttr>(sharding::kLongAttentionAttr);
+    return way &&
+           way.getInt() == static_cast<int>(core::LongAttention::kRing) &&
+           !form.sharding.operands[0].dims[2].axes.empty();
+  }
+
+  // Gradients of keys sum over queries; the gradient of the bias sums over all
+  // dimensions that the bias lacks. Rows beyond the end must contribute
+  // nothing, so their weights are exp(score - inf). In a ring, other devices
+  // read the rows.
+  static void clean(const LocalForm& form, SmallVector<Value>& operands) {
+    Value lse;
+    if (auto grad = llvm::dyn_cast<nn::AttentionGradOp>(form.op))
+      lse = grad.getLse();
+    for (auto [i, operand] : llvm::enumerate(operands)) {
+      const Value global = form.op->getOperand(i);
+      const auto shape = form.globalShape(global);
+      const mlir::TypedAttr neutral = neutralOf(
+          lse && global == lse ? core::Reduction::kMin : core::Reduction::kSum,
+          llvm::cast<RankedTensorType>(operand.getType()).getElementType());
+      for (auto [dim, rows] : llvm::enumerate(form.sharding.operands[i].dims))
+        if (!rows.axes.empty())
+          operand = form.cleanRows(operand, dim, shape[dim], rows, neutral);
+    }
+  }
+};
+
+}  // namespace
+
+void registerAttentionForms(mlir::MLIRContext* context) {
+  nn::AttentionOp::attachInterface<AttentionForm<nn::AttentionOp>>(*context);
+  nn::AttentionGradOp::attachInterface<AttentionForm<nn::AttentionGradOp>>(
+      *context);
+}
+
+}  // namespace partita::partition

@@ -1,0 +1,112 @@
+// Attention and its gradient with divided queries: every mask, over numbers of
+// devices that do and do not divide the queries.
+#include <gtest/gtest.h>
+
+#include "tests/compiler/partition/divided_fixture.h"
+
+namespace partita::partition {
+namespace {
+
+struct Masks {
+  std::string attributes;
+  bool shift = false, segments = false, lse = false, bias = false;
+};
+
+// An operation with its operands, in the order of the dialect.
+struct Text {
+  std::string arguments, operands, types;
+
+  void add(const std::string& name, const std::string& type,
+           const std::string& dims, const std::string& before,
+           const std::string& after = "") {
+    arguments += (arguments.empty() ? "" : ", ") + argument(name, type, dims);
+    operands += before + "%" + name + after;
+    types += (types.empty() ? "" : ", ") + ("tensor<" + type + ">");
+  }
+};
+
+class AttentionTest : public DividedTest {
+ protected:
+  void divideOver(const Masks& masks, bool backward) {
+    const std::string function = functionOf(masks, backward);
+    for (const char* devices : {"2", "3", "4"}) {
+      SCOPED_TRACE(function + " over " + devices);
+      divide("\"x\"=" + std::string(devices), function);
+      EXPECT_EQ(text_.find("0xFF800000"), std::string::npos)
+          << "expected no bias of hidden keys:\n"
+          << text_;
+    }
+  }
+
+  static std::string functionOf(const Masks& masks, bool backward) {
+    const std::string rows = R"({}, {}, {"x"}, {})", whole = "{}, {}, {}, {}",
+                      of_lse = R"({}, {}, {"x"})";
+    const std::string q = "2x4x10x3xf32", k = "2x2x12x3xf32",
+                      v = "2x2x12x5xf32", y = "2x4x10x5xf32",
+                      b = "1x4x10x12xf32", lse = "2x4x10xf32";
+    Text text;
+    text.add("q", q, rows, "");
+    text.add("k", k, whole, ", ");
+    text.add("v", v, whole, ", ");
+    if (backward) text.add("y", y, rows, ", ");
+    if (backward) text.add("g", y, rows, ", ");
+    if (masks.bias) text.add("b", b, rows, ", ");
+    if (masks.shift) text.add("t", "i64", "", " shift(", ")");
+    if (masks.segments) {
+      text.add("i", "2x10xi32", R"({}, {"x"})", " segments(");
+      text.add("j", "2x12xi32", "{}, {}", ", ", ")");
+    }
+    if (backward && masks.lse) text.add("e", lse, of_lse, " lse(", ")");
+    std::string types, values, places;
+    int count = 0;
+    const auto result = [&](const std::string& type, const std::string& dims) {
+      const char* comma = count == 0 ? "" : ", ";
+      types += comma + ("tensor<" + type + ">");
+      values += comma + ("%r#" + std::to_string(count++));
+      places += comma + ("#dist.sharding<[" + dims + "]>");
+    };
+    result(backward ? q : y, rows);
+    if (backward) result(k, whole);
+    if (backward) result(v, whole);
+    if (backward && masks.bias) result(b, rows);
+    if (!backward && masks.lse) result(lse, of_lse);
+    return "func.func @main(" + text.arguments + ") -> (" + types +
+           ") {\n%r:" + std::to_string(count) + " = nn.attention" +
+           (backward ? "_grad " : " ") + text.operands + " scale = 0.5 " +
+           masks.attributes + " {dist.shardings = [" + places + "]} : (" +
+           text.types + ") -> (" + types + ")\nreturn " + values + " : " +
+           types + "\n}";
+  }
+};
+
+const Masks kMasks[] = {
+    {""},
+    {"causal_offset = 2"},
+    {"causal_offset = 2 window = 4"},
+    {"causal_offset = -1"},
+    {"causal_offset = 0", /*shift=*/true},
+    {"", false, /*segments=*/true, /*lse=*/true},
+    {"causal_offset = 1 window = 5", true, true, true},
+    {"causal_offset = 1 window = 5", true, true, true, /*bias=*/true},
+    {"causal_offset = 0 softcap = 3.0", false, false, false, true},
+};
+
+TEST_F(AttentionTest, DividedEqualsUndivided) {
+  for (const Masks& masks : kMasks) divideOver(masks, /*backward=*/false);
+}
+
+TEST_F(AttentionTest, DividedGradientEqualsUndivided) {
+  for (const Masks& masks : kMasks) divideOver(masks, /*backward=*/true);
+}
+
+// The device's first query is a shift of the causal mask, and no bias.
+TEST_F(AttentionTest, PositionsAreAShift) {
+  divide(R"("x"=2)", functionOf({"causal_offset = 2 window = 4"}, false));
+  EXPECT_NE(text_.find("shift("), std::string::npos) << text_;
+  EXPECT_EQ(text_.find("nn.iota"), std::string::npos) << text_;
+  divide(R"("x"=2)", functionOf({""}, false));
+  EXPECT_EQ(text_.find("shift("), std::string::npos) << text_;
+}
+
+}  // namespace
+}  // namespace partita::partition
