@@ -10,6 +10,7 @@ namespace {
 
 using llvm::SmallVector;
 using mlir::FailureOr;
+using mlir::RankedTensorType;
 using mlir::Value;
 
 // Attention and its gradient. If queries are divided, the positions of a

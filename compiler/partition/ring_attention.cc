@@ -94,7 +94,8 @@ class Ring {
         CmpIPredicate::slt,
         math_.addInt(math_.iota(row, 0), math_.broadcast(first, row, {})),
         math_.constantInt(row, size_));
-    const auto type = row.clone(math_.typeOf(k()).getElementType());
+    const mlir::Type element = math_.typeOf(k()).getElementType();
+    const auto type = RankedTensorType::get({block_}, element);
     const Value hidden =
         math_.reshape(math_.select(is_inside, math_.constant(type, 0),
                                    math_.constant(type, -kInfinity)),
@@ -102,7 +103,7 @@ class Ring {
     if (!given) return hidden;
     SmallVector<int64_t> shape(math_.typeOf(given).getShape());
     shape[3] = block_;
-    const auto full = type.clone(shape);
+    const auto full = RankedTensorType::get(shape, element);
     return math_.add(math_.broadcast(given, full, {0, 1, 2, 3}),
                      math_.broadcast(hidden, full, {0, 1, 2, 3}));
   }
