@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/core/mesh.h"
 #include "compiler/core/precision.h"
+#include "compiler/core/propagate.h"
 #include "compiler/core/sharding.h"
 
 namespace partita::plan {
