@@ -16,6 +16,7 @@ void registerGradients(mlir::DialectRegistry& registry) {
     registerMovementGradients(context);
     registerContractionGradients(context);
     registerCompositeGradients(context);
+    registerExpertGradients(context);
   });
   registry.addExtension(+[](mlir::MLIRContext* context, dist::DistDialect*) {
     registerAnnotationGradients(context);

@@ -11,6 +11,7 @@ void registerElementwiseGradients(mlir::MLIRContext* context);
 void registerMovementGradients(mlir::MLIRContext* context);
 void registerContractionGradients(mlir::MLIRContext* context);
 void registerCompositeGradients(mlir::MLIRContext* context);
+void registerExpertGradients(mlir::MLIRContext* context);
 
 }  // namespace partita::autodiff
 

@@ -21,6 +21,10 @@ class Words {
   std::string Contested() const {
     std::string text = "Axis '" + ToString(graph_.mesh, kept_.axis) +
                        "' stays with " + Name(kept_) + ": ";
+    if (kept_.axis.priority > lost_.axis.priority)
+      return text + "this operation keeps it there, although the entry of " +
+             Name(lost_) + " (" + Entry(lost_) + ") comes before it (" +
+             Entry(kept_) + ")";
     if (kept_.axis.priority != lost_.axis.priority)
       return text + "its entry (" + Entry(kept_) + ") comes before that of " +
              Name(lost_) + " (" + Entry(lost_) + ")";

@@ -8,6 +8,7 @@
 #define PARTITA_COMPILER_CORE_PROPAGATE_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,9 @@ struct Graph {
   std::vector<std::vector<int>> groups;  // values that are sharded alike
   // For explanations: texts of the plan's entries, priority 1 first.
   std::vector<std::string> entries;
+  // Axes from this priority on divide stored values (ZeRO): no factor keeps
+  // them against an earlier axis.
+  int storage_priority = std::numeric_limits<int>::max();
 };
 
 // A factor of an operation's rule, with the sharding that one tensor has.
@@ -113,8 +117,8 @@ void Propagate(const Graph& graph, int priority,
                std::vector<Sharding>& shardings);
 
 // How one operation is computed, derived from the shardings of its operands and
-// results. If two factors use one axis, the factor with the lower priority
-// number keeps it. At equal priority, the factor that is more expensive to
+// results. If two factors use one axis, one that keeps axes (keeps_axes) keeps
+// it, else the factor with the lower priority number. At equal priority, the factor that is more expensive to
 // reshard keeps it.
 struct OpSharding {
   // Per factor: axes and rows per shard. kWhole and kDecompose have none.

@@ -33,11 +33,12 @@ struct Claim {
   int factor = 0;
   AxisRef axis;
   int priority = 0;
-  int64_t bytes = 0;  // of all tensors with the same wish
-  int tensor = 0;     // first of these tensors
+  int64_t bytes = 0;   // of all tensors with the same wish
+  int tensor = 0;      // first of these tensors
+  bool keeps = false;  // wins against any that does not
 
   auto Rank() const {
-    return std::make_tuple(priority, -bytes, tensor, factor);
+    return std::make_tuple(!keeps, priority, -bytes, tensor, factor);
   }
 };
 
@@ -226,7 +227,9 @@ class Resolver {
       }
       if (best == nullptr) break;
       axes.push_back(next);
-      claims.push_back({factor, next, next.priority, 0, best->tensor});
+      claims.push_back({factor, next, next.priority, 0, best->tensor,
+                        op_.rule.factors[factor].keeps_axes &&
+                            next.priority < graph_.storage_priority});
       givers.push_back(best);
     }
     for (Claim& claim : claims)

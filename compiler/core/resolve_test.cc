@@ -138,6 +138,31 @@ TEST_F(ResolveTest, EachAxisHasThePriorityOfItsEntry) {
   EXPECT_EQ(Shown(dot), "[{data, pod}, {}] [{}, {}] -> [{data, pod}, {}]");
 }
 
+// Experts over the axes of the batch: the rows are gathered, and the result is
+// reduced and scattered.
+TEST_F(ResolveTest, AFactorThatKeepsAxesDoesSoInAnyOrderOfEntries) {
+  MakeMesh({{"data", 2}});
+  const int x = AddValue({8, 4}, "", "x"), w = AddValue({6, 4, 4}, "", "w");
+  const int y = AddValue({8, 4}, "", "y");
+  Append(x, 0, "data", 1);
+  Append(w, 0, "data", 2);
+  Append(y, 0, "data", 1);
+  const int experts = AddOp("b e, x m e -> b m", {x, w}, {y});
+  EXPECT_EQ(Shown(experts), "[{data}, {}] [{}, {}, {}] -> [{data}, {}]");
+  const int factor = graph_.ops[experts].rule.operands[1][0][0];
+  graph_.ops[experts].rule.factors[factor].keeps_axes = true;
+  EXPECT_EQ(Shown(experts),
+            "[{}, {}] [{data}, {}, {}] -> [{}, {}] unreduced={data}");
+  EXPECT_THAT(Reasons(experts),
+              ElementsAre("Axis 'data' stays with dimension 0 of 'w': this "
+                          "operation keeps it there, although the entry of "
+                          "dimension 0 of 'x' (priority 1) comes before it "
+                          "(priority 2)"));
+  // Axes that divide stored values only are not kept.
+  graph_.storage_priority = 2;
+  EXPECT_EQ(Shown(experts), "[{data}, {}] [{}, {}, {}] -> [{data}, {}]");
+}
+
 TEST_F(ResolveTest, ListsThatPartAreJudgedWhereTheyDo) {
   MakeMesh({{"a", 2}, {"b", 2}, {"c", 2}});
   const int x = AddValue({8}, "", "x"), y = AddValue({8}, "", "y");

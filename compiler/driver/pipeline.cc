@@ -43,6 +43,7 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
       // operations that can be moved.
       {"layouts",
        [](mlir::OpPassManager& pm) {
+         pm.addPass(kernels::createExpandExpertsPass());
          pm.addPass(kernels::createExpandGradientsPass());
          pm.addPass(kernels::createChooseLayoutsPass());
          pm.addPass(mlir::createCanonicalizerPass());

@@ -26,6 +26,23 @@ def LowerCollectivesPass : Pass<"partita-lower-collectives", "::mlir::ModuleOp">
   let statistics = [Statistic<"collectives", "collectives", "Collectives lowered">];
 }
 
+def ExpandExpertsPass : Pass<"partita-expand-experts", "::mlir::ModuleOp"> {
+  let summary = "Rewrites mixtures of experts to products that libraries and kernels support";
+  let description = [{
+    `nn.experts` and its gradient become products of each row with the matrix of its index (`nn.grouped_dot` and
+    its gradient), and elementwise operations between them. These products are then rewritten to products of every
+    row with every matrix, with 0 in place of rows of other matrices.
+
+    ```mlir
+    %y = nn.grouped_dot %x[%ids], %w : tensor<6x4xf32>, tensor<6xi64>, tensor<3x5x4xf32> -> tensor<6x5xf32>
+    // becomes
+    %own = arith.select ... : tensor<6x3xi1>, tensor<6x3x4xf32>
+    %y = nn.dot_general %own, %w contract = [1, 2] x [0, 2] : tensor<6x3x4xf32>, tensor<3x5x4xf32> -> tensor<6x5xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::partita::nn::NNDialect"];
+}
+
 def ExpandGradientsPass : Pass<"partita-expand-gradients", "::mlir::ModuleOp"> {
   let summary = "Rewrites gradients to operations that libraries and kernels support";
   let description = [{

@@ -45,6 +45,8 @@ class Application {
         buildProblem(module_, plan_.mesh, std::move(problem_));
     if (mlir::failed(problem)) return failure();
     problem_ = std::move(*problem);
+    const int last = kFirstEntry + static_cast<int>(plan_.shard.size());
+    problem_.graph.storage_priority = last;
     barOutside(module_, plan_, kFirstEntry, problem_);
     auto annotated = readAnnotations(module_, plan_, problem_);
     if (mlir::failed(annotated)) return failure();
@@ -59,7 +61,6 @@ class Application {
           divide(division, priority, plan::IsScoped(entry));
       core::Propagate(problem_.graph, priority, shardings_);
     }
-    const int last = kFirstEntry + static_cast<int>(plan_.shard.size());
     if (plan_.zero > 0) {
       if (mlir::failed(
               divideStates(module_, plan_, problem_, last, shardings_)))

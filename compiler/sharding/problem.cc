@@ -74,9 +74,12 @@ class Builder {
   Builder(mlir::ModuleOp module, const core::Mesh& mesh, Problem before)
       : module_(module), before_(std::move(before)) {
     problem_.graph.mesh = mesh;
-    if (auto entries = module->getAttrOfType<mlir::ArrayAttr>(kEntriesAttr))
-      for (auto entry : entries.getAsRange<mlir::StringAttr>())
-        problem_.graph.entries.push_back(entry.str());
+    auto entries = module->getAttrOfType<mlir::ArrayAttr>(kEntriesAttr);
+    if (!entries) return;
+    for (auto entry : entries.getAsRange<mlir::StringAttr>())
+      problem_.graph.entries.push_back(entry.str());
+    // The first priority after the entries'.
+    problem_.graph.storage_priority = static_cast<int>(entries.size()) + 1;
   }
 
   FailureOr<Problem> run() {

@@ -44,8 +44,9 @@ def NN_RuleAttr : NN_Attr<"Rule", "rule"> {
     significant first, or 1 if it has no factor. The factors' sizes follow in
     braces. A factor is carried through unless it is listed as `reduced` (with
     `:prod`, `:max`, `:min`, `:any` or `:all` if partial results are not summed),
-    `halo`, `reduced_halo` (nn.conv_weight_grad only), `whole` or `decompose`. If
-    another result carries a factor, a result without it is a partial sum over
+    `halo`, `reduced_halo` (nn.conv_weight_grad only), `whole` or `decompose`. A
+    factor in `keeps` keeps an axis that other factors want too, whatever the
+    order of the plan's entries. If another result carries a factor, a result without it is a partial sum over
     it. `linear` lists the operands in which the operation is jointly linear:
     partial sums may pass through all of them together. `multilinear` lists the
     operands in each of which it is linear: partial sums may pass through one at
@@ -79,5 +80,9 @@ def NN_PadModeAttr : EnumAttr<NN_Dialect, NN_PadMode, "pad_mode"> { let assembly
 def NN_Distribution : NN_Enum<"Distribution", "distribution of random numbers", [
     I32EnumAttrCase<"uniform", 0>, I32EnumAttrCase<"normal", 1>]>;
 def NN_DistributionAttr : EnumAttr<NN_Dialect, NN_Distribution, "distribution"> { let assemblyFormat = "`` $value"; }
+
+def NN_ExpertActivation : NN_Enum<"ExpertActivation", "activation of an expert's hidden width", [
+    I32EnumAttrCase<"relu", 0>, I32EnumAttrCase<"gelu", 1>, I32EnumAttrCase<"gelu_tanh", 2>, I32EnumAttrCase<"silu", 3>]>;
+def NN_ExpertActivationAttr : EnumAttr<NN_Dialect, NN_ExpertActivation, "expert_activation"> { let assemblyFormat = "`` $value"; }
 
 #endif  // PARTITA_DIALECTS_NN_ATTRS_TD

@@ -21,22 +21,28 @@ struct Tolerance {
 
 class DecomposeTest : public InterpreterFixture {
  protected:
-  // Replaces every composite in the module with its decomposition.
-  void decomposeAll(mlir::ModuleOp module) {
+  static std::vector<DecompositionOpInterface> compositesIn(
+      mlir::ModuleOp module) {
     std::vector<DecompositionOpInterface> composites;
     module.walk([&](DecompositionOpInterface op) { composites.push_back(op); });
+    return composites;
+  }
+
+  // Replaces every composite in the module with its decomposition.
+  void decomposeAll(mlir::ModuleOp module) {
+    std::vector<DecompositionOpInterface> composites = compositesIn(module);
     ASSERT_FALSE(composites.empty());
-    for (DecompositionOpInterface op : composites) {
-      mlir::OpBuilder builder(op);
-      auto results = op.decompose(builder);
-      ASSERT_TRUE(mlir::succeeded(results));
-      op->replaceAllUsesWith(*results);
-      op->erase();
+    // Decompositions may contain simpler composites.
+    for (; !composites.empty(); composites = compositesIn(module)) {
+      for (DecompositionOpInterface op : composites) {
+        mlir::OpBuilder builder(op);
+        auto results = op.decompose(builder);
+        ASSERT_TRUE(mlir::succeeded(results));
+        op->replaceAllUsesWith(*results);
+        op->erase();
+      }
+      ASSERT_TRUE(mlir::succeeded(mlir::verify(module)));
     }
-    ASSERT_TRUE(mlir::succeeded(mlir::verify(module)));
-    module.walk([&](DecompositionOpInterface op) {
-      ADD_FAILURE() << "a composite is left";
-    });
   }
 
   void expectAgreement(const std::string& text,
@@ -58,13 +64,12 @@ class DecomposeTest : public InterpreterFixture {
   }
 
   // Substitutes each float type for T in `text` and uses random arguments.
-  void expectAgreementForAllTypes(const std::string& text) {
-    // bf16 results may differ by one unit in the last place if the f32 sum is
-    // close to a tie.
+  // bf16 results may differ by one unit in the last place if the f32 sum is
+  // close to a tie.
+  void expectAgreementForAllTypes(const std::string& text,
+                                  Tolerance in_16_bits = {1e-5, 1.0 / 128}) {
     const std::pair<const char*, Tolerance> types[] = {
-        {"f32", {1e-5, 1e-5}},
-        {"f64", {1e-12, 1e-12}},
-        {"bf16", {1e-5, 1.0 / 128}}};
+        {"f32", {1e-5, 1e-5}}, {"f64", {1e-12, 1e-12}}, {"bf16", in_16_bits}};
     for (const auto& [type, tolerance] : types) {
       const std::string typed =
           std::regex_replace(text, std::regex("T\\b"), type);
@@ -308,6 +313,64 @@ TEST_F(DecomposeTest, CrossEntropy) {
         text,
         {random(typeFrom(std::string("tensor<2x5x9x") + type + ">")), targets},
         {1e-5, 1e-5});
+  }
+}
+
+TEST_F(DecomposeTest, GroupedProducts) {
+  expectAgreementForAllTypes(R"(
+    func.func @f(%x: tensor<9x3xT>, %i: tensor<9xi64>, %j: tensor<9xi8>, %w: tensor<8x4x3xT>, %v: tensor<6x3x4xT>,
+                 %g: tensor<9x4xT>) -> (tensor<9x4xT>, tensor<9x4xT>, tensor<7x4x3xT>) {
+      %0 = nn.grouped_dot %x[%i], %w : tensor<9x3xT>, tensor<9xi64>, tensor<8x4x3xT> -> tensor<9x4xT>
+      %1 = nn.grouped_dot %x[%j], %v transposed : tensor<9x3xT>, tensor<9xi8>, tensor<6x3x4xT> -> tensor<9x4xT>
+      %2 = nn.grouped_dot_weight_grad %x[%i], %g : tensor<9x3xT>, tensor<9xi64>, tensor<9x4xT> -> tensor<7x4x3xT>
+      return %0, %1, %2 : tensor<9x4xT>, tensor<9x4xT>, tensor<7x4x3xT>
+    })");
+}
+
+// An intermediate value close to a tie in bf16 may be rounded differently.
+constexpr Tolerance kOfSeveralRoundings = {0.1, 1.0 / 32};
+
+TEST_F(DecomposeTest, Experts) {
+  for (const char* activation : {"relu", "gelu", "gelu_tanh", "silu"}) {
+    const std::string text = R"(
+      func.func @f(%x: tensor<2x3x4xT>, %i: tensor<2x3x2xi64>, %p: tensor<2x3x2xT>, %g: tensor<7x5x4xT>, %u: tensor<7x5x4xT>,
+                   %d: tensor<7x3x5xT>, %b: tensor<7x5xT>, %c: tensor<7x5xT>, %e: tensor<7x3xT>)
+          -> (tensor<2x3x3xT>, tensor<2x3x3xT>) {
+        %0 = nn.experts %x[%i], %p gate(%g : tensor<7x5x4xT>) up(%u : tensor<7x5x4xT>) down(%d : tensor<7x3x5xT>)
+          gate_bias(%b : tensor<7x5xT>) up_bias(%c : tensor<7x5xT>) down_bias(%e : tensor<7x3xT>) activation = ACT
+          : tensor<2x3x4xT>, tensor<2x3x2xi64>, tensor<2x3x2xT> -> tensor<2x3x3xT>
+        %1 = nn.experts %x[%i], %p up(%u : tensor<7x5x4xT>) down(%d : tensor<7x3x5xT>) activation = ACT
+          : tensor<2x3x4xT>, tensor<2x3x2xi64>, tensor<2x3x2xT> -> tensor<2x3x3xT>
+        return %0, %1 : tensor<2x3x3xT>, tensor<2x3x3xT>
+      })";
+    expectAgreementForAllTypes(
+        std::regex_replace(text, std::regex("ACT"), activation),
+        kOfSeveralRoundings);
+  }
+}
+
+TEST_F(DecomposeTest, ExpertsGrad) {
+  for (const char* activation : {"relu", "gelu", "gelu_tanh", "silu"}) {
+    const std::string text = R"(
+      func.func @f(%x: tensor<2x3x4xT>, %i: tensor<2x3x2xi64>, %p: tensor<2x3x2xT>, %y: tensor<2x3x3xT>,
+                   %g: tensor<7x5x4xT>, %u: tensor<7x5x4xT>, %d: tensor<7x3x5xT>, %b: tensor<7x5xT>, %c: tensor<7x5xT>,
+                   %e: tensor<7x3xT>)
+          -> (tensor<2x3x4xT>, tensor<2x3x2xT>, tensor<7x5x4xT>, tensor<7x5x4xT>, tensor<7x3x5xT>, tensor<7x5xT>,
+              tensor<7x5xT>, tensor<7x3xT>, tensor<2x3x4xT>, tensor<2x3x2xT>, tensor<7x5x4xT>, tensor<7x3x5xT>) {
+        %0:8 = nn.experts_grad %x[%i], %p, %y gate(%g : tensor<7x5x4xT>) up(%u : tensor<7x5x4xT>) down(%d : tensor<7x3x5xT>)
+          gate_bias(%b : tensor<7x5xT>) up_bias(%c : tensor<7x5xT>) down_bias(%e : tensor<7x3xT>) activation = ACT
+          : tensor<2x3x4xT>, tensor<2x3x2xi64>, tensor<2x3x2xT>, tensor<2x3x3xT> -> tensor<2x3x4xT>, tensor<2x3x2xT>,
+            tensor<7x5x4xT>, tensor<7x5x4xT>, tensor<7x3x5xT>, tensor<7x5xT>, tensor<7x5xT>, tensor<7x3xT>
+        %1:4 = nn.experts_grad %x[%i], %p, %y up(%u : tensor<7x5x4xT>) down(%d : tensor<7x3x5xT>) activation = ACT
+          : tensor<2x3x4xT>, tensor<2x3x2xi64>, tensor<2x3x2xT>, tensor<2x3x3xT> -> tensor<2x3x4xT>, tensor<2x3x2xT>,
+            tensor<7x5x4xT>, tensor<7x3x5xT>
+        return %0#0, %0#1, %0#2, %0#3, %0#4, %0#5, %0#6, %0#7, %1#0, %1#1, %1#2, %1#3
+          : tensor<2x3x4xT>, tensor<2x3x2xT>, tensor<7x5x4xT>, tensor<7x5x4xT>, tensor<7x3x5xT>, tensor<7x5xT>,
+            tensor<7x5xT>, tensor<7x3xT>, tensor<2x3x4xT>, tensor<2x3x2xT>, tensor<7x5x4xT>, tensor<7x3x5xT>
+      })";
+    expectAgreementForAllTypes(
+        std::regex_replace(text, std::regex("ACT"), activation),
+        kOfSeveralRoundings);
   }
 }
 

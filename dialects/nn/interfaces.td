@@ -26,8 +26,8 @@ def NN_ReferenceOpInterface : OpInterface<"ReferenceOpInterface"> {
 def NN_DecompositionOpInterface : OpInterface<"DecompositionOpInterface"> {
   let cppNamespace = "::partita::nn";
   let description = [{
-    Rewrites a composite operation with simpler ones: `nn` operations that are not
-    composites, `arith` and `math`.
+    Rewrites a composite operation with simpler ones: `nn` operations, `arith` and
+    `math`. Simpler composites may be among them (`nn.grouped_dot` in `nn.experts`).
   }];
   let methods = [
     InterfaceMethod<[{

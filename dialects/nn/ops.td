@@ -537,4 +537,6 @@ def NN_CrossEntropyOp : NN_Composite<"cross_entropy"> {
   }];
 }
 
+include "dialects/nn/experts.td"
+
 #endif  // PARTITA_DIALECTS_NN_OPS_TD

@@ -124,9 +124,10 @@ class RuleParser {
     if (name == "reduced_halo") return parseKind(FactorKind::kReducedHalo);
     if (name == "whole") return parseKind(FactorKind::kWhole);
     if (name == "decompose") return parseKind(FactorKind::kDecompose);
+    if (name == "keeps") return parseKeeping();
     return parser_.emitError(loc)
-           << "expected reduced, halo, reduced_halo, whole, decompose, linear "
-              "or multilinear, found "
+           << "expected reduced, halo, reduced_halo, whole, decompose, keeps, "
+              "linear or multilinear, found "
            << name;
   }
 
@@ -136,13 +137,27 @@ class RuleParser {
     });
   }
 
+  FailureOr<int> parseFactor() {
+    const llvm::SMLoc loc = parser_.getCurrentLocation();
+    llvm::StringRef name;
+    if (parser_.parseKeyword(&name)) return failure();
+    return lookUp({loc, name.str()});
+  }
+
+  ParseResult parseKeeping() {
+    return parser_.parseCommaSeparatedList(
+        Delimiter::Braces, [&]() -> ParseResult {
+          const FailureOr<int> factor = parseFactor();
+          if (mlir::failed(factor)) return failure();
+          rule_.factors[*factor].keeps_axes = true;
+          return success();
+        });
+  }
+
   ParseResult parseKind(FactorKind kind) {
     return parser_.parseCommaSeparatedList(
         Delimiter::Braces, [&]() -> ParseResult {
-          const llvm::SMLoc loc = parser_.getCurrentLocation();
-          llvm::StringRef name;
-          if (parser_.parseKeyword(&name)) return failure();
-          const FailureOr<int> factor = lookUp({loc, name.str()});
+          const FailureOr<int> factor = parseFactor();
           if (mlir::failed(factor)) return failure();
           rule_.factors[*factor].kind = kind;
           if (kind != FactorKind::kReduced ||

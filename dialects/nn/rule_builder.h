@@ -40,6 +40,8 @@ class RuleBuilder {
     return static_cast<int>(rule_.factors.size()) - 1;
   }
 
+  void keepAxes(int factor) { rule_.factors[factor].keeps_axes = true; }
+
   // Appends a factor to a dimension, after its more significant factors.
   void onOperand(int operand, int64_t dim, int factor) {
     rule_.operands[operand][dim].push_back(factor);

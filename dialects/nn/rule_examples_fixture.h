@@ -256,6 +256,43 @@ inline constexpr Example kComposites[] = {
      "tensor<2x3x5xf32>, tensor<2x3xi64> -> tensor<2x3xf32>"},
 };
 
+inline constexpr Example kExperts[] = {
+    {"7x3xf32, 7xi64, 5x4x3xf32",
+     "nn.grouped_dot %a[%b], %c : tensor<7x3xf32>, tensor<7xi64>, "
+     "tensor<5x4x3xf32> -> tensor<7x4xf32>"},
+    {"7x3xf32, 7xi32, 8x3x4xf32",
+     "nn.grouped_dot %a[%b], %c transposed : tensor<7x3xf32>, tensor<7xi32>, "
+     "tensor<8x3x4xf32> -> tensor<7x4xf32>"},
+    {"7x3xf32, 7xi64, 7x4xf32",
+     "nn.grouped_dot_weight_grad %a[%b], %c : tensor<7x3xf32>, tensor<7xi64>, "
+     "tensor<7x4xf32> -> tensor<5x4x3xf32>"},
+    {"2x3x4xf32, 2x3x2xi64, 2x3x2xf32, 5x6x4xf32, 5x6x4xf32, 5x3x6xf32",
+     "nn.experts %a[%b], %c gate(%d : tensor<5x6x4xf32>) up(%e : "
+     "tensor<5x6x4xf32>) down(%f : tensor<5x3x6xf32>) activation = silu : "
+     "tensor<2x3x4xf32>, tensor<2x3x2xi64>, tensor<2x3x2xf32> -> "
+     "tensor<2x3x3xf32>"},
+    {"4x3xf32, 4x2xi64, 4x2xf32, 7x5x3xf32, 7x3x5xf32, 7x5xf32, 7x3xf32",
+     "nn.experts %a[%b], %c up(%d : tensor<7x5x3xf32>) down(%e : "
+     "tensor<7x3x5xf32>) up_bias(%f : tensor<7x5xf32>) down_bias(%g : "
+     "tensor<7x3xf32>) activation = gelu : tensor<4x3xf32>, tensor<4x2xi64>, "
+     "tensor<4x2xf32> -> tensor<4x3xf32>"},
+    {"2x3x4xf32, 2x3x2xi64, 2x3x2xf32, 2x3x3xf32, 5x6x4xf32, 5x6x4xf32, "
+     "5x3x6xf32",
+     "nn.experts_grad %a[%b], %c, %d gate(%e : tensor<5x6x4xf32>) up(%f : "
+     "tensor<5x6x4xf32>) down(%g : tensor<5x3x6xf32>) activation = silu : "
+     "tensor<2x3x4xf32>, tensor<2x3x2xi64>, tensor<2x3x2xf32>, "
+     "tensor<2x3x3xf32> -> tensor<2x3x4xf32>, tensor<2x3x2xf32>, "
+     "tensor<5x6x4xf32>, tensor<5x6x4xf32>, tensor<5x3x6xf32>"},
+    {"4x3xf32, 4x2xi64, 4x2xf32, 4x3xf32, 7x5x3xf32, 7x3x5xf32, 7x5xf32, "
+     "7x3xf32",
+     "nn.experts_grad %a[%b], %c, %d up(%e : tensor<7x5x3xf32>) down(%f : "
+     "tensor<7x3x5xf32>) up_bias(%g : tensor<7x5xf32>) down_bias(%h : "
+     "tensor<7x3xf32>) activation = gelu_tanh : tensor<4x3xf32>, "
+     "tensor<4x2xi64>, tensor<4x2xf32>, tensor<4x3xf32> -> tensor<4x3xf32>, "
+     "tensor<4x2xf32>, tensor<7x5x3xf32>, tensor<7x3x5xf32>, "
+     "tensor<7x5xf32>, tensor<7x3xf32>"},
+};
+
 }  // namespace partita::nn
 
 #endif  // PARTITA_DIALECTS_NN_RULE_EXAMPLES_FIXTURE_H_

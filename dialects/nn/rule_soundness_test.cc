@@ -149,6 +149,7 @@ TEST_F(RuleSoundnessTest, EveryOperationOfTheDialectHasASoundRule) {
   expectAllSound(kContractions);
   expectAllSound(kGradients);
   expectAllSound(kComposites);
+  expectAllSound(kExperts);
   EXPECT_GT(checked_.size(), 20u);
   EXPECT_THAT(unchecked({"nn"}), testing::IsEmpty());
 }

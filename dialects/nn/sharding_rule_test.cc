@@ -99,6 +99,18 @@ TEST_F(ShardingRuleTest, AttentionWithMasksAndLse) {
       "whole={k, l, m}");
 }
 
+TEST_F(ShardingRuleTest, ExpertsAndTheirWidthAreReduced) {
+  EXPECT_EQ(
+      ruleOf("%x: tensor<2x3x4xf32>, %i: tensor<2x3x2xi64>, %p: "
+             "tensor<2x3x2xf32>, %u: tensor<5x6x4xf32>, %d: tensor<5x8x6xf32>",
+             "%y = nn.experts %x[%i], %p up(%u : tensor<5x6x4xf32>) down(%d : "
+             "tensor<5x8x6xf32>) activation = relu : tensor<2x3x4xf32>, "
+             "tensor<2x3x2xi64>, tensor<2x3x2xf32> -> tensor<2x3x8xf32>"),
+      "([i, j, n], [i, j, o], [i, j, o], [l, m, n], [l, k, m]) -> ([i, j, k]) "
+      "{i=2, j=3, k=8, l=5, m=6, n=4, o=2} reduced={l, m} whole={n, o} "
+      "keeps={l} linear={2}");
+}
+
 TEST_F(ShardingRuleTest, DepthwiseConvolutionCarriesChannels) {
   EXPECT_EQ(
       ruleOf("%x: tensor<2x4x8x8xf32>, %w: tensor<8x1x3x1xf32>",
@@ -120,7 +132,7 @@ TEST_F(ShardingRuleTest, ElementwiseCarriesAll) {
 TEST_F(ShardingRuleTest, OfTheUserOutranksTheOperations) {
   const std::string rule =
       "([i, 1], [k, jl]) -> ([i, jl]) {i=2, j=3, k=1, l=3} reduced={k:max} "
-      "whole={l} linear={0} multilinear={1}";
+      "whole={l} keeps={k} linear={0} multilinear={1}";
   EXPECT_EQ(ruleOf("%x: tensor<2x1xf32>, %w: tensor<1x9xf32>",
                    "%y = nn.dot_general %x, %w contract = [1] x [0] {nn.rule = "
                    "#nn.rule<" +
@@ -156,8 +168,8 @@ TEST_F(ShardingRuleTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(refuse("([i]) -> ([i]) {i=4, i=5}"),
             "expected one size of factor i, found two");
   EXPECT_EQ(refuse("([i]) -> ([i]) {i=4} wholly={i}"),
-            "expected reduced, halo, reduced_halo, whole, decompose, linear or "
-            "multilinear, "
+            "expected reduced, halo, reduced_halo, whole, decompose, keeps, "
+            "linear or multilinear, "
             "found wholly");
   EXPECT_EQ(refuse("([i]) -> () {i=4} reduced={i:mean}"),
             "expected sum, prod, max, min, any or all, found mean");

@@ -79,7 +79,8 @@ bool IsPartialInSome(const ShardingRule& rule, int factor) {
 }
 
 bool operator==(const Factor& a, const Factor& b) {
-  return a.size == b.size && a.kind == b.kind && a.reduction == b.reduction;
+  return a.size == b.size && a.kind == b.kind && a.reduction == b.reduction &&
+         a.keeps_axes == b.keeps_axes;
 }
 
 bool operator==(const AttentionFactors& a, const AttentionFactors& b) {
@@ -127,6 +128,12 @@ std::string ToString(const ShardingRule& rule) {
     }
     if (!list.empty()) text += std::string(" ") + name + "={" + list + "}";
   }
+  std::string keeping;
+  for (size_t i = 0; i < rule.factors.size(); ++i)
+    if (rule.factors[i].keeps_axes)
+      keeping +=
+          (keeping.empty() ? "" : ", ") + FactorName(static_cast<int>(i));
+  if (!keeping.empty()) text += " keeps={" + keeping + "}";
   return text + TextOf("linear", rule.linear) +
          TextOf("multilinear", rule.multilinear);
 }

@@ -40,6 +40,9 @@ struct Factor {
                      // operand if no result has the factor
   FactorKind kind = FactorKind::kCarried;
   Reduction reduction = Reduction::kSum;  // for kReduced
+  // True if, in this operation, the factor keeps an axis that others want too,
+  // whatever the priorities.
+  bool keeps_axes = false;
 };
 
 // The factors of one dimension, most significant first. Their sizes multiply to

@@ -14,8 +14,8 @@ TESTS = ROOT / "tests/dialects/nn"
 
 
 def operations():
-    """{mnemonic: (example, constraint numbers)} from ops.td."""
-    text = (ROOT / "dialects/nn/ops.td").read_text()
+    """{mnemonic: (example, constraint numbers)} from ops.td and the files that it includes."""
+    text = "".join(path.read_text() for path in sorted((ROOT / "dialects/nn").glob("*.td")))
     found = {}
     for definition in re.split(r"\ndef NN_\w+Op : ", text)[1:]:
         mnemonic = re.search(r'<"(\w+)"', definition).group(1)

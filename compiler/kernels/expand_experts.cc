@@ -1,0 +1,45 @@
+// Writes mixtures of experts with operations that libraries and kernels
+// support; see passes.td.
+#include "compiler/kernels/passes.h"
+#include "dialects/nn/dialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace partita::kernels {
+
+#define GEN_PASS_DEF_EXPANDEXPERTSPASS
+#include "compiler/kernels/passes.h.inc"
+
+namespace {
+
+class ExpandExperts : public impl::ExpandExpertsPassBase<ExpandExperts> {
+ public:
+  void runOnOperation() override {
+    // The products come from the layers.
+    if (mlir::failed(decomposeAll<nn::ExpertsOp, nn::ExpertsGradOp>()) ||
+        mlir::failed(
+            decomposeAll<nn::GroupedDotOp, nn::GroupedDotWeightGradOp>()))
+      signalPassFailure();
+  }
+
+ private:
+  template <typename... Ops>
+  mlir::LogicalResult decomposeAll() {
+    llvm::SmallVector<nn::DecompositionOpInterface> composites;
+    getOperation().walk([&](nn::DecompositionOpInterface op) {
+      if (llvm::isa<Ops...>(op.getOperation())) composites.push_back(op);
+    });
+    for (nn::DecompositionOpInterface op : composites) {
+      mlir::OpBuilder builder(op);
+      auto results = op.decompose(builder);
+      if (mlir::failed(results)) return mlir::failure();
+      op->replaceAllUsesWith(*results);
+      op->erase();
+    }
+    return mlir::success();
+  }
+};
+
+}  // namespace
+}  // namespace partita::kernels
