@@ -108,16 +108,17 @@ class Ring {
                      math_.broadcast(hidden, full, {0, 1, 2, 3}));
   }
 
+  // True if the bias differs between keys.
+  bool biasTravels() const {
+    return bias_ >= 0 && !form_.sharding.operands[bias_].dims[3].axes.empty();
+  }
+
  private:
   static int at(mlir::OpOperand& operand) {
     return static_cast<int>(operand.getOperandNumber());
   }
   static int at(mlir::MutableOperandRange operand) {
     return operand.empty() ? -1 : at(operand[0]);
-  }
-
-  bool biasTravels() const {
-    return bias_ >= 0 && !form_.sharding.operands[bias_].dims[3].axes.empty();
   }
 
   Value index() {
@@ -143,6 +144,16 @@ class Ring {
   SmallVector<Value> operands_;
   int key_ = 0, value_ = 0, bias_ = -1, segments_ = -1;
 };
+
+// Sums over the dimensions that `shape` has not: the bias may have been
+// repeated.
+Value sumTo(nn::MathBuilder& math, Value x, llvm::ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> dims;
+  for (auto [i, size] : llvm::enumerate(math.typeOf(x).getShape()))
+    if (size != shape[i]) dims.push_back(static_cast<int64_t>(i));
+  if (dims.empty()) return x;
+  return math.reshape(math.reduce(nn::ReduceKind::sum, x, dims), shape);
+}
 
 // A partial result of attention: [B, N, L, h] and [B, N, L].
 struct Partial {
@@ -207,30 +218,33 @@ SmallVector<Value> buildRing(nn::AttentionGradOp op, const LocalForm& form,
   const Value result = ring.operand(op.getResultMutable()),
               result_grad = ring.operand(op.getResultGradMutable()),
               lse = ring.operand(op.getLseMutable()[0]);
-  Value grads[3];  // of q, k and v
+  SmallVector<Value> grads(op->getNumResults());  // of q, k, v and the bias
+  SmallVector<Value*> travelling = {&grads[1], &grads[2]};
+  if (op.getBiasGrad() && ring.biasTravels()) travelling.push_back(&grads[3]);
   for (int64_t step = 0; step < ring.devices(); ++step) {
     if (step > 0) {
       ring.pass();
-      for (Value* travelling : {&grads[1], &grads[2]})
-        *travelling = ring.passed(*travelling);
+      for (Value* each : travelling) *each = ring.passed(*each);
     }
+    const Value bias = ring.bias(step);
     auto part = nn::AttentionGradOp::create(
         form.builder, form.loc(), form.resultType(0), form.resultType(1),
-        form.resultType(2), /*bias_grad=*/mlir::Type(), ring.q(), ring.k(),
-        ring.v(), result, result_grad, ring.bias(step), ring.shift(step),
-        ring.qSegments(), ring.kSegments(), lse, op.getScaleAttr(),
-        op.getCausalOffsetAttr(), op.getWindowAttr(), op.getSoftcapAttr());
-    for (int i = 0; i < 3; ++i) {
-      const Value summand = math.widen(part->getResult(i));
-      grads[i] = step == 0 ? summand : math.add(grads[i], summand);
+        form.resultType(2), op.getBiasGrad() ? bias.getType() : mlir::Type(),
+        ring.q(), ring.k(), ring.v(), result, result_grad, bias,
+        ring.shift(step), ring.qSegments(), ring.kSegments(), lse,
+        op.getScaleAttr(), op.getCausalOffsetAttr(), op.getWindowAttr(),
+        op.getSoftcapAttr());
+    for (auto [i, sum] : llvm::enumerate(grads)) {
+      const Value summand =
+          sumTo(math, math.widen(part->getResult(i)),
+                form.resultType(static_cast<int>(i)).getShape());
+      sum = step == 0 ? summand : math.add(sum, summand);
     }
   }
-  for (Value* travelling : {&grads[1], &grads[2]})
-    *travelling = ring.passed(*travelling);
-  SmallVector<Value> results;
-  for (int i = 0; i < 3; ++i)
-    results.push_back(math.narrow(grads[i], form.resultType(i)));
-  return results;
+  for (Value* each : travelling) *each = ring.passed(*each);
+  for (auto [i, sum] : llvm::enumerate(grads))
+    sum = math.narrow(sum, form.resultType(static_cast<int>(i)));
+  return grads;
 }
 
 }  // namespace partita::partition

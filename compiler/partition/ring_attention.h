@@ -17,8 +17,8 @@ namespace partita::partition {
 llvm::SmallVector<mlir::Value> buildRing(nn::AttentionOp op,
                                          const LocalForm& form,
                                          mlir::ValueRange operands);
-// The gradients of keys and values travel with them, in f32, and arrive home
-// after n steps. `op` must have `lse`, and no gradient of the bias.
+// The gradients of keys, values and their bias travel with them, in f32, and
+// arrive home after n steps. `op` must have `lse`.
 llvm::SmallVector<mlir::Value> buildRing(nn::AttentionGradOp op,
                                          const LocalForm& form,
                                          mlir::ValueRange operands);

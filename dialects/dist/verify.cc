@@ -178,6 +178,13 @@ LogicalResult DistDialect::verifyOperationAttribute(
               "priorities of plan entries that do not apply here, found "
            << attribute.getValue();
   }
+  if (attribute.getName() == "dist.long_attention") {
+    auto way = llvm::dyn_cast<mlir::IntegerAttr>(attribute.getValue());
+    if (way && (way.getInt() == 1 || way.getInt() == 2)) return success();
+    return error() << "expected 'dist.long_attention' to be 1 (Ulysses) or 2 "
+                      "(ring), found "
+                   << attribute.getValue();
+  }
   if (attribute.getName() == "dist.annotations") {
     auto count = llvm::dyn_cast<mlir::IntegerAttr>(attribute.getValue());
     if (count && llvm::isa<mlir::ModuleOp>(op)) return success();

@@ -9,6 +9,7 @@
 #include "compiler/driver/compilation.h"
 #include "compiler/driver/cut_model.h"
 #include "compiler/driver/session.h"
+#include "compiler/driver/verify/describe_placement.h"
 #include "compiler/driver/verify/rounding_bounds.h"
 #include "compiler/driver/verify/shrink_model.h"
 #include "compiler/driver/verify/verify_runs.h"
@@ -281,6 +282,7 @@ class Verification {
                     auto number = key(op, runs);
                     if (!number) return;
                     order_.push_back({op, *number});
+                    whole_operations_[number->first] = op;
                     for (const Everywhere& value : values)
                       record_[*number].push_back(value.front());
                   });
@@ -356,9 +358,13 @@ class Verification {
     auto sharding = sharding::toCore(
         main.getResultAttrOfType<dist::ShardingAttr>(i, dist::kShardingAttr),
         plan_.mesh);
+    auto whole = whole_->lookupSymbol<FuncOp>("main");
     if (!judge(partition::assembleTensor(result, plan_.mesh,
                                          results_[expected].type(), *sharding),
-               results_[expected], name, result_bounds_[expected]))
+               results_[expected], name, result_bounds_[expected],
+               describePlacement(whole.front().getTerminator()->getOperand(
+                                     static_cast<unsigned>(expected)),
+                                 *sharding, plan_.mesh)))
       unequal_.push_back(name);
   }
 
@@ -413,7 +419,9 @@ class Verification {
       if (!sharding->unreduced.empty())
         for (const nn::Tensor& part : value)
           parts = std::max(parts, largestOf(part));
-      judge(found, expected[i], nameOf(op, number), parts);
+      judge(found, expected[i], nameOf(op, number), parts,
+            describePlacement(whole_operations_.at(number.first)->getResult(i),
+                              *sharding, plan_.mesh));
     }
   }
 
@@ -429,18 +437,21 @@ class Verification {
 
   // Returns true if both are equal; records the first pair that is not.
   bool judge(const nn::Tensor& found, const nn::Tensor& expected,
-             const std::string& what, double least) {
+             const std::string& what, double least,
+             const std::string& placement) {
     const double distance = distanceOf(found, expected, least);
     ++compared_;
     largest_ = std::max(largest_, std::isnan(distance) ? 0 : distance);
     if (distance <= tolerance_) return true;
     if (!first_.empty()) return false;
-    first_ = what + (std::isnan(distance)
-                         ? std::string(" uses rows beyond a dimension's end")
-                         : llvm::formatv(" differs by {0:E2} of the largest "
-                                         "value",
-                                         distance)
-                               .str());
+    first_ = what +
+             (std::isnan(distance)
+                  ? std::string(" uses rows beyond a dimension's end")
+                  : llvm::formatv(" differs by {0:E2} of the largest "
+                                  "value",
+                                  distance)
+                        .str()) +
+             "; it is " + placement;
     return false;
   }
 
@@ -455,6 +466,7 @@ class Verification {
   // By number of elements.
   std::map<int64_t, std::vector<nn::Tensor>> imported_values_;
   std::vector<std::pair<Operation*, Key>> order_;
+  std::map<int64_t, Operation*> whole_operations_;  // by number
   Record record_;
   std::map<Key, std::vector<double>> bounds_;
   std::vector<double> result_bounds_;

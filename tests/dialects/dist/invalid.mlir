@@ -282,6 +282,14 @@ func.func @permute_c1(%x: tensor<8xf32>) {
 
 // -----
 
+func.func @long_attention(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'arith.addf' op expected 'dist.long_attention' to be 1 (Ulysses) or 2 (ring), found 3 : i64}}
+  %0 = arith.addf %x, %x {dist.long_attention = 3} : tensor<8xf32>
+  return
+}
+
+// -----
+
 dist.mesh @mesh <["a"=4, "b"=4]>
 func.func @permute_c2(%x: tensor<8xf32>) {
   // expected-error@+1 {{'dist.permute' op expected the same parts of axes on both sides, found #dist.axes<["a", "b":(1)2]> and #dist.axes<["b":(2)2, "a"]>}}
