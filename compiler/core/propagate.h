@@ -118,8 +118,8 @@ void Propagate(const Graph& graph, int priority,
 
 // How one operation is computed, derived from the shardings of its operands and
 // results. If two factors use one axis, one that keeps axes (keeps_axes) keeps
-// it, else the factor with the lower priority number. At equal priority, the factor that is more expensive to
-// reshard keeps it.
+// it, else the factor with the lower priority number. At equal priority, the
+// factor that is more expensive to reshard keeps it.
 struct OpSharding {
   // Per factor: axes and rows per shard. kWhole and kDecompose have none.
   std::vector<DimSharding> factors;

@@ -8,8 +8,8 @@
 
 namespace partita::core {
 
-using terms::CollectiveKind;
 using terms::AttentionFactors;
+using terms::CollectiveKind;
 using terms::DimFactors;
 using terms::Factor;
 using terms::FactorKind;
