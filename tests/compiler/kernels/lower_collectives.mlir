@@ -23,6 +23,13 @@ func.func @kinds(%x: tensor<4x8xf32>) -> (tensor<4x30xf32>, tensor<1x8xf32>, ten
   return %1, %2, %3, %4, %5, %6, %7 : tensor<4x30xf32>, tensor<1x8xf32>, tensor<2x8xf32>, tensor<8x4xf32>, tensor<4x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>
 }
 
+// CHECK-LABEL: @ring
+// CHECK: exec.collective permute %arg0 axes = [1, 1, 4] {offset = 1 : i64, source_axes = array<i64: 1, 1, 4>} : tensor<4xf32>
+func.func @ring(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = dist.permute %x over ["tensor"] to ["tensor"] shift = 1 : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
 // Consecutive parts of an axis are joined.
 // CHECK-LABEL: @joined
 // CHECK: exec.collective all_reduce %arg0 axes = [1, 1, 4] :

@@ -1,7 +1,8 @@
 // Attention and its gradient with divided queries: every mask, over numbers of
-// devices that do and do not divide the queries.
+// devices that do and do not divide the queries, computed in every way.
 #include <gtest/gtest.h>
 
+#include "compiler/core/propagate.h"
 #include "tests/compiler/partition/divided_fixture.h"
 
 namespace partita::partition {
@@ -25,38 +26,51 @@ struct Text {
   }
 };
 
+using core::LongAttention;
+
 class AttentionTest : public DividedTest {
  protected:
-  void divideOver(const Masks& masks, bool backward) {
-    const std::string function = functionOf(masks, backward);
+  void divideOver(const Masks& masks, bool backward,
+                  LongAttention way = LongAttention::kGather) {
+    const std::string function = functionOf(masks, backward, way);
     for (const char* devices : {"2", "3", "4"}) {
       SCOPED_TRACE(function + " over " + devices);
       divide("\"x\"=" + std::string(devices), function);
-      EXPECT_EQ(text_.find("0xFF800000"), std::string::npos)
-          << "expected no bias of hidden keys:\n"
-          << text_;
+      // Rings hide rows beyond the end by a bias.
+      if (way != LongAttention::kRing)
+        EXPECT_EQ(text_.find("0xFF800000"), std::string::npos)
+            << "expected no bias of hidden keys:\n"
+            << text_;
     }
   }
 
-  static std::string functionOf(const Masks& masks, bool backward) {
-    const std::string rows = R"({}, {}, {"x"}, {})", whole = "{}, {}, {}, {}",
-                      of_lse = R"({}, {}, {"x"})";
-    const std::string q = "2x4x10x3xf32", k = "2x2x12x3xf32",
-                      v = "2x2x12x5xf32", y = "2x4x10x5xf32",
-                      b = "1x4x10x12xf32", lse = "2x4x10xf32";
+  static std::string functionOf(const Masks& masks, bool backward,
+                                LongAttention way = LongAttention::kGather) {
+    const bool ring = way == LongAttention::kRing;
+    const std::string rows = R"({}, {}, {"x"}, {})",
+                      keys = ring ? rows : "{}, {}, {}, {}",
+                      of_lse = R"({}, {}, {"x"})",
+                      of_bias = ring ? R"({}, {}, {}, {"x"})" : rows;
+    const std::string size = ring ? "10" : "12";
+    const std::string q = "2x4x10x3xf32", k = "2x2x" + size + "x3xf32",
+                      v = "2x2x" + size + "x5xf32", y = "2x4x10x5xf32",
+                      b = ring ? "2x1x1x10xf32" : "1x4x10x12xf32",
+                      lse = "2x4x10xf32";
     Text text;
     text.add("q", q, rows, "");
-    text.add("k", k, whole, ", ");
-    text.add("v", v, whole, ", ");
+    text.add("k", k, keys, ", ");
+    text.add("v", v, keys, ", ");
     if (backward) text.add("y", y, rows, ", ");
     if (backward) text.add("g", y, rows, ", ");
-    if (masks.bias) text.add("b", b, rows, ", ");
+    if (masks.bias) text.add("b", b, of_bias, ", ");
     if (masks.shift) text.add("t", "i64", "", " shift(", ")");
     if (masks.segments) {
       text.add("i", "2x10xi32", R"({}, {"x"})", " segments(");
-      text.add("j", "2x12xi32", "{}, {}", ", ", ")");
+      text.add("j", "2x" + size + "xi32", ring ? R"({}, {"x"})" : "{}, {}",
+               ", ", ")");
     }
-    if (backward && masks.lse) text.add("e", lse, of_lse, " lse(", ")");
+    if (backward && (masks.lse || ring))
+      text.add("e", lse, of_lse, " lse(", ")");
     std::string types, values, places;
     int count = 0;
     const auto result = [&](const std::string& type, const std::string& dims) {
@@ -66,16 +80,21 @@ class AttentionTest : public DividedTest {
       places += comma + ("#dist.sharding<[" + dims + "]>");
     };
     result(backward ? q : y, rows);
-    if (backward) result(k, whole);
-    if (backward) result(v, whole);
-    if (backward && masks.bias) result(b, rows);
+    if (backward) result(k, keys);
+    if (backward) result(v, keys);
+    if (backward && masks.bias) result(b, of_bias);
     if (!backward && masks.lse) result(lse, of_lse);
     return "func.func @main(" + text.arguments + ") -> (" + types +
            ") {\n%r:" + std::to_string(count) + " = nn.attention" +
            (backward ? "_grad " : " ") + text.operands + " scale = 0.5 " +
-           masks.attributes + " {dist.shardings = [" + places + "]} : (" +
-           text.types + ") -> (" + types + ")\nreturn " + values + " : " +
-           types + "\n}";
+           masks.attributes +
+           (way == LongAttention::kGather
+                ? ""
+                : " {dist.long_attention = " +
+                      std::to_string(static_cast<int>(way)) + " : i64, ") +
+           (way == LongAttention::kGather ? " {" : "") + "dist.shardings = [" +
+           places + "]} : (" + text.types + ") -> (" + types + ")\nreturn " +
+           values + " : " + types + "\n}";
   }
 };
 
@@ -97,6 +116,26 @@ TEST_F(AttentionTest, DividedEqualsUndivided) {
 
 TEST_F(AttentionTest, DividedGradientEqualsUndivided) {
   for (const Masks& masks : kMasks) divideOver(masks, /*backward=*/true);
+}
+
+TEST_F(AttentionTest, HeadsInsteadOfRowsEqualUndivided) {
+  for (const Masks& masks : kMasks)
+    for (bool backward : {false, true})
+      divideOver(masks, backward, LongAttention::kUlysses);
+}
+
+TEST_F(AttentionTest, RingsEqualUndivided) {
+  for (const Masks& masks : kMasks)
+    for (bool backward : {false, true})
+      divideOver(masks, backward, LongAttention::kRing);
+}
+
+// Three devices pass keys and values twice, and the gradients once more.
+TEST_F(AttentionTest, RingsPassBlocks) {
+  divide(R"("x"=3)", functionOf({""}, false, LongAttention::kRing));
+  EXPECT_EQ(sent_.size(), 4) << text_;
+  divide(R"("x"=3)", functionOf({""}, true, LongAttention::kRing));
+  EXPECT_EQ(sent_.size(), 4 + 6) << text_;
 }
 
 // The device's first query is a shift of the causal mask, and no bias.
