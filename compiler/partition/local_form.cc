@@ -111,6 +111,19 @@ mlir::TypedAttr neutralOf(core::Reduction reduction, mlir::Type element) {
   return mlir::IntegerAttr::get(element, value);
 }
 
+Value spreadScalar(const LocalForm& form, Value scalar, RankedTensorType type) {
+  nn::MathBuilder math(form.builder, form.loc());
+  mlir::Type element = type.getElementType();
+  auto scalar_type = RankedTensorType::get({}, element);
+  if (llvm::isa<mlir::FloatType>(element))
+    scalar = mlir::arith::SIToFPOp::create(form.builder, form.loc(),
+                                           scalar_type, scalar);
+  else if (element.getIntOrFloatBitWidth() < 64)
+    scalar = mlir::arith::TruncIOp::create(form.builder, form.loc(),
+                                           scalar_type, scalar);
+  return math.broadcast(scalar, type, {});
+}
+
 mlir::Operation* cloneLocally(const LocalForm& form, mlir::ValueRange operands,
                               mlir::TypeRange results) {
   mlir::OperationState state(form.loc(), form.op->getName(), operands, results,
@@ -129,6 +142,7 @@ void registerLocalForms(mlir::DialectRegistry& registry) {
   registry.addExtension(+[](mlir::MLIRContext* context, nn::NNDialect*) {
     registerAttentionForms(context);
     registerIndexForms(context);
+    registerExpertForms(context);
     registerWindowForms(context);
   });
 }

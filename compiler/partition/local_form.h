@@ -53,6 +53,10 @@ struct LocalForm {
 // Returns the neutral element of a reduction.
 mlir::TypedAttr neutralOf(core::Reduction reduction, mlir::Type element);
 
+// Broadcasts a scalar i64 to `type`, converted to its element type.
+mlir::Value spreadScalar(const LocalForm& form, mlir::Value scalar,
+                         mlir::RankedTensorType type);
+
 // Builds the operation on local operands, with reduced operands cleaned.
 // Implementations of LocalFormOpInterface fall back to it.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>> buildLocal(

@@ -7,6 +7,7 @@
 namespace partita::partition {
 
 void registerAttentionForms(mlir::MLIRContext* context);
+void registerExpertForms(mlir::MLIRContext* context);
 void registerIndexForms(mlir::MLIRContext* context);
 void registerWindowForms(mlir::MLIRContext* context);
 

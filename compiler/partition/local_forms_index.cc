@@ -12,20 +12,6 @@ using mlir::RankedTensorType;
 using mlir::Value;
 using mlir::arith::CmpIPredicate;
 
-// Broadcasts a scalar i64 to `type`, converted to its element type.
-Value spread(const LocalForm& form, Value scalar, RankedTensorType type) {
-  nn::MathBuilder math(form.builder, form.loc());
-  mlir::Type element = type.getElementType();
-  auto scalar_type = RankedTensorType::get({}, element);
-  if (llvm::isa<mlir::FloatType>(element))
-    scalar = mlir::arith::SIToFPOp::create(form.builder, form.loc(),
-                                           scalar_type, scalar);
-  else if (element.getIntOrFloatBitWidth() < 64)
-    scalar = mlir::arith::TruncIOp::create(form.builder, form.loc(),
-                                           scalar_type, scalar);
-  return math.broadcast(scalar, type, {});
-}
-
 // Numbers rows from the device's first row.
 struct IotaForm : LocalFormOpInterface::ExternalModel<IotaForm, nn::IotaOp> {
   FailureOr<SmallVector<Value>> buildLocal(mlir::Operation* op,
@@ -37,7 +23,7 @@ struct IotaForm : LocalFormOpInterface::ExternalModel<IotaForm, nn::IotaOp> {
     if (sharding.axes.empty()) return SmallVector<Value>{local};
     Value first =
         form.firstRow(form.globalShape(op->getResult(0))[dim], sharding);
-    Value offset = spread(form, first, type);
+    Value offset = spreadScalar(form, first, type);
     nn::MathBuilder math(form.builder, form.loc());
     return SmallVector<Value>{llvm::isa<mlir::FloatType>(type.getElementType())
                                   ? math.add(local, offset)
@@ -100,7 +86,7 @@ struct GatherForm
         constant(size - 1));
     Value moved = mlir::arith::SubIOp::create(
         form.builder, form.loc(), clamped,
-        spread(form, form.firstRow(size, rows), type));
+        spreadScalar(form, form.firstRow(size, rows), type));
     Value good =
         math.andInt(math.compare(CmpIPredicate::sge, moved, constant(0)),
                     math.compare(CmpIPredicate::slt, moved,
@@ -136,7 +122,7 @@ struct ScatterForm
     for (auto [position, axis] : llvm::enumerate(scatter.getAxes())) {
       const core::DimSharding& rows = form.sharding.operands[0].dims[axis];
       if (rows.axes.empty()) continue;
-      Value first = spread(form, form.firstRow(shape[axis], rows), type);
+      Value first = spreadScalar(form, form.firstRow(shape[axis], rows), type);
       if (scatter.getAxes().size() > 1)
         first = math.select(
             math.compare(CmpIPredicate::eq, math.iota(type, type.getRank() - 1),

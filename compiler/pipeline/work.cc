@@ -1,5 +1,7 @@
 #include "compiler/pipeline/work.h"
 
+#include <type_traits>
+
 #include "dialects/nn/dialect.h"
 
 namespace partita::pipeline {
@@ -14,9 +16,25 @@ int64_t elementsOf(mlir::ValueRange values) {
   return elements;
 }
 
+// Multiplications of the experts that rows choose: two or three products per
+// row, and in the gradient two more for each of them.
+template <typename Op>
+int64_t workOfExperts(Op op) {
+  const int64_t experts = op.getUp().getType().getDimSize(0);
+  int64_t matrices = op.getGate() ? 3 : 2;
+  if (std::is_same_v<Op, nn::ExpertsGradOp>) matrices = 3 * matrices - 1;
+  return experts == 0 ? 0
+                      : op.getIds().getType().getNumElements() * matrices *
+                            (op.getUp().getType().getNumElements() / experts);
+}
+
 }  // namespace
 
 int64_t Work::of(mlir::Operation* op) {
+  if (auto experts = llvm::dyn_cast<nn::ExpertsOp>(op))
+    return workOfExperts(experts);
+  if (auto experts = llvm::dyn_cast<nn::ExpertsGradOp>(op))
+    return workOfExperts(experts);
   if (auto call = llvm::dyn_cast<mlir::func::CallOp>(op)) {
     auto callee =
         mlir::SymbolTable::lookupNearestSymbolFrom<mlir::func::FuncOp>(

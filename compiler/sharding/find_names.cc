@@ -36,12 +36,13 @@ class Finder {
     each<nn::AttentionOp>([&](auto op) { nameHeads(op); });
     each<nn::SoftmaxOp>([&](auto op) { nameScores(op); });
     each<nn::ConvOp>([&](auto op) { nameImage(op); });
+    each<nn::ExpertsOp>([&](auto op) { nameExperts(op); });
     nameInputs();
     spreadOverLinks();
     each<nn::AttentionOp>([&](auto op) { nameSequences(op); });
     spreadOverLinks();
     each<nn::GatherOp>([&](auto op) { nameEmbedding(op); });
-    each<nn::DotGeneralOp>([&](auto op) { nameExperts(op); });
+    each<nn::DotGeneralOp>([&](auto op) { nameBatchOfParameters(op); });
     each<mlir::arith::AddFOp>([&](auto op) { nameResidual(op); });
     each<nn::CrossEntropyOp>([&](auto op) {
       name(op.getLogits(), typeOf(op.getLogits()).getRank() - 1, "V");
@@ -71,6 +72,10 @@ class Finder {
   bool isNamed(Value value, int64_t dim) const {
     const std::vector<int> segments = classes_.segmentsOf(value, dim);
     return segments.empty() || names_.isNamed(segments.front());
+  }
+  bool isNamed(Value value, int64_t dim, const std::string& name) const {
+    const std::vector<int> segments = classes_.segmentsOf(value, dim);
+    return !segments.empty() && names_.of(segments.front()) == name;
   }
   void nameAll(Value value, int64_t dim, const std::string& name) {
     for (int segment : classes_.segmentsOf(value, dim))
@@ -123,12 +128,13 @@ class Finder {
       name(argument, 0, "B");
       // Tokens or features. Inputs of convolutions already have names here.
       const bool is_integer = type.getElementType().isInteger();
+      const int64_t last = type.getRank() - 1;
       if (type.getRank() == (is_integer ? 2 : 3) && !isNamed(argument, 1) &&
-          !isNamed(argument, type.getRank() - 1))
+          (!isNamed(argument, last) || isNamed(argument, last, "E")))
         name(argument, 1, "L");
       if (!is_integer && (type.getRank() == 2 || type.getRank() == 3) &&
-          !isNamed(argument, type.getRank() - 1))
-        name(argument, type.getRank() - 1, "E");
+          !isNamed(argument, last))
+        name(argument, last, "E");
     }
   }
 
@@ -181,7 +187,14 @@ class Finder {
       name(op.getInput(), 0, "V");
   }
 
-  void nameExperts(nn::DotGeneralOp op) {
+  // Gate, biases and, by residual sums, the result's width follow.
+  void nameExperts(nn::ExpertsOp op) {
+    name(op.getUp(), 0, "X");
+    name(op.getUp(), 1, "M");
+    name(op.getX(), typeOf(op.getX()).getRank() - 1, "E");
+  }
+
+  void nameBatchOfParameters(nn::DotGeneralOp op) {
     for (auto [operand, batch] :
          {std::make_pair(Value(op.getLhs()), op.getLhsBatch()),
           std::make_pair(Value(op.getRhs()), op.getRhsBatch())})

@@ -40,10 +40,11 @@ struct Names {
 // - H, W: spatial dimensions of convolutions and dimensions linked to them;
 // - V: rows of embeddings of input tokens, and the last dimension of results
 //   that are products;
-// - X: batch dimension of products with parameters;
+// - X: experts of nn.experts, batch dimension of products with parameters;
 // - E: widths of embeddings, residual sums and normalised values, and channels
 //   of images;
-// - M: the dimension between a product from E and a product to E.
+// - M: hidden width of nn.experts, the dimension between a product from E and a
+//   product to E.
 void findNames(mlir::ModuleOp module, const DimClasses& classes, Names& names);
 
 }  // namespace partita::sharding

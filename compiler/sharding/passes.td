@@ -14,7 +14,7 @@ def ExposeFactorsPass : Pass<"partita-expose-factors", "::mlir::ModuleOp"> {
     A flattening reshape moves behind operations that work on the unflattened
     value too, until the inverse reshape cancels it. These operations are
     products (over free dimensions), elementwise work, norms over other
-    dimensions, gathers and reductions.
+    dimensions, gathers, reductions and choices of the largest.
 
     ```mlir
     %0 = nn.reshape %x : tensor<4x8x32xf32> -> tensor<32x32xf32>
@@ -125,7 +125,7 @@ def NameDimensionsPass : Pass<"partita-name-dimensions", "::mlir::ModuleOp"> {
     | E    | widths of embeddings, residual sums and normalised values; channels |
     | M    | the dimension between a product from E and a product to E; also between colours and the single width made from it |
     | V    | rows of token embeddings; the last dimension of logits |
-    | X    | the batch dimension of products with parameters: experts |
+    | X    | experts; the batch dimension of products with parameters |
 
     The result is the attribute `nn.dims` on arguments and operations. It lists
     the segments of each dimension, most significant first, by name or size. If

@@ -304,6 +304,31 @@ struct SinkBelowGather : mlir::OpRewritePattern<nn::GatherOp> {
   }
 };
 
+// A router's choices.
+struct SinkBelowTopK : mlir::OpRewritePattern<nn::TopKOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(nn::TopKOp op,
+                                PatternRewriter& rewriter) const override {
+    std::optional<Expansion> expansion = flatteningOf(op.getInput());
+    if (!expansion) return mlir::failure();
+    expansion->keepFlat(expansion->sizes.size() - 1);
+    if (!expansion->expandsAny()) return mlir::failure();
+    SmallVector<int64_t> shape = expansion->shape();
+    shape.back() = op.getValues().getType().getShape().back();
+    auto choices = nn::TopKOp::create(
+        rewriter, op.getLoc(), op.getValues().getType().clone(shape),
+        op.getIndices().getType().clone(shape),
+        expansion->apply(rewriter, op.getInput()), op.getLargest());
+    SmallVector<Value> flat;
+    for (auto [old, made] : llvm::zip(op.getResults(), choices.getResults()))
+      flat.push_back(
+          nn::ReshapeOp::create(rewriter, op.getLoc(), old.getType(), made));
+    rewriter.replaceOp(op, flat);
+    return mlir::success();
+  }
+};
+
 struct SinkBelowCrossEntropy : mlir::OpRewritePattern<nn::CrossEntropyOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -340,7 +365,8 @@ mlir::FailureOr<int64_t> sinkReshapes(mlir::func::FuncOp function) {
   patterns.add<SinkBelowElementwise, SinkBelowDot, SinkBelowTranspose,
                SinkBelowReduce, SinkBelowNorm<nn::LayerNormOp>,
                SinkBelowNorm<nn::RmsNormOp>, SinkBelowNorm<nn::SoftmaxOp>,
-               SinkBelowGather, SinkBelowCrossEntropy>(function.getContext());
+               SinkBelowGather, SinkBelowTopK, SinkBelowCrossEntropy>(
+      function.getContext());
   nn::ReshapeOp::getCanonicalizationPatterns(patterns, function.getContext());
   CountReplaced listener;
   mlir::GreedyRewriteConfig config;

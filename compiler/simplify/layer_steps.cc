@@ -30,7 +30,8 @@ bool isConstant(Operation* op) {
 }
 
 bool isMajor(Operation* op) {
-  return mlir::isa<nn::DotGeneralOp, nn::ConvOp, nn::AttentionOp>(op);
+  return mlir::isa<nn::DotGeneralOp, nn::ConvOp, nn::AttentionOp, nn::ExpertsOp,
+                   nn::GroupedDotOp>(op);
 }
 
 void collectSources(Value value, SmallVector<Value>& sources) {

@@ -5,7 +5,7 @@
 include "mlir/Pass/PassBase.td"
 
 def RaiseCompositesPass : Pass<"partita-raise-composites", "::mlir::func::FuncOp"> {
-  let summary = "Recognises attention, norms and softmax written out in primitives";
+  let summary = "Recognises attention, experts, norms and softmax written out in primitives";
   let description = [{
     Exporters write composites as a dozen small operations. This pass replaces
     these by the composite of the nn dialect:
@@ -21,6 +21,11 @@ def RaiseCompositesPass : Pass<"partita-raise-composites", "::mlir::func::FuncOp
       (images' [heads, h, pixels]), and with 0 for a softmax's NaN. A constant
       bias of this kind of an `nn.attention` becomes attributes, too, and its
       repeated keys and values become single ones.
+
+    - `nn.experts` from `nn.grouped_dot`, an activation, a product with a second
+      `nn.grouped_dot`, and a weighted sum. If rows are sorted by their expert
+      for grouped products, and put back in order behind them, they are left in
+      their own order instead.
 
     A mask by select becomes a bias: 0 where the key is visible, and the lowest
     finite number elsewhere. A query without a visible key therefore weighs all
@@ -40,6 +45,7 @@ def RaiseCompositesPass : Pass<"partita-raise-composites", "::mlir::func::FuncOp
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::partita::nn::NNDialect"];
   let statistics = [Statistic<"attentions", "attentions", "Attentions raised">,
+                    Statistic<"experts", "experts", "Mixtures of experts raised">,
                     Statistic<"layer_norms", "layer-norms", "Layer norms raised">,
                     Statistic<"rms_norms", "rms-norms", "RMS norms raised">,
                     Statistic<"softmaxes", "softmaxes", "Softmaxes raised">];

@@ -21,6 +21,13 @@ class RaiseCompositesPass
     if (failed(mlir::applyPatternsGreedily(getOperation(), std::move(parts))))
       return signalPassFailure();
 
+    mlir::RewritePatternSet mixtures(&getContext());
+    populateUnsortRows(mixtures);
+    populateRaiseExperts(mixtures, experts);
+    if (failed(
+            mlir::applyPatternsGreedily(getOperation(), std::move(mixtures))))
+      return signalPassFailure();
+
     mlir::RewritePatternSet attention(&getContext());
     populateRaiseAttention(attention, attentions);
     if (failed(

@@ -16,6 +16,12 @@ void populateRaiseSoftmax(mlir::RewritePatternSet& patterns,
 void populateRaiseNorms(mlir::RewritePatternSet& patterns,
                         mlir::Pass::Statistic& layer_norms,
                         mlir::Pass::Statistic& rms_norms);
+// Moves the rows of grouped products back into the order that they had before
+// they were sorted by group.
+void populateUnsortRows(mlir::RewritePatternSet& patterns);
+// Requires rows in their own order; run it with populateUnsortRows.
+void populateRaiseExperts(mlir::RewritePatternSet& patterns,
+                          mlir::Pass::Statistic& experts);
 // Requires that softmaxes and powers have been raised before.
 void populateRaiseAttention(mlir::RewritePatternSet& patterns,
                             mlir::Pass::Statistic& attentions);

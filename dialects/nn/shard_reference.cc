@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "dialects/nn/dialect.h"
-#include "dialects/nn/experts.h"
+#include "dialects/nn/shard_experts.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -114,9 +114,6 @@ class Shard {
                                                 ArrayRef<Tensor> operands);
   FailureOr<SmallVector<Tensor>> evaluateScatter(ScatterOp local,
                                                  ArrayRef<Tensor> operands);
-  template <typename Op>
-  FailureOr<SmallVector<Tensor>> evaluateExperts(Op local,
-                                                 SmallVector<Tensor> operands);
 
   Operation* op_;
   const ShardingRule& rule_;
@@ -350,44 +347,6 @@ void Shard::adjustAttributes(Operation* local) {
       });
 }
 
-namespace {
-
-// -1 for a row that is not held.
-int64_t placeOf(const Rows& held, int64_t row) {
-  const auto place = std::lower_bound(held.begin(), held.end(), row);
-  return place != held.end() && *place == row ? place - held.begin() : -1;
-}
-
-// Converts indices of matrices to positions in the ones that the shard holds,
-// -1 for others.
-Tensor positionsIn(const Rows& held, const Tensor& ids) {
-  Tensor positions(ids.type());
-  for (int64_t i = 0; i < ids.size(); ++i)
-    positions.setInt(i, placeOf(held, ids.getInt(i)));
-  return positions;
-}
-
-}  // namespace
-
-// Only the shard with the first part of the hidden width adds the last bias.
-template <typename Op>
-FailureOr<SmallVector<Tensor>> Shard::evaluateExperts(
-    Op local, SmallVector<Tensor> operands) {
-  const ExpertParameters at(local);
-  operands[1] = positionsIn(operand_rows_[at.up][0], operands[1]);
-  const Rows& hidden = operand_rows_[at.up][1];
-  const bool is_first = hidden.empty() ? sizeOf(op_->getOperand(at.up), 1) == 0
-                                       : hidden.front() == 0;
-  if (is_first || at.down_bias < 0) return local.evaluate(operands);
-  operands[at.down_bias] = Tensor(operands[at.down_bias].type());
-  auto results = local.evaluate(operands);
-  if (mlir::succeeded(results) && std::is_same_v<Op, ExpertsGradOp>) {
-    Tensor& grad = (*results)[at.gradOf(at.down_bias)];
-    grad = Tensor(grad.type());
-  }
-  return results;
-}
-
 // Converts indices to positions in the rows that the shard holds. An index to
 // another row becomes out of range.
 FailureOr<SmallVector<Tensor>> Shard::evaluateScatter(
@@ -397,7 +356,10 @@ FailureOr<SmallVector<Tensor>> Shard::evaluateScatter(
   const int64_t length = local.getAxes().size();
   for (int64_t i = 0; i < indices.size(); ++i) {
     const Rows& rows = operand_rows_[0][local.getAxes()[i % length]];
-    local_indices.setInt(i, placeOf(rows, indices.getInt(i)));
+    const auto place =
+        std::lower_bound(rows.begin(), rows.end(), indices.getInt(i));
+    const bool is_here = place != rows.end() && *place == indices.getInt(i);
+    local_indices.setInt(i, is_here ? place - rows.begin() : -1);
   }
   return local.evaluate({operands[0], local_indices, operands[2]});
 }
@@ -463,15 +425,19 @@ ShardResults Shard::evaluate(ArrayRef<Tensor> operands) {
           .Case([&](ScatterOp scatter) {
             return evaluateScatter(scatter, slices);
           })
-          .Case([&](ExpertsOp op) { return evaluateExperts(op, slices); })
-          .Case([&](ExpertsGradOp op) { return evaluateExperts(op, slices); })
-          .Case([&](GroupedDotOp op) {
-            slices[1] = positionsIn(operand_rows_[2][0], slices[1]);
-            return op.evaluate(slices);
+          .Case([&](ExpertsOp experts) {
+            return evaluateExpertShard(experts, slices, operand_rows_);
           })
-          .Case([&](GroupedDotWeightGradOp op) {
+          .Case([&](ExpertsGradOp experts) {
+            return evaluateExpertShard(experts, slices, operand_rows_);
+          })
+          .Case([&](GroupedDotOp dot) {
+            slices[1] = positionsIn(operand_rows_[2][0], slices[1]);
+            return dot.evaluate(slices);
+          })
+          .Case([&](GroupedDotWeightGradOp dot) {
             slices[1] = positionsIn(result_rows_[0][0], slices[1]);
-            return op.evaluate(slices);
+            return dot.evaluate(slices);
           })
           .Default([&](Operation* other) {
             return mlir::cast<ReferenceOpInterface>(other).evaluate(slices);

@@ -308,6 +308,37 @@ TEST(GpuCodeOfTextTest, LargeHeadsAskForSharedMemoryAndMaps) {
   EXPECT_EQ(launches, 1);
 }
 
+// Mixtures of experts have products with one matrix per row.
+TEST(GpuCodeOfExpertsTest, TrainingAssembles) {
+  const std::string folder = "tests/data/torch-tiny/mixtral/";
+  for (const plan::Precision precision :
+       {plan::Precision::kF32, plan::Precision::kBF16}) {
+    CompilerContext context;
+    driver::ImportOptions import;
+    import.dims = {{"batch", 3}, {"seq", 5}};
+    import.training = true;
+    auto module =
+        driver::importModel(folder + "model_eval.pt2", import, context.get());
+    ASSERT_TRUE(module) << context.errors;
+    driver::CompileOptions options;
+    options.output = testing::TempDir() + "experts.partita";
+    options.target = "cuda:sm_90a";
+    options.cubins.emplace();
+    options.train.optimizer = "adamw";
+    options.precision = precision;
+    ASSERT_TRUE(mlir::succeeded(driver::compileToFile(*module, options)))
+        << context.errors;
+    auto artifact = program::Artifact::Open(options.output);
+    ASSERT_TRUE(artifact.ok()) << artifact.status();
+    if (!kernels::hasPtxas()) GTEST_SKIP() << kernels::kWithoutPtxas;
+    const kernels::Assembled assembled =
+        kernels::assemble(std::string(artifact->code()), "sm_90a");
+    ASSERT_TRUE(assembled.ok) << assembled.report;
+    CheckResources("mixtral", precision, KernelsOf(artifact->program()),
+                   assembled);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Matrix, GpuCodeTest, testing::ValuesIn(Matrix()),
                          [](const auto& info) { return NameOf(info.param); });
 

@@ -18,10 +18,11 @@ struct Model {
   // inference, since the models drop nothing.
   const char* trained = "model_eval.pt2";
 };
-constexpr Model kModels[] = {{"bert"},  {"coatnet", "model_train.pt2"},
-                             {"gpt2"},  {"llama"},
-                             {"qwen3"}, {"swinv2"},
-                             {"t5"},    {"vit"}};
+constexpr Model kModels[] = {{"bert"},      {"coatnet", "model_train.pt2"},
+                             {"gpt2"},      {"llama"},
+                             {"mixtral"},   {"qwen3"},
+                             {"qwen3_moe"}, {"swinv2"},
+                             {"t5"},        {"vit"}};
 
 class TorchTest : public testing::TestWithParam<Model> {};
 

@@ -64,6 +64,19 @@ def qwen3():
         vocab_size=40, max_position_embeddings=16, tie_word_embeddings=True), input_ids=tokens(1))
 
 
+def mixtral():
+    return text_model(transformers.MixtralForCausalLM, transformers.MixtralConfig(
+        num_hidden_layers=2, hidden_size=16, num_attention_heads=4, num_key_value_heads=2, intermediate_size=24, vocab_size=40,
+        max_position_embeddings=16, num_local_experts=5), input_ids=tokens(1))
+
+
+def qwen3_moe():
+    return text_model(transformers.Qwen3MoeForCausalLM, transformers.Qwen3MoeConfig(
+        num_hidden_layers=1, hidden_size=16, num_attention_heads=4, num_key_value_heads=2, head_dim=8, intermediate_size=32,
+        moe_intermediate_size=12, num_experts=6, num_experts_per_tok=3, norm_topk_prob=True, vocab_size=40,
+        max_position_embeddings=16), input_ids=tokens(1))
+
+
 def t5():
     model, inputs, dims = text_model(transformers.T5ForConditionalGeneration, transformers.T5Config(
         num_layers=1, d_model=16, num_heads=2, d_kv=8, d_ff=32, vocab_size=40, dropout_rate=0, decoder_start_token_id=0),
@@ -96,7 +109,7 @@ def swinv2():
     return model, {"x": image(32)}, {"x": {0: BATCH_DIM}}
 
 
-MODELS = {f.__name__: f for f in (gpt2, bert, llama, qwen3, t5, vit, coatnet, swinv2)}
+MODELS = {f.__name__: f for f in (gpt2, bert, llama, qwen3, mixtral, qwen3_moe, t5, vit, coatnet, swinv2)}
 
 
 # Models that are also written as ONNX files and Hugging Face folders.

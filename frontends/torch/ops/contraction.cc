@@ -49,8 +49,7 @@ Val importMatmul(NodeContext& n) {
   return n.failed() ? Val() : n.e.matmul(a, b);
 }
 
-// Rows from offs[e - 1] to offs[e] by matrix e; later rows give 0. Every row
-// meets every matrix, as shapes are static: rows of other experts are 0.
+// Rows from offs[e - 1] to offs[e] by matrix e; later rows give 0.
 Val importGroupedMatmul(NodeContext& n) {
   Emitter& e = n.e;
   const bool is_aten = n.op == "aten._grouped_mm";
@@ -65,20 +64,16 @@ Val importGroupedMatmul(NodeContext& n) {
     return n.error(
         "expected rows, a matrix of their width per group, and as many "
         "ends of groups");
-  const int64_t rows = x.dim(0), groups = weight.dim(0), width = x.dim(1);
+  const int64_t rows = x.dim(0), groups = weight.dim(0);
   if (groups == 0) return n.error("expected at least one group");
-  ends = e.cast(ends, e.i64());
-  Val starts = e.concat(
-      {e.splat(0, e.i64(), {1}), e.sliceDim(ends, 0, 0, groups - 1)}, 0);
+  // A row's matrix is the number of groups that end at the row or before it.
   Val row = e.iota({rows, groups}, 0, e.i64());
-  Val is_member =
-      e.bitAnd(e.compare(Compare::ge, row, e.broadcast(starts, row.shape())),
-               e.compare(Compare::lt, row, e.broadcast(ends, row.shape())));
-  const Shape shape = {rows, groups, width};
-  Val own = e.select(e.broadcastDims(is_member, shape, {0, 1}),
-                     e.broadcastDims(x, shape, {0, 2}),
-                     e.splat(0, x.elementType(), shape));
-  return e.dot(own, weight, {}, {}, {1, 2}, {0, 1});
+  Val ended = e.compare(Compare::ge, row,
+                        e.broadcast(e.cast(ends, e.i64()), row.shape()));
+  Val ids = e.reduce(nn::ReduceKind::sum, e.cast(ended, e.i64()), {1}, false);
+  return {e.create<nn::GroupedDotOp>(
+      e.tensor({rows, weight.dim(2)}, x.element()), x.value, ids.value,
+      weight.value, /*transposed=*/true)};
 }
 
 // beta * self + alpha * product.

@@ -90,3 +90,18 @@ func.func @main(%x: tensor<4x8x32xf32>, %y: tensor<32x32xf32>) -> (tensor<32x32x
   %3 = nn.layer_norm %2 axis = 1 epsilon = 1.0e-5 : tensor<4x256xf32>
   return %1, %3 : tensor<32x32xf32>, tensor<4x256xf32>
 }
+
+// -----
+
+// A router's choices among the last dimension.
+
+// CHECK-LABEL: func.func @main(
+// CHECK: %[[P:.*]], %[[I:.*]] = nn.top_k %arg0 largest = true : tensor<4x8x5xf32> -> tensor<4x8x2xf32>, tensor<4x8x2xi64>
+// CHECK-NEXT: return %[[P]], %[[I]]
+func.func @main(%scores: tensor<4x8x5xf32>) -> (tensor<4x8x2xf32>, tensor<4x8x2xi64>) {
+  %0 = nn.reshape %scores : tensor<4x8x5xf32> -> tensor<32x5xf32>
+  %p, %i = nn.top_k %0 largest = true : tensor<32x5xf32> -> tensor<32x2xf32>, tensor<32x2xi64>
+  %1 = nn.reshape %p : tensor<32x2xf32> -> tensor<4x8x2xf32>
+  %2 = nn.reshape %i : tensor<32x2xi64> -> tensor<4x8x2xi64>
+  return %1, %2 : tensor<4x8x2xf32>, tensor<4x8x2xi64>
+}

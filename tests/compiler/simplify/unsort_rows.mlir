@@ -1,0 +1,80 @@
+// RUN: partita-opt %s --partita-raise-composites --split-input-file | FileCheck %s
+
+// Rows sorted by the choice of their position, multiplied with the matrix of their group, and put back in order. An index
+// of a group is the number of groups that end at the row or before it.
+// CHECK-LABEL: @sorted
+// CHECK: %[[CHOSEN:.*]] = nn.reshape %{{.*}} : tensor<4x2xi64> -> tensor<8xi64>
+// CHECK: %[[ROWS:.*]] = nn.broadcast %arg0 dims = [0, 2] : tensor<4x3xf32> -> tensor<4x2x3xf32>
+// CHECK: %[[FLAT:.*]] = nn.reshape %[[ROWS]]
+// CHECK: %[[Y:.*]] = nn.grouped_dot %[[FLAT]][%[[CHOSEN]]], %arg2
+// CHECK: %[[Z:.*]] = math.tanh %[[Y]]
+// CHECK: return %[[Z]]
+func.func @sorted(%x: tensor<4x3xf32>, %scores: tensor<4x5xf32>, %w: tensor<5x3x3xf32>) -> tensor<8x3xf32> {
+  %values, %choice = nn.top_k %scores largest = true : tensor<4x5xf32> -> tensor<4x2xf32>, tensor<4x2xi64>
+  %chosen = nn.reshape %choice : tensor<4x2xi64> -> tensor<8xi64>
+  %sorted, %order = nn.top_k %chosen largest = false : tensor<8xi64> -> tensor<8xi64>, tensor<8xi64>
+  %two = arith.constant dense<2> : tensor<8xi64>
+  %position = arith.divsi %order, %two : tensor<8xi64>
+  %positions = nn.reshape %position : tensor<8xi64> -> tensor<8x1xi64>
+  %rows = nn.gather %x[%positions] axes = [0] : tensor<4x3xf32>, tensor<8x1xi64> -> tensor<8x3xf32>
+  %column = nn.reshape %sorted : tensor<8xi64> -> tensor<8x1xi64>
+  %all = nn.broadcast %column dims = [0, 1] : tensor<8x1xi64> -> tensor<8x5xi64>
+  %groups = arith.constant dense<[[0, 1, 2, 3, 4], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4]]> : tensor<8x5xi64>
+  %member = arith.cmpi eq, %all, %groups : tensor<8x5xi64>
+  %ones = arith.extui %member : tensor<8x5xi1> to tensor<8x5xi32>
+  %counts = nn.reduce sum %ones dims = [0] : tensor<8x5xi32> -> tensor<5xi32>
+  %ends = nn.reduce_window sum %counts window = [5] strides = [1] dilations = [1] low = [4] high = [0] : tensor<5xi32> -> tensor<5xi32>
+  %wide = arith.extsi %ends : tensor<5xi32> to tensor<5xi64>
+  %end = nn.broadcast %wide dims = [1] : tensor<5xi64> -> tensor<8x5xi64>
+  %row = nn.iota dim = 0 : tensor<8x5xi64>
+  %after = arith.cmpi sge, %row, %end : tensor<8x5xi64>
+  %passed = arith.extui %after : tensor<8x5xi1> to tensor<8x5xi64>
+  %ids = nn.reduce sum %passed dims = [1] : tensor<8x5xi64> -> tensor<8xi64>
+  %y = nn.grouped_dot %rows[%ids], %w : tensor<8x3xf32>, tensor<8xi64>, tensor<5x3x3xf32> -> tensor<8x3xf32>
+  %z = math.tanh %y : tensor<8x3xf32>
+  %zeros = arith.constant dense<0> : tensor<8xi64>
+  %count = arith.constant dense<[0, 1, 2, 3, 4, 5, 6, 7]> : tensor<8xi64>
+  %places = nn.reshape %order : tensor<8xi64> -> tensor<8x1xi64>
+  %inverse = nn.scatter %zeros[%places], %count axes = [0] kind = set : tensor<8xi64>, tensor<8x1xi64>, tensor<8xi64> -> tensor<8xi64>
+  %back = nn.reshape %inverse : tensor<8xi64> -> tensor<8x1xi64>
+  %result = nn.gather %z[%back] axes = [0] : tensor<8x3xf32>, tensor<8x1xi64> -> tensor<8x3xf32>
+  return %result : tensor<8x3xf32>
+}
+
+// -----
+
+// The values are not put back where they came from.
+// CHECK-LABEL: @other_order
+// CHECK-COUNT-2: nn.gather
+func.func @other_order(%x: tensor<8x3xf32>, %keys: tensor<8xi64>, %others: tensor<8xi64>) -> tensor<8x3xf32> {
+  %sorted, %order = nn.top_k %keys largest = false : tensor<8xi64> -> tensor<8xi64>, tensor<8xi64>
+  %sorted2, %order2 = nn.top_k %others largest = false : tensor<8xi64> -> tensor<8xi64>, tensor<8xi64>
+  %places = nn.reshape %order : tensor<8xi64> -> tensor<8x1xi64>
+  %rows = nn.gather %x[%places] axes = [0] : tensor<8x3xf32>, tensor<8x1xi64> -> tensor<8x3xf32>
+  %z = math.tanh %rows : tensor<8x3xf32>
+  %zeros = arith.constant dense<0> : tensor<8xi64>
+  %count = arith.constant dense<[0, 1, 2, 3, 4, 5, 6, 7]> : tensor<8xi64>
+  %places2 = nn.reshape %order2 : tensor<8xi64> -> tensor<8x1xi64>
+  %inverse = nn.scatter %zeros[%places2], %count axes = [0] kind = set : tensor<8xi64>, tensor<8x1xi64>, tensor<8xi64> -> tensor<8xi64>
+  %back = nn.reshape %inverse : tensor<8xi64> -> tensor<8x1xi64>
+  %result = nn.gather %z[%back] axes = [0] : tensor<8x3xf32>, tensor<8x1xi64> -> tensor<8x3xf32>
+  return %result : tensor<8x3xf32>
+}
+
+// -----
+
+// A running sum of the sorted rows depends on their order.
+// CHECK-LABEL: @across_rows
+// CHECK-COUNT-2: nn.gather
+func.func @across_rows(%x: tensor<8x3xf32>, %keys: tensor<8xi64>) -> tensor<8x3xf32> {
+  %sorted, %order = nn.top_k %keys largest = false : tensor<8xi64> -> tensor<8xi64>, tensor<8xi64>
+  %places = nn.reshape %order : tensor<8xi64> -> tensor<8x1xi64>
+  %rows = nn.gather %x[%places] axes = [0] : tensor<8x3xf32>, tensor<8x1xi64> -> tensor<8x3xf32>
+  %z = nn.reduce_window sum %rows window = [8, 1] strides = [1, 1] dilations = [1, 1] low = [7, 0] high = [0, 0] : tensor<8x3xf32> -> tensor<8x3xf32>
+  %zeros = arith.constant dense<0> : tensor<8xi64>
+  %count = arith.constant dense<[0, 1, 2, 3, 4, 5, 6, 7]> : tensor<8xi64>
+  %inverse = nn.scatter %zeros[%places], %count axes = [0] kind = set : tensor<8xi64>, tensor<8x1xi64>, tensor<8xi64> -> tensor<8xi64>
+  %back = nn.reshape %inverse : tensor<8xi64> -> tensor<8x1xi64>
+  %result = nn.gather %z[%back] axes = [0] : tensor<8x3xf32>, tensor<8x1xi64> -> tensor<8x3xf32>
+  return %result : tensor<8x3xf32>
+}
