@@ -24,6 +24,14 @@ constexpr int64_t kReservedBytes = 1024;
 constexpr int64_t kSharedAlignment = 1024;
 constexpr unsigned kGlobalMemory = 1;
 
+// Blocks that must fit on a multiprocessor at a time. If 0, the assembler
+// decides, and may spill registers to fit one block more. Six blocks leave 80
+// registers to a thread; three leave 168, for attention without tensor cores.
+int64_t blocksThatMustFit(const KernelCode& code, const BlockLayout& layout) {
+  if (code.takes_pieces) return 6;
+  return layout.team == 1 ? 3 : 0;
+}
+
 const llvm::ArrayRef<llvm::Type*> kNoTypes;
 const llvm::ArrayRef<llvm::Value*> kNoValues;
 
@@ -37,7 +45,7 @@ class KernelBuilder {
     unsigned buffers = body->arg_size() - 3;
     std::vector<llvm::Type*> types(
         buffers + (scratchInMemory(code, layout) > 0), builder_.getPtrTy());
-    llvm::Function* kernel = declareKernel(code, types);
+    llvm::Function* kernel = declareKernel(code, layout, types);
     for (llvm::Argument& argument : kernel->args()) {
       argument.addAttr(llvm::Attribute::NoAlias);
       argument.addAttr(
@@ -57,7 +65,7 @@ class KernelBuilder {
     // The kernel's parameters cannot tell.
     for (int64_t i = 0; i < buffers; ++i)
       body->addParamAttr(i, llvm::Attribute::NoAlias);
-    llvm::Function* kernel = declareKernel(code, {builder_.getPtrTy()});
+    llvm::Function* kernel = declareKernel(code, layout, {builder_.getPtrTy()});
     passByValue(kernel->getArg(0), pieces * 8 * (buffers + 1));
     kernel->getArg(0)->addAttr(
         llvm::Attribute::getWithAlignment(context_, llvm::Align(8)));
@@ -75,12 +83,15 @@ class KernelBuilder {
   }
 
   llvm::Function* declareKernel(const KernelCode& code,
+                                const BlockLayout& layout,
                                 llvm::ArrayRef<llvm::Type*> types) {
     auto* kernel = llvm::Function::Create(
         llvm::FunctionType::get(builder_.getVoidTy(), types, false),
         llvm::GlobalValue::ExternalLinkage, code.symbol, module_);
     kernel->setCallingConv(llvm::CallingConv::PTX_Kernel);
     kernel->addFnAttr("nvvm.maxntid", std::to_string(kBlock));
+    if (const int64_t blocks = blocksThatMustFit(code, layout); blocks > 0)
+      kernel->addFnAttr("nvvm.minctasm", std::to_string(blocks));
     return kernel;
   }
 
