@@ -8,9 +8,11 @@
 #include "compiler/format/format.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/exec/labels.h"
+#include "dialects/exec/piece_table.h"
 #include "dialects/nn/tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "runtime/program/piece_table.h"
 #include "runtime/program/validate.h"
 
 namespace partita::emit {
@@ -263,7 +265,8 @@ class FunctionEmitter {
 
   void fillPieces(exec::LaunchPiecesOp launch,
                   program::OperationUnion& operation) {
-    static_assert(exec::kMostPieceOperands == program::kMaxPieceOperands,
+    static_assert(exec::kMostPieceOperands == program::kMaxPieceOperands &&
+                      exec::kPieceTableBytes == program::kPieceTableBytes,
                   "exec and program.fbs must agree");
     program::LaunchT result;
     // All kernels have the same code.
@@ -274,6 +277,10 @@ class FunctionEmitter {
         std::accumulate(result.ranges.begin(), result.ranges.end(), int64_t{0});
     result.grain = launch.getGrain();
     result.scratch_bytes = launch.getScratch();
+    if (auto blocks = launch.getBlocks()) {
+      result.grid = {static_cast<int32_t>(*blocks), 1, 1};
+      result.block = {static_cast<int32_t>(*launch.getThreads()), 1, 1};
+    }
     result.operations = launch.getOperations().value_or(0);
     result.unread_bytes = launch.getUnread().value_or(0);
     operation.Set(std::move(result));

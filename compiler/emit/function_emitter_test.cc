@@ -96,6 +96,22 @@ func.func @main(%x: !t) -> !t attributes {exec.frame_bytes = 0 : i64} {
   EXPECT_EQ(second.maps()->Get(0)->strides()->Get(0), 6400);
 }
 
+TEST_F(FunctionEmitterTest, PiecesOnGpus) {
+  ASSERT_TRUE(Emit(R"(
+func.func private @k_0(%x: tensor<8xf32>) -> tensor<8xf32> attributes {exec.kernel = "k"} { return %x : tensor<8xf32> }
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> attributes {exec.frame_bytes = 0 : i64} {
+  %0 = exec.launch_pieces [@k_0](%x) ranges = [5] {grain = 1 : i64, scratch = 0 : i64, blocks = 3 : i64, threads = 128 : i64,
+    exec.offsets = array<i64: -1>} : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+)"));
+  const program::Launch& launch = *At(0).operation_as_Launch();
+  ASSERT_EQ(launch.ranges()->size(), 1u);
+  EXPECT_EQ(launch.ranges()->Get(0), 5);
+  EXPECT_EQ(launch.grid()->Get(0), 3);
+  EXPECT_EQ(launch.block()->Get(0), 128);
+}
+
 TEST_F(FunctionEmitterTest, PiecesAndCopies) {
   ASSERT_TRUE(Emit(R"(
 func.func private @k_0(%x: tensor<8xf32>) -> tensor<8xf32> attributes {exec.kernel = "k"} { return %x : tensor<8xf32> }

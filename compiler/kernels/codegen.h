@@ -54,6 +54,9 @@ struct KernelCode {
   // one more buffer of `memory_bytes` behind the results.
   std::vector<KernelCode> before;
   int64_t memory_bytes = 0;
+  // On GPUs: the kernel runs on several lists of buffers, given by a table
+  // (dialects/exec/piece_table.h). The range is that of one list.
+  bool takes_pieces = false;
   std::vector<TensorMap> maps;
   std::optional<PartWork> work;  // absent: all of the body's work
 };

@@ -21,6 +21,8 @@ using mlir::func::FuncOp;
 
 // A chunk is at least several vectors, and at most the chunk of other kernels.
 constexpr int64_t kLeastChunk = 64, kMostChunk = 2048;
+// A chunk that a warp reads in several steps of 16 bytes per thread.
+constexpr int64_t kLargeChunk = 1024;
 // Several chunks, so that the code depends on the chunk's number.
 constexpr int64_t kChunks = int64_t{1} << 20;
 
@@ -76,6 +78,30 @@ std::string textOf(FuncOp form) {
   return text;
 }
 
+// Kernels are together if they have the same form in chunks of the size that
+// `least` returns for their elements.
+std::vector<FlatGroup> groupsOf(llvm::ArrayRef<FuncOp> kernels,
+                                llvm::function_ref<int64_t(int64_t)> least) {
+  std::vector<FlatGroup> groups;
+  llvm::StringMap<size_t> known;
+  for (FuncOp kernel : kernels) {
+    if (!isFlat(kernel)) continue;
+    FuncOp form = flatForm(kernel, least(elementsOf(kernel)));
+    auto [place, is_new] = known.try_emplace(textOf(form), groups.size());
+    form.erase();
+    if (is_new) groups.emplace_back();
+    FlatGroup& group = groups[place->second];
+    group.kernels.push_back(kernel);
+    group.elements.push_back(elementsOf(kernel));
+  }
+  for (FlatGroup& group : groups) {
+    group.chunk = kMostChunk;
+    for (const int64_t elements : group.elements)
+      while (elements % group.chunk != 0) group.chunk /= 2;
+  }
+  return groups;
+}
+
 }  // namespace
 
 FuncOp flatForm(FuncOp kernel, int64_t chunk) {
@@ -128,26 +154,17 @@ FuncOp flatForm(FuncOp kernel, int64_t chunk) {
 }
 
 std::vector<FlatGroup> findFlatGroups(llvm::ArrayRef<FuncOp> kernels) {
-  std::vector<FlatGroup> groups;
-  llvm::StringMap<size_t> known;
-  for (FuncOp kernel : kernels) {
-    if (!isFlat(kernel)) continue;
-    FuncOp form = flatForm(kernel, kLeastChunk);
-    auto [place, is_new] = known.try_emplace(textOf(form), groups.size());
-    form.erase();
-    if (is_new) groups.emplace_back();
-    FlatGroup& group = groups[place->second];
-    group.kernels.push_back(kernel);
-    group.elements.push_back(elementsOf(kernel));
-  }
+  std::vector<FlatGroup> groups =
+      groupsOf(kernels, [](int64_t) { return kLeastChunk; });
   llvm::erase_if(
       groups, [](const FlatGroup& group) { return group.kernels.size() < 2; });
-  for (FlatGroup& group : groups) {
-    group.chunk = kMostChunk;
-    for (const int64_t elements : group.elements)
-      while (elements % group.chunk != 0) group.chunk /= 2;
-  }
   return groups;
+}
+
+std::vector<FlatGroup> findFlatGroupsForGpus(llvm::ArrayRef<FuncOp> kernels) {
+  return groupsOf(kernels, [](int64_t elements) {
+    return elements % kLargeChunk == 0 ? kLargeChunk : kLeastChunk;
+  });
 }
 
 }  // namespace partita::kernels

@@ -22,13 +22,18 @@ struct FlatGroup {
   // Elements per item of the code's range: a power of two that divides the
   // number of elements of each kernel.
   int64_t chunk = 0;
-  llvm::SmallVector<mlir::func::FuncOp> kernels;  // at least two
+  llvm::SmallVector<mlir::func::FuncOp> kernels;  // at least two on CPUs
   llvm::SmallVector<int64_t> elements;            // per kernel
 };
 
 // Returns groups in the order of their first kernels. A kernel in no group
 // needs code for its own shape.
 std::vector<FlatGroup> findFlatGroups(
+    llvm::ArrayRef<mlir::func::FuncOp> kernels);
+
+// The same for GPUs. A group may have a single kernel. Large chunks keep warps
+// busy, so kernels that allow them are not in a group with others.
+std::vector<FlatGroup> findFlatGroupsForGpus(
     llvm::ArrayRef<mlir::func::FuncOp> kernels);
 
 // Returns a kernel of a group rewritten on one-dimensional tensors of many

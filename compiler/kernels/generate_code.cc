@@ -30,19 +30,22 @@ SmallVector<func::FuncOp> kernelsOf(ModuleOp module) {
   return kernels;
 }
 
+bool updatesStored(func::FuncOp function) {
+  return llvm::any_of(
+      llvm::seq(function.getNumResults()), [&](unsigned result) {
+        return function.getResultAttr(result, nn::kUpdatesAttr) != nullptr;
+      });
+}
+
 // Kernels of functions that update stored tensors. Launches of shared code may
 // become one there (compiler/memory); everywhere else, code for a kernel's own
 // sizes is faster.
 SmallVector<func::FuncOp> kernelsOfUpdates(ModuleOp module) {
   llvm::StringSet<> names;
-  for (auto function : module.getOps<func::FuncOp>()) {
-    const auto updates = [&](unsigned result) {
-      return function.getResultAttr(result, nn::kUpdatesAttr) != nullptr;
-    };
-    if (llvm::any_of(llvm::seq(function.getNumResults()), updates))
+  for (auto function : module.getOps<func::FuncOp>())
+    if (updatesStored(function))
       function.walk(
           [&](exec::LaunchOp launch) { names.insert(launch.getKernel()); });
-  }
   SmallVector<func::FuncOp> kernels = kernelsOf(module);
   llvm::erase_if(kernels, [&](func::FuncOp kernel) {
     return !names.contains(kernel.getName());
@@ -141,24 +144,109 @@ FailureOr<bool> addHostCode(ModuleOp module, ModuleOp code) {
   return true;
 }
 
-FailureOr<SmallVector<KernelCode>> addGpuCode(ModuleOp module, ModuleOp code,
-                                              const PtxOptions& options) {
-  SmallVector<KernelCode> kernels;
-  llvm::StringMap<PtxKernel> by_name;
-  for (func::FuncOp kernel : kernelsOf(module)) {
+// Groups of kernels that have at least two launches, all of them in functions
+// that update stored tensors.
+std::vector<FlatGroup> groupsOfUpdates(ModuleOp module) {
+  llvm::StringMap<int> launches, updates;
+  module.walk([&](exec::LaunchOp launch) {
+    ++launches[launch.getKernel()];
+    if (updatesStored(launch->getParentOfType<func::FuncOp>()))
+      ++updates[launch.getKernel()];
+  });
+  SmallVector<func::FuncOp> kernels = kernelsOf(module);
+  llvm::erase_if(kernels, [&](func::FuncOp kernel) {
+    const StringRef name = kernel.getName();
+    return updates.lookup(name) == 0 ||
+           updates.lookup(name) != launches.lookup(name) ||
+           kernel.getNumArguments() + kernel.getNumResults() >
+               exec::kMostPieceOperands;
+  });
+  std::vector<FlatGroup> groups = findFlatGroupsForGpus(kernels);
+  llvm::erase_if(groups, [&](const FlatGroup& group) {
+    int all = 0;
+    for (func::FuncOp kernel : group.kernels)
+      all += launches.lookup(kernel.getName());
+    return all < 2;
+  });
+  return groups;
+}
+
+// Appends the code of kernels for GPUs to a module.
+class GpuCode {
+ public:
+  GpuCode(ModuleOp code, const PtxOptions& options)
+      : code_(code), options_(options) {}
+
+  // Makes code that takes pieces. Does nothing if it needs scratch, for which a
+  // table has no place.
+  LogicalResult addGroup(const FlatGroup& group) {
+    func::FuncOp first = group.kernels.front();
+    func::FuncOp form = flatForm(first, group.chunk);
+    form.setName(first.getName());
     FailureOr<KernelCode> generated =
-        generateKernel(kernel, code, ptxCodegenOptions(options));
+        generateKernel(form, code_, ptxCodegenOptions(options_));
+    form.erase();
+    if (failed(generated)) return failure();
+    if (generated->scratch_bytes > 0) {
+      code_.lookupSymbol(generated->symbol)->erase();
+      return success();
+    }
+    generated->takes_pieces = true;
+    kernels_.push_back(*generated);
+    for (auto [kernel, elements] :
+         llvm::zip_equal(group.kernels, group.elements)) {
+      generated->range = elements / group.chunk;
+      const StringRef name = func::FuncOp(kernel).getName();
+      kernel->setAttr(exec::kKernelAttr,
+                      StringAttr::get(code_.getContext(), generated->symbol));
+      launches_[name] = ptxKernelOf(*generated, options_);
+      ranges_[name] = generated->range;
+    }
+    return success();
+  }
+
+  LogicalResult add(func::FuncOp kernel) {
+    if (ranges_.contains(kernel.getName())) return success();
+    FailureOr<KernelCode> generated =
+        generateKernel(kernel, code_, ptxCodegenOptions(options_));
     if (failed(generated)) return failure();
     for (const KernelCode& part : generated->before)
-      by_name[part.symbol] = ptxKernelOf(part, options);
-    by_name[generated->symbol] = ptxKernelOf(*generated, options);
-    kernels.push_back(std::move(*generated));
+      launches_[part.symbol] = ptxKernelOf(part, options_);
+    launches_[generated->symbol] = ptxKernelOf(*generated, options_);
+    markParts(kernel, *generated, launches_);
+    kernels_.push_back(std::move(*generated));
+    return success();
   }
-  for (const KernelCode& kernel : kernels)
-    markParts(module.lookupSymbol<func::FuncOp>(kernel.symbol), kernel,
-              by_name);
+
+  PtxKernel launchOf(StringRef kernel) const {
+    return launches_.lookup(kernel);
+  }
+  // The range of a kernel whose code takes pieces.
+  std::optional<int64_t> rangeOf(StringRef kernel) const {
+    auto found = ranges_.find(kernel);
+    if (found == ranges_.end()) return std::nullopt;
+    return found->second;
+  }
+  SmallVector<KernelCode> takeKernels() { return std::move(kernels_); }
+
+ private:
+  ModuleOp code_;
+  const PtxOptions& options_;
+  SmallVector<KernelCode> kernels_;
+  llvm::StringMap<PtxKernel> launches_;
+  llvm::StringMap<int64_t> ranges_;
+};
+
+FailureOr<SmallVector<KernelCode>> addGpuCode(ModuleOp module, ModuleOp code,
+                                              const PtxOptions& options) {
+  GpuCode gpu(code, options);
+  for (const FlatGroup& group : groupsOfUpdates(module))
+    if (failed(gpu.addGroup(group))) return failure();
+  for (func::FuncOp kernel : kernelsOf(module))
+    if (failed(gpu.add(kernel))) return failure();
   module.walk([&](exec::LaunchOp launch) {
-    const PtxKernel& kernel = by_name[launch.getKernel()];
+    const PtxKernel kernel = gpu.launchOf(launch.getKernel());
+    if (auto range = gpu.rangeOf(launch.getKernel())) launch.setRange(range);
     launch.setBlocks(kernel.blocks);
     launch.setThreads(kBlock);
     launch.setScratch(kernel.scratch_bytes);
@@ -166,7 +254,7 @@ FailureOr<SmallVector<KernelCode>> addGpuCode(ModuleOp module, ModuleOp code,
     if (!kernel.maps.empty())
       launch.setMapsAttr(mapsOf(module.getContext(), kernel));
   });
-  return kernels;
+  return gpu.takeKernels();
 }
 
 }  // namespace

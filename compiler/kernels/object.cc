@@ -126,8 +126,9 @@ Bf16 bf16Of(const llvm::TargetMachine& machine) {
 
 }  // namespace
 
-FailureOr<std::string> compileToObject(ModuleOp target,
-                                       const ObjectOptions& options) {
+FailureOr<std::string> compileToObject(
+    ModuleOp target, const ObjectOptions& options,
+    llvm::function_ref<void(llvm::Module&)> change) {
   FailureOr<std::unique_ptr<llvm::TargetMachine>> machine =
       makeTargetMachine(target, options);
   if (failed(machine) ||
@@ -147,6 +148,7 @@ FailureOr<std::string> compileToObject(ModuleOp target,
   module->setTargetTriple((*machine)->getTargetTriple());
   module->setDataLayout((*machine)->createDataLayout());
   module->setPICLevel(llvm::PICLevel::BigPIC);
+  if (change) change(*module);
   for (llvm::Function& function : *module) {
     function.addFnAttr("prefer-vector-width", "512");
     function.addFnAttr("target-cpu", (*machine)->getTargetCPU());

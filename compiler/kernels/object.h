@@ -6,6 +6,10 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+namespace llvm {
+class Module;
+}  // namespace llvm
+
 namespace partita::kernels {
 
 struct ObjectOptions {
@@ -17,9 +21,10 @@ struct ObjectOptions {
 
 // Lowers the functions that generateKernel appended to `target` to an object
 // file, and returns its bytes. Consumes `target`. Emits a diagnostic on
-// failure.
-mlir::FailureOr<std::string> compileToObject(mlir::ModuleOp target,
-                                             const ObjectOptions& options = {});
+// failure. `change` may modify the module before it is optimised.
+mlir::FailureOr<std::string> compileToObject(
+    mlir::ModuleOp target, const ObjectOptions& options = {},
+    llvm::function_ref<void(llvm::Module&)> change = nullptr);
 
 // Links an object file into a shared object and returns its bytes. The result
 // needs libm and libc. Uses files in the temporary folder. Emits a diagnostic

@@ -14,7 +14,8 @@ namespace partita::kernels {
 // The launch of a kernel: `blocks` blocks of kBlock threads. The parameters are
 // the addresses of its buffers in device memory; its tensor maps, of
 // kTensorMapBytes each, aligned to 64; and then, unless it is 0, the address of
-// `scratch_bytes` of device memory that the launch has to itself.
+// `scratch_bytes` of device memory that the launch has to itself. The only
+// parameter of code that takes pieces is a table (dialects/exec/piece_table.h).
 struct PtxKernel {
   std::string symbol;
   int64_t blocks = 0;

@@ -1,5 +1,5 @@
-// Greedy, in order: a launch joins those before it, or begins a new group; see
-// passes.td.
+// Greedy, in order: a launch joins those of its code before it, or begins a new
+// group. All groups end where an operation may depend on them; see passes.td.
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -9,6 +9,7 @@
 #include "compiler/memory/places.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/exec/labels.h"
+#include "dialects/exec/piece_table.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -52,8 +53,7 @@ class Joiner {
         continue;
       }
       auto launch = llvm::dyn_cast<exec::LaunchOp>(op);
-      // Only launches on CPUs have a range.
-      if (!launch || !launch.getRange()) {
+      if (!launch || !launch.getInto().empty()) {
         flush();
         continue;
       }
@@ -61,8 +61,12 @@ class Joiner {
       if (mlir::failed(find(launch, launch.getOperands_(), reads)) ||
           mlir::failed(find(launch, launch.getResults(), writes)))
         return failure();
-      if (!accepts(launch, reads, writes)) flush();
-      add(launch, reads, writes);
+      if (touch(writes, reads_) || touch(writes, writes_) ||
+          touch(reads, writes_))
+        flush();
+      groupFor(launch, reads.size() + writes.size()).push_back(launch);
+      llvm::append_range(reads_, reads);
+      llvm::append_range(writes_, writes);
     }
     flush();
     return joined_;
@@ -70,6 +74,7 @@ class Joiner {
 
  private:
   using Places = llvm::SmallVector<Place>;
+  using Group = llvm::SmallVector<exec::LaunchOp>;  // with the same code
 
   LogicalResult find(exec::LaunchOp launch, mlir::ValueRange values,
                      Places& places) {
@@ -89,16 +94,21 @@ class Joiner {
     return code ? code.getValue() : kernel.getName();
   }
 
-  bool accepts(exec::LaunchOp next, const Places& reads,
-               const Places& writes) const {
-    if (pieces_.empty()) return true;
-    exec::LaunchOp first = pieces_.front();
-    if (reads.size() + writes.size() > exec::kMostPieceOperands ||
-        pieces_.size() == kMostPieces || codeOf(next) != codeOf(first) ||
-        next.getScratch() != first.getScratch())
-      return false;
-    return !touch(writes, reads_) && !touch(writes, writes_) &&
-           !touch(reads, writes_);
+  // The group that the launch joins, which may be new and then empty. On GPUs,
+  // only launches of code that takes pieces have a range.
+  Group& groupFor(exec::LaunchOp launch, size_t buffers) {
+    const size_t most = launch.getBlocks()
+                            ? exec::piecesOfTable(static_cast<int64_t>(buffers))
+                            : kMostPieces;
+    if (launch.getRange() && buffers <= exec::kMostPieceOperands)
+      for (Group& group : groups_) {
+        exec::LaunchOp first = group.front();
+        if (first.getRange() && group.size() < most &&
+            codeOf(launch) == codeOf(first) &&
+            launch.getScratch() == first.getScratch())
+          return group;
+      }
+    return groups_.emplace_back();
   }
 
   bool touch(const Places& some, const Places& others) const {
@@ -115,28 +125,27 @@ class Joiner {
     return a.value < b.value + b.bytes && b.value < a.value + a.bytes;
   }
 
-  void add(exec::LaunchOp launch, const Places& reads, const Places& writes) {
-    pieces_.push_back(launch);
-    llvm::append_range(reads_, reads);
-    llvm::append_range(writes_, writes);
-  }
-
-  // Replaces the launches since the last flush by one.
+  // Replaces the launches of each group since the last flush by one.
   void flush() {
-    if (pieces_.size() > 1) join();
-    pieces_.clear(), reads_.clear(), writes_.clear(), views_.clear();
+    // On GPUs, a single launch passes its buffers in a table, too.
+    for (const Group& group : groups_) {
+      exec::LaunchOp first = group.front();
+      if (group.size() > 1 || (first.getBlocks() && first.getRange()))
+        join(group);
+    }
+    groups_.clear(), reads_.clear(), writes_.clear(), views_.clear();
   }
 
   // Creates the joined launch in place of the last piece, where all operands
   // are available.
-  void join() {
-    mlir::OpBuilder builder(pieces_.back());
-    exec::LaunchOp first = pieces_.front();
+  void join(const Group& pieces) {
+    exec::LaunchOp first = pieces.front(), last = pieces.back();
+    mlir::OpBuilder builder(last);
     llvm::SmallVector<mlir::Attribute> kernels;
     llvm::SmallVector<Value> operands, results;
     llvm::SmallVector<int64_t> ranges, offsets;
-    int64_t grain = 0, operations = 0, unread = 0;
-    for (exec::LaunchOp piece : pieces_) {
+    int64_t grain = 0, operations = 0, unread = 0, blocks = 0;
+    for (exec::LaunchOp piece : pieces) {
       kernels.push_back(piece.getKernelAttr());
       llvm::append_range(operands, piece.getOperands_());
       llvm::append_range(results, piece.getResults());
@@ -145,21 +154,24 @@ class Joiner {
           offsets,
           piece->getAttrOfType<mlir::DenseI64ArrayAttr>(exec::kOffsetsAttr)
               .asArrayRef());
-      grain = std::max<int64_t>(grain, *piece.getGrain());
+      grain = std::max<int64_t>(grain, piece.getGrain().value_or(1));
+      blocks += piece.getBlocks().value_or(0);
       operations += piece.getOperations().value_or(0);
       unread += piece.getUnread().value_or(0);
     }
     auto joined = exec::LaunchPiecesOp::create(
-        builder, nameOf(first), mlir::ValueRange(results).getTypes(),
+        builder, nameOf(pieces), mlir::ValueRange(results).getTypes(),
         builder.getArrayAttr(kernels), operands, ranges, grain,
-        *first.getScratch(), numberOrNone(builder, operations),
+        *first.getScratch(),
+        numberOrNone(builder, std::min(blocks, exec::kMostBlocks)),
+        first.getThreadsAttr(), numberOrNone(builder, operations),
         numberOrNone(builder, unread));
     joined->setAttr(exec::kOffsetsAttr, builder.getDenseI64ArrayAttr(offsets));
     for (auto [old, now] : llvm::zip_equal(results, joined.getResults()))
       old.replaceAllUsesWith(now);
-    for (exec::LaunchOp piece : pieces_) piece.erase();
+    for (exec::LaunchOp piece : pieces) piece.erase();
     moveViews(joined);
-    joined_ += pieces_.size() - 1;
+    joined_ += pieces.size() - 1;
   }
 
   static mlir::IntegerAttr numberOrNone(mlir::Builder& builder,
@@ -168,17 +180,19 @@ class Joiner {
   }
 
   // "w and 2 more".
-  mlir::Location nameOf(exec::LaunchOp first) const {
+  static mlir::Location nameOf(const Group& pieces) {
+    exec::LaunchOp first = pieces.front();
+    if (pieces.size() == 1) return first.getLoc();
     auto name = first.getLoc()->findInstanceOf<mlir::NameLoc>();
     const std::string text =
         name ? name.getName().str() : first->getName().getStringRef().str();
     llvm::SmallVector<mlir::Location> locations;
-    for (exec::LaunchOp piece : pieces_) locations.push_back(piece.getLoc());
+    for (exec::LaunchOp piece : pieces) locations.push_back(piece.getLoc());
     mlir::MLIRContext* context = first.getContext();
     return mlir::NameLoc::get(
         mlir::StringAttr::get(
             context,
-            text + " and " + std::to_string(pieces_.size() - 1) + " more"),
+            text + " and " + std::to_string(pieces.size() - 1) + " more"),
         mlir::FusedLoc::get(
             locations, mlir::StringAttr::get(context, exec::kPieces), context));
   }
@@ -197,9 +211,9 @@ class Joiner {
   mlir::SymbolTable& symbols_;
   // The argument that owns the memory, by argument and then by result.
   llvm::SmallVector<int64_t> memory_;
-  llvm::SmallVector<exec::LaunchOp> pieces_;
-  Places reads_, writes_;                // of the pieces
-  llvm::SmallVector<Operation*> views_;  // since the first piece
+  llvm::SmallVector<Group> groups_;
+  Places reads_, writes_;                // of the groups
+  llvm::SmallVector<Operation*> views_;  // since the first launch
   int64_t joined_ = 0;
 };
 

@@ -77,9 +77,10 @@ def PlanMemoryPass : Pass<"partita-plan-memory", "::mlir::ModuleOp"> {
 def JoinLaunchesPass : Pass<"partita-join-launches", "::mlir::ModuleOp"> {
   let summary = "Joins launches that update parameters with the same code";
   let description = [{
-    In functions that update stored tensors, joins consecutive launches into one `exec.launch_pieces` of at most 256, if
-    their kernels share one code and none of them writes memory that another reads or writes. A result that updates an
-    argument uses that argument's memory. On GPUs launches have no range and stay as they are.
+    In functions that update stored tensors, joins launches into one `exec.launch_pieces` of at most 256, if their
+    kernels share one code and there are only launches between them, none of which writes memory that another reads or
+    writes. A result that updates an argument uses that argument's memory. On GPUs only launches of code that takes pieces
+    have a range. All of them become an `exec.launch_pieces`, of as many pieces as the code's parameters hold.
 
     ```mlir
     %a = exec.launch @k_0(%p) {exec.offsets = array<i64: -1>, range = 8 : i64, ...} : (tensor<8xf32>) -> tensor<8xf32>

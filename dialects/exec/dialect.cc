@@ -2,6 +2,7 @@
 // attributes.
 #include "dialects/exec/dialect.h"
 
+#include "dialects/exec/piece_table.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -158,12 +159,26 @@ LogicalResult LaunchPiecesOp::verifySymbolUses(
 
 LogicalResult LaunchPiecesOp::verify() {
   // C2
-  if (getKernels().size() < 2 || getRanges().size() != getKernels().size() ||
+  const size_t least = getBlocks() ? 1 : 2;
+  if (getKernels().size() < least ||
+      getRanges().size() != getKernels().size() ||
       llvm::any_of(getRanges(), [](int64_t range) { return range < 0; }))
-    return emitOpError() << "expected at least two kernels with a range each, "
-                            "not negative, found "
+    return emitOpError() << "expected at least "
+                         << (least == 1 ? "one kernel" : "two kernels")
+                         << " with a range each, not negative, found "
                          << getKernels().size() << " kernels and ranges ["
                          << getRanges() << "]";
+  if (!getBlocks()) return success();
+  // C4
+  const int64_t pieces = getKernels().size(),
+                buffers = getNumOperands() + getNumResults();
+  if (pieces > piecesOfTable(buffers / pieces) || getScratch() != 0 ||
+      !getThreads())
+    return emitOpError() << "expected threads, no scratch and at most "
+                         << piecesOfTable(buffers / pieces) << " pieces of "
+                         << buffers / pieces << " buffers on a GPU, found "
+                         << pieces << " pieces and " << getScratch()
+                         << " bytes of scratch";
   return success();
 }
 

@@ -81,16 +81,19 @@ def Exec_LaunchPiecesOp : Exec_Op<"launch_pieces", [DeclareOpInterfaceMethods<Sy
     The kernels share the same machine code, named by `exec.kernel` of each, and differ in their sizes. Piece i runs
     `kernels[i]` over [0, ranges[i]). The pieces run concurrently, and no piece writes memory that another reads or writes.
     The operands of piece 0 come first, then those of piece 1, and so on; the results have the same order. `grain`,
-    `scratch`, `operations` and `unread` are as in `exec.launch`.
+    `scratch`, `blocks`, `threads`, `operations` and `unread` are as in `exec.launch`. On a GPU, which has `blocks`, the code
+    reads the buffers and ranges from a table (piece_table.h).
     - (C1) The operands and results have the types of the kernels' arguments and results, concatenated.
-    - (C2) There are at least two kernels, and one non-negative range per kernel.
+    - (C2) There are at least two kernels, or one on a GPU, and one non-negative range per kernel.
     - (C3) A kernel has at most 64 operands and results.
+    - (C4) On a GPU, the pieces fit the table, and there is no scratch.
 
     Example: `%y:2 = exec.launch_pieces [@k_0, @k_1](%a, %b) ranges = [8, 4] {grain = 1 : i64, scratch = 0 : i64} :
     (tensor<8xf32>, tensor<4xf32>) -> (tensor<8xf32>, tensor<4xf32>)`
   }];
   let arguments = (ins Exec_SymbolsAttr:$kernels, Variadic<Exec_Tensor>:$operands_, DenseI64ArrayAttr:$ranges, I64Attr:$grain,
-                       I64Attr:$scratch, OptionalAttr<I64Attr>:$operations, OptionalAttr<I64Attr>:$unread);
+                       I64Attr:$scratch, OptionalAttr<I64Attr>:$blocks, OptionalAttr<I64Attr>:$threads,
+                       OptionalAttr<I64Attr>:$operations, OptionalAttr<I64Attr>:$unread);
   let results = (outs Variadic<Exec_Tensor>:$results_);
   let assemblyFormat = "$kernels `(` $operands_ `)` `ranges` `=` $ranges attr-dict `:` functional-type($operands_, $results_)";
   let extraClassDeclaration = [{

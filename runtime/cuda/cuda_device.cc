@@ -15,6 +15,7 @@
 #include "runtime/cuda/staging.h"
 #include "runtime/cuda/tensor_maps.h"
 #include "runtime/cuda/workshop.h"
+#include "runtime/program/piece_table.h"
 
 namespace partita::cuda {
 namespace {
@@ -117,11 +118,7 @@ class CudaDevice : public device::Device {
   absl::Status LaunchEach(device::Stream& stream, const device::Kernel& kernel,
                           const device::LaunchShape& shape,
                           const device::LaunchPieces& pieces,
-                          void* const* buffers, int count) override {
-    return absl::InvalidArgumentError(
-        "expected one launch per piece on a GPU, found a launch with several "
-        "pieces; compile the model again");
-  }
+                          void* const* buffers, int count) override;
 
   absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareGemm(
       const device::GemmDesc& desc,
@@ -291,6 +288,24 @@ absl::Status CudaDevice::Launch(device::Stream& stream,
                               ? launch(nullptr)
                               : workshop_.WithScratch(
                                     Of(stream), shape.scratch_bytes, launch));
+}
+
+absl::Status CudaDevice::LaunchEach(device::Stream& stream,
+                                    const device::Kernel& kernel,
+                                    const device::LaunchShape& shape,
+                                    const device::LaunchPieces& pieces,
+                                    void* const* buffers, int count) {
+  const auto number = static_cast<int64_t>(pieces.ranges.size());
+  if (number == 0 || number > program::PiecesOfTable(count / number))
+    return absl::InvalidArgumentError(absl::StrCat(
+        "expected at most as many pieces of a launch as fit ",
+        program::kPieceTableBytes, " bytes of parameters, found ", number,
+        " with ", count, " buffers; compile the model again"));
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  return Done(Of(stream), static_cast<const CudaKernel&>(kernel).LaunchTable(
+                              Of(stream), shape,
+                              program::PieceTable(pieces.ranges, pieces.outputs,
+                                                  buffers, count)));
 }
 
 absl::Status CudaDevice::Execute(device::Stream& stream, device::LibraryOp& op,

@@ -88,11 +88,10 @@ absl::Status CudaKernel::Launch(CuStream stream,
   if (*std::min_element(shape.grid.begin(), shape.grid.end()) == 0)
     return absl::OkStatus();
   if (maps != nullptr) PARTITA_RETURN_IF_ERROR(maps->Update(buffers));
-  const Driver& cuda = context_->driver();
   if (shape.shared_bytes > shared_bytes_) {
     PARTITA_RETURN_IF_ERROR(context_->Check(
-        cuda.SetFunctionAttribute(function_, kCuMaxDynamicSharedBytes,
-                                  shape.shared_bytes),
+        context_->driver().SetFunctionAttribute(
+            function_, kCuMaxDynamicSharedBytes, shape.shared_bytes),
         "asking for shared memory"));
     shared_bytes_ = shape.shared_bytes;
   }
@@ -110,8 +109,22 @@ absl::Status CudaKernel::Launch(CuStream stream,
   for (int i = 0; i < map_count; ++i)
     parameters[count + i] = maps->parameter(i);
   if (scratch != nullptr) parameters[all - 1] = &scratch;
+  return Start(stream, shape, parameters);
+}
+
+absl::Status CudaKernel::LaunchTable(CuStream stream,
+                                     const device::LaunchShape& shape,
+                                     std::vector<uint64_t> table) const {
+  PARTITA_RETURN_IF_ERROR(CheckShape(shape, 1));
+  void* parameters[] = {table.data()};
+  return Start(stream, shape, parameters);
+}
+
+absl::Status CudaKernel::Start(CuStream stream,
+                               const device::LaunchShape& shape,
+                               void** parameters) const {
   const auto u = [](int value) { return static_cast<unsigned>(value); };
-  const CuResult result = cuda.Launch(
+  const CuResult result = context_->driver().Launch(
       function_, u(shape.grid[0]), u(shape.grid[1]), u(shape.grid[2]),
       u(shape.block[0]), u(shape.block[1]), u(shape.block[2]),
       u(shape.shared_bytes), stream, parameters, nullptr);

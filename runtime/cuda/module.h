@@ -2,11 +2,13 @@
 #ifndef PARTITA_RUNTIME_CUDA_MODULE_H_
 #define PARTITA_RUNTIME_CUDA_MODULE_H_
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -26,9 +28,14 @@ class CudaKernel : public device::Kernel {
   // is invalid or the kernel takes another number of parameters.
   absl::Status Launch(CuStream stream, const device::LaunchShape& shape,
                       void* const* buffers, int count, void* scratch) const;
+  // Launches a kernel whose only parameter is a table of pieces.
+  absl::Status LaunchTable(CuStream stream, const device::LaunchShape& shape,
+                           std::vector<uint64_t> table) const;
 
  private:
   absl::Status CheckShape(const device::LaunchShape& shape, int count) const;
+  absl::Status Start(CuStream stream, const device::LaunchShape& shape,
+                     void** parameters) const;
 
   const std::shared_ptr<Context> context_;
   const std::string name_;

@@ -184,7 +184,8 @@ class Device {
                               int count) = 0;
   // Launches the kernel on all pieces, which are independent of each other.
   // `buffers` lists the inputs of all pieces, then the outputs of all pieces,
-  // `count` in total.
+  // `count` in total. On a GPU, the kernel's parameter is a table
+  // (runtime/program/piece_table.h).
   virtual absl::Status LaunchEach(Stream& stream, const Kernel& kernel,
                                   const LaunchShape& shape,
                                   const LaunchPieces& pieces,

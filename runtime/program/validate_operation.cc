@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/program/piece_table.h"
 #include "runtime/program/types.h"
 #include "runtime/program/validate.h"
 
@@ -256,13 +257,22 @@ absl::Status CheckPieces(const Launch& launch, const Instruction& instruction) {
   const int64_t operands = SizeOrZero(instruction.operands());
   if (!IsAligned(launch.ranges()))
     return Bad("launch: its ranges are not aligned");
-  if (pieces < 2 || operands % pieces != 0 ||
+  const bool on_gpu = launch.grid() != nullptr;
+  if (pieces < (on_gpu ? 1 : 2) || operands % pieces != 0 ||
       instruction.outputs() % pieces != 0 ||
-      operands / pieces > kMaxPieceOperands || launch.grid() != nullptr) {
+      operands / pieces > kMaxPieceOperands) {
     return Bad(absl::StrCat("launch: ", pieces, " pieces with ", operands,
                             " operands, ", instruction.outputs(),
-                            " of them written",
-                            launch.grid() != nullptr ? ", and a grid" : ""));
+                            " of them written"));
+  }
+  if (on_gpu && (pieces > PiecesOfTable(operands / pieces) ||
+                 launch.scratch_bytes() != 0 || launch.maps() != nullptr)) {
+    return Bad(absl::StrCat("launch on a GPU: ", pieces, " pieces of ",
+                            operands / pieces, " operands, ",
+                            launch.scratch_bytes(),
+                            " bytes of scratch or a tensor map do not fit a "
+                            "table of ",
+                            kPieceTableBytes, " bytes"));
   }
   int64_t left = launch.range();
   for (const int64_t range : *launch.ranges()) {

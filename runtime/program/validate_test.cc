@@ -153,6 +153,33 @@ TEST(ValidateTest, Pieces) {  // V7
             at + "launch: pieces are less than the range");
 }
 
+TEST(ValidateTest, PiecesOnGpus) {  // V7
+  const auto found = [](int pieces, int64_t scratch) {
+    return After([&](ProgramT& p) {
+      LaunchT launch;
+      launch.range = pieces;
+      launch.ranges.assign(static_cast<size_t>(pieces), 1);
+      launch.grid = launch.block = {1, 1, 1};
+      launch.scratch_bytes = scratch;
+      Main(p).body.push_back(
+          MakeLaunch(launch,
+                     std::vector<Buffer>(static_cast<size_t>(3 * pieces),
+                                         Buffer(Space::frame, 0, 4)),
+                     pieces));
+    });
+  };
+  const std::string at = "function 'main', instruction 4: ";
+  EXPECT_EQ(found(1, 0), at + "kernel 0 of 0");  // The next check.
+  EXPECT_EQ(found(128, 0), at + "kernel 0 of 0");
+  EXPECT_EQ(found(129, 0),
+            at +
+                "launch on a GPU: 129 pieces of 3 operands, 0 bytes of scratch "
+                "or a tensor map do not fit a table of 4096 bytes");
+  EXPECT_EQ(found(2, 8),
+            at + "launch on a GPU: 2 pieces of 3 operands, 8 bytes of scratch "
+                 "or a tensor map do not fit a table of 4096 bytes");
+}
+
 TEST(ValidateTest, Calls) {  // V4
   EXPECT_EQ(After([](ProgramT& p) {
               Main(p).body[0]->operation.AsCall()->function = 2;

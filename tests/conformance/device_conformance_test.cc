@@ -145,20 +145,14 @@ TEST_P(DeviceConformanceTest, KernelsReadAndWriteTheHostsMemory) {
 TEST_P(DeviceConformanceTest, OneLaunchCoversEveryPiece) {
   std::unique_ptr<device::Module> module =
       std::move(device_->LoadModule(KernelCode())).value();
-  const device::Kernel* add = module->Find("add").value();
-  if (GetParam().IsGpu()) {
-    const device::Allocation memory = Allocate(24);
-    void* buffers[] = {memory.data(), memory.data(), memory.data(),
-                       memory.data(), memory.data(), memory.data()};
-    EXPECT_THAT(std::string(device_
-                                ->LaunchEach(*stream_, *add, Shape(2),
-                                             {{1, 1}, 1}, buffers, 6)
-                                .message()),
-                HasSubstr("a launch with several pieces"));
-    return;
-  }
-  for (const std::vector<int64_t>& ranges : std::vector<std::vector<int64_t>>{
-           {5, 300}, {0, 1, 0}, {100, 0, 7, 513, 1, 64}, {3, 0}}) {
+  const device::Kernel* add =
+      module->Find(GetParam().IsGpu() ? "add_pieces" : "add").value();
+  for (const std::vector<int64_t>& ranges :
+       std::vector<std::vector<int64_t>>{{5, 300},
+                                         {0, 1, 0},
+                                         {100, 0, 7, 513, 1, 64},
+                                         {3, 0},
+                                         std::vector<int64_t>(128, 2)}) {
     device::LaunchPieces pieces = {ranges, 1};
     std::vector<std::vector<float>> a, b;
     std::vector<device::Allocation> inputs, outputs;
@@ -194,6 +188,23 @@ TEST_P(DeviceConformanceTest, OneLaunchCoversEveryPiece) {
       }
     }
   }
+}
+
+// A GPU's kernels have few bytes of parameters.
+TEST_P(DeviceConformanceTest, TooManyPiecesAreRefused) {
+  if (!GetParam().IsGpu()) return;
+  std::unique_ptr<device::Module> module =
+      std::move(device_->LoadModule(KernelCode())).value();
+  const device::Allocation memory = Allocate(24);
+  const std::vector<void*> buffers(3 * 129, memory.data());
+  EXPECT_THAT(
+      std::string(
+          device_
+              ->LaunchEach(*stream_, *module->Find("add_pieces").value(),
+                           Shape(129), {std::vector<int64_t>(129, 1), 1},
+                           buffers.data(), 3 * 129)
+              .message()),
+      HasSubstr("fit 4096 bytes of parameters, found 129 with 387 buffers"));
 }
 
 TEST_P(DeviceConformanceTest, BadModulesAreRefused) {

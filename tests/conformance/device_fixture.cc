@@ -132,6 +132,22 @@ void RecordedAdd(void** parameters, const cuda::recording::Place& place) {
   buffer(2)[i] = buffer(0)[i] + buffer(1)[i];
 }
 
+void RecordedAddPieces(void** parameters, const cuda::recording::Place& place) {
+  struct Table {
+    int64_t ends[128];
+    float* buffers[128][3];
+  };
+  const Table& table = *static_cast<const Table*>(parameters[0]);
+  const int64_t item =
+      int64_t{1} * place.block_at[0] * place.block[0] + place.thread_at[0];
+  if (item >= table.ends[127]) return;
+  int piece = 0;
+  while (table.ends[piece] <= item) ++piece;
+  const int64_t i = piece == 0 ? item : item - table.ends[piece - 1];
+  float* const* buffers = table.buffers[piece];
+  buffers[2][i] = buffers[0][i] + buffers[1][i];
+}
+
 void RecordedMark(void** parameters, const cuda::recording::Place& place) {
   float* const out = *static_cast<float**>(parameters[0]);
   int* const counts = static_cast<int*>(place.shared);
@@ -165,6 +181,7 @@ std::unique_ptr<device::Device> MakeDevice(const DeviceUnderTest& device) {
   if (device.driver == kRecording) {
     const cuda::recording::Recording recording(device.driver);
     recording.Register("add", &RecordedAdd);
+    recording.Register("add_pieces", &RecordedAddPieces);
     recording.Register("mark", &RecordedMark);
   }
   if (device.IsGpu())

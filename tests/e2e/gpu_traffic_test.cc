@@ -172,7 +172,7 @@ TEST(GpuTrafficTest, Gpt2MediumTrains) {
   EXPECT_LE(traffic.Of(forward[0]).bytes, 303 * kMB);
   EXPECT_LE(traffic.Of(backward[0]).launches(), 47);
   EXPECT_LE(traffic.Of(backward[0]).bytes, 1461 * kMB);
-  EXPECT_LE(traffic.Of(main).launches(), 1664);
+  EXPECT_LE(traffic.Of(main).launches(), 1379);
 }
 
 }  // namespace

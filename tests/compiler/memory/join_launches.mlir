@@ -48,7 +48,7 @@ func.func @apart(%p: tensor<4xf32> {nn.name = "p"}, %q: tensor<4xf32>) -> (tenso
 
 // -----
 
-// Joins only launches that update stored tensors, and only on CPUs: launches on GPUs have no range.
+// Joins only launches that update stored tensors. On GPUs, code that takes no pieces has no range.
 // CHECK-LABEL: @inference
 // CHECK-COUNT-2: exec.launch @add
 // CHECK-LABEL: @gpu
@@ -63,4 +63,22 @@ func.func @gpu(%p: tensor<4xf32> {nn.name = "p"}, %q: tensor<4xf32> {nn.name = "
   %0 = exec.launch @add(%p) {blocks = 1 : i64, threads = 128 : i64, scratch = 0 : i64, exec.offsets = array<i64: -1>} : (tensor<4xf32>) -> tensor<4xf32>
   %1 = exec.launch @add(%q) {blocks = 1 : i64, threads = 128 : i64, scratch = 0 : i64, exec.offsets = array<i64: -2>} : (tensor<4xf32>) -> tensor<4xf32>
   return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// On GPUs, blocks add up, and a single launch of code that takes pieces is joined with none. Launches of other code in between do not
+// separate launches, which move to the last one.
+// CHECK-LABEL: @gpu
+// CHECK-NEXT: exec.launch_pieces [@sub](%arg2) ranges = [2] {blocks = 1 : i64, exec.offsets = array<i64: -3>
+// CHECK-NEXT: exec.launch_pieces [@add, @add](%arg0, %arg1) ranges = [4, 4] {blocks = 3 : i64, exec.offsets = array<i64: -1, -2>, grain = 1 : i64, scratch = 0 : i64, threads = 128 : i64}
+// CHECK-NOT: exec.launch
+func.func private @add(%x: tensor<4xf32>) -> tensor<4xf32> attributes {exec.kernel = "add"} { return %x : tensor<4xf32> }
+func.func private @sub(%x: tensor<4xf32>) -> tensor<4xf32> attributes {exec.kernel = "sub"} { return %x : tensor<4xf32> }
+func.func @gpu(%p: tensor<4xf32> {nn.name = "p"}, %q: tensor<4xf32> {nn.name = "q"}, %r: tensor<4xf32> {nn.name = "r"})
+    -> (tensor<4xf32> {nn.updates = "p"}, tensor<4xf32> {nn.updates = "q"}, tensor<4xf32> {nn.updates = "r"}) {
+  %0 = exec.launch @add(%p) {range = 4 : i64, blocks = 1 : i64, threads = 128 : i64, scratch = 0 : i64, exec.offsets = array<i64: -1>} : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = exec.launch @sub(%r) {range = 2 : i64, blocks = 1 : i64, threads = 128 : i64, scratch = 0 : i64, exec.offsets = array<i64: -3>} : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = exec.launch @add(%q) {range = 4 : i64, blocks = 2 : i64, threads = 128 : i64, scratch = 0 : i64, exec.offsets = array<i64: -2>} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0, %2, %1 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }

@@ -52,6 +52,26 @@ func.func @launch_pieces_c2(%a: tensor<8xf32>) -> tensor<8xf32> {
 
 func.func private @k(%x: tensor<8xf32>) -> tensor<8xf32> { return %x : tensor<8xf32> }
 
+func.func @launch_pieces_c2_gpu(%a: tensor<8xf32>) {
+  // expected-error@+1 {{expected at least one kernel with a range each, not negative, found 0 kernels and ranges []}}
+  exec.launch_pieces []() ranges = [] {grain = 1 : i64, scratch = 0 : i64, blocks = 1 : i64, threads = 128 : i64} : () -> ()
+  return
+}
+
+// -----
+
+func.func private @k(%x: tensor<8xf32>) -> tensor<8xf32> { return %x : tensor<8xf32> }
+
+func.func @launch_pieces_c4(%a: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{expected threads, no scratch and at most 170 pieces of 2 buffers on a GPU, found 1 pieces and 64 bytes of scratch}}
+  %0 = exec.launch_pieces [@k](%a) ranges = [8] {grain = 1 : i64, scratch = 64 : i64, blocks = 1 : i64, threads = 128 : i64} : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+func.func private @k(%x: tensor<8xf32>) -> tensor<8xf32> { return %x : tensor<8xf32> }
+
 func.func @launch_pieces_c2_negative(%a: tensor<8xf32>) -> tensor<8xf32> {
   // expected-error@+1 {{expected at least two kernels with a range each, not negative, found 2 kernels and ranges [8, -1]}}
   %0:2 = exec.launch_pieces [@k, @k](%a, %a) ranges = [8, -1] {grain = 1 : i64, scratch = 0 : i64} : (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
