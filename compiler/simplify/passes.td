@@ -19,7 +19,7 @@ def RaiseCompositesPass : Pass<"partita-raise-composites", "::mlir::func::FuncOp
       grouped queries; batched in one, two or more dimensions, and transposed
       (images' [heads, h, pixels]), and with 0 for a softmax's NaN. A constant
       causal bias of an `nn.attention` becomes `causal_offset`, too, and its
-      repeated keys and values become single ones.
+      repeated keys, values and biases become single ones.
 
     A mask by select becomes a bias: 0 where the key is visible, and the lowest
     finite number elsewhere. A query without a visible key therefore weighs all
