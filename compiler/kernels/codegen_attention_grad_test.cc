@@ -81,6 +81,9 @@ const Case kCases[] = {
     {"bias_alone", 2, 2, 2, 8, 16, 16, 16, "", "1x2x8x16", "f32", 3e-5, "3"},
     {"bias_without_gradient", 2, 4, 2, 9, 17, 16, 16, "causal_offset = 8",
      "2x1x1x17"},
+    // Stored one element at a time.
+    {"one_key", 4, 8, 8, 1, 1, 16, 32, "", "1x8x1x1", "f32", 3e-5, "0123"},
+    {"heads_of_1", 1, 2, 2, 9, 12, 1, 1, "", ""},
     {"keys_alone", 2, 2, 2, 9, 17, 16, 16, "", "", "f32", 3e-5, "1"},
     {"bf16", 1, 2, 2, 20, 20, 32, 32, "causal_offset = 0", "", "bf16", 2e-2},
     {"bf16_bias", 2, 2, 2, 20, 20, 32, 32, "", "1x2x20x20", "bf16", 2e-2,

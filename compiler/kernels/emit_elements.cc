@@ -331,7 +331,11 @@ Lanes Emitter::load(const Buffer& buffer, const Index& position) {
 void Emitter::store(const Buffer& buffer, const Index& position, Lanes value) {
   Address at = address(position);
   if (!at.offsets && at.stride == 0) {
-    memref::StoreOp::create(builder_, fromCompute(value.value, buffer.element),
+    // A loop over one element has one lane that exists.
+    Value element = value.value;
+    if (isa<VectorType>(element.getType()))
+      element = vector::ExtractOp::create(builder_, element, int64_t{0});
+    memref::StoreOp::create(builder_, fromCompute(element, buffer.element),
                             buffer.memref, at.base);
     return;
   }

@@ -20,7 +20,7 @@ def RaiseCompositesPass : Pass<"partita-raise-composites", "::mlir::func::FuncOp
       grouped queries; batched in one, two or more dimensions, and transposed
       (images' [heads, h, pixels]), and with 0 for a softmax's NaN. A constant
       bias of this kind of an `nn.attention` becomes attributes, too, and its
-      repeated keys and values become single ones.
+      repeated keys, values and biases become single ones.
 
     - `nn.experts` from `nn.grouped_dot`, an activation, a product with a second
       `nn.grouped_dot`, and a weighted sum. If rows are sorted by their expert

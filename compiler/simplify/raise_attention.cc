@@ -345,12 +345,39 @@ class KeysWithoutRepeats : public mlir::OpRewritePattern<nn::AttentionOp> {
   }
 };
 
+// Takes the bias before it was repeated for queries, heads or batch elements.
+class BiasWithoutRepeats : public mlir::OpRewritePattern<nn::AttentionOp> {
+ public:
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(nn::AttentionOp op,
+                                PatternRewriter& rewriter) const override {
+    const Value bias = op.getBias();
+    if (!bias || !bias.getDefiningOp<nn::BroadcastOp>()) return mlir::failure();
+    const ArrayRef<int64_t> shape = tensorType(bias).getShape();
+    const View view = peel(viewOf(bias));
+    SmallVector<int64_t> sizes(shape.size(), 1);
+    for (int64_t dim : view.largeDims()) sizes[dim] = shape[dim];
+    // Kernels load vectors along the keys.
+    sizes.back() = shape.back();
+    if (llvm::equal(sizes, shape)) return mlir::failure();
+    const Value small = buildBroadcast(rewriter, op.getLoc(), view, sizes);
+    rewriter.modifyOpInPlace(op, [&] { op.getBiasMutable().assign(small); });
+    return mlir::success();
+  }
+};
+
 }  // namespace
 
 void populateRaiseAttention(mlir::RewritePatternSet& patterns,
                             mlir::Pass::Statistic& attentions) {
-  patterns.add<AttentionFromProduct>(patterns.getContext(), attentions);
-  patterns.add<CausalOffsetFromBias, KeysWithoutRepeats>(patterns.getContext());
+  mlir::MLIRContext* context = patterns.getContext();
+  patterns.add<AttentionFromProduct>(context, attentions);
+  patterns.add<CausalOffsetFromBias, KeysWithoutRepeats, BiasWithoutRepeats>(
+      context);
+  // Transposes of the keys, which raising has cancelled, hide their repeats.
+  nn::TransposeOp::getCanonicalizationPatterns(patterns, context);
+  nn::ReshapeOp::getCanonicalizationPatterns(patterns, context);
 }
 
 }  // namespace partita::simplify

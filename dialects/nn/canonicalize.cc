@@ -59,6 +59,30 @@ LogicalResult composeTransposes(TransposeOp op, PatternRewriter& rewriter) {
   return mlir::success();
 }
 
+// True if the transpose exchanges the last two dimensions and moves no other.
+bool exchangesLastTwo(TransposeOp op) {
+  SmallVector<int64_t> perm(op.getPerm());
+  if (perm.size() < 2) return false;
+  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  return isIdentity(perm);
+}
+
+// transpose(reshape(transpose(x))) -> reshape(x), if both transposes exchange
+// the rows and columns of matrices that the reshape only counts in another way.
+// PyTorch's ONNX exporter writes the keys of attention so.
+LogicalResult transposeThroughReshape(TransposeOp op,
+                                      PatternRewriter& rewriter) {
+  auto reshape = op.getInput().getDefiningOp<ReshapeOp>();
+  if (!reshape) return mlir::failure();
+  auto inner = reshape.getInput().getDefiningOp<TransposeOp>();
+  if (!inner || !exchangesLastTwo(op) || !exchangesLastTwo(inner) ||
+      inner.getType().getShape().take_back(2) !=
+          reshape.getType().getShape().take_back(2))
+    return mlir::failure();
+  rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), inner.getInput());
+  return mlir::success();
+}
+
 // A transpose that only changes the place of dimensions of size 1 is a reshape.
 LogicalResult transposeToReshape(TransposeOp op, PatternRewriter& rewriter) {
   const RankedTensorType input = op.getInput().getType();
@@ -196,6 +220,7 @@ void TransposeOp::getCanonicalizationPatterns(mlir::RewritePatternSet& patterns,
                                               mlir::MLIRContext*) {
   patterns.add(composeTransposes);
   patterns.add(transposeToReshape);
+  patterns.add(transposeThroughReshape);
 }
 
 void SliceOp::getCanonicalizationPatterns(mlir::RewritePatternSet& patterns,

@@ -130,6 +130,32 @@ TEST_F(ImporterTest, IdentityOfAnInitializerIsAnotherParameter) {
             main.getArgAttr(2, nn::kSourceAttr));
 }
 
+// `alias` and `clone` of a weight, as DeBERTa has them.
+TEST_F(ImporterTest, IdentityOfAnExportedProgramIsTheSameParameter) {
+  auto module = import(model(graph(
+      {withMetadata(node("Identity", {"a.w"}, {"alias_1"}),
+                    "pkg.torch.onnx.fx_node",
+                    "%alias_1 : [num_users=1] = call_function"),
+       node("Mul", {"x", "a.w"}, {"t"}), node("Mul", {"t", "alias_1"}, {"y"})},
+      {kX}, {kY}, {floats("a.w", {3}, {1, 1, 1})})));
+  ASSERT_TRUE(module) << errors_;
+  auto main = mainOf(module);
+  ASSERT_EQ(main.getNumArguments(), 2u);
+  EXPECT_EQ(argAttr(main, 1, nn::kNameAttr), "a.w");
+}
+
+TEST_F(ImporterTest, SingleFloatsOfModulesAreTrainedUnlessLifted) {
+  auto module = import(model(graph(
+      {node("Mul", {"x", "a.scale"}, {"t"}),
+       node("Mul", {"t", "a.lifted_tensor_0"}, {"y"})},
+      {kX}, {kY},
+      {floats("a.scale", {}, {1}), floats("a.lifted_tensor_0", {}, {2})})));
+  ASSERT_TRUE(module) << errors_;
+  auto main = mainOf(module);
+  ASSERT_EQ(main.getNumArguments(), 2u);
+  EXPECT_EQ(argAttr(main, 1, nn::kNameAttr), "a.scale");
+}
+
 TEST_F(ImporterTest, RestoresFoldedWeights) {
   // Two linear layers: "val_1" is stored only transposed, "val_2" beside the
   // embedding that it is tied to.

@@ -70,6 +70,8 @@ bool isAnonymous(llvm::StringRef name) {
   if (llvm::all_of(name, llvm::isDigit)) return true;
   auto [stem, number] = name.rsplit('_');
   bool is_numbered = !number.empty() && llvm::all_of(number, llvm::isDigit);
+  // A constant of a module's code.
+  if (is_numbered && stem.ends_with(".lifted_tensor")) return true;
   return is_numbered &&
          llvm::is_contained(
              {"val", "lifted_tensor", "scalar_tensor", "const", "Constant"},
@@ -83,6 +85,10 @@ bool isBufferName(llvm::StringRef name) {
          last == "position_ids" || last == "masked_bias" ||
          last == "num_batches_tracked" ||
          last.starts_with("relative_position_index");
+}
+
+bool isTracedOperation(const Node& node) {
+  return !metadata(node, "pkg.torch.onnx.fx_node").empty();
 }
 
 std::string_view moduleScope(const Node& node) {

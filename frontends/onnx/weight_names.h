@@ -12,11 +12,15 @@
 namespace partita::onnx {
 
 // True for names that exporters invent for tensors outside any module:
-// "onnx::MatMul_12", "/attn/Constant_3", "val_7", "15".
+// "onnx::MatMul_12", "/attn/Constant_3", "val_7", "15"; and for constants of a
+// module's code: "attn.lifted_tensor_0".
 bool isAnonymous(llvm::StringRef name);
 
 // True for names of stored but untrained state of a module.
 bool isBufferName(llvm::StringRef name);
+
+// True if the exporter translated the node from an operation of torch.export.
+bool isTracedOperation(const Node& node);
 
 // The path of PyTorch modules that the exporter recorded for the node; empty if
 // there is none.

@@ -1,6 +1,7 @@
 // Operators that make constants, look at shapes, or choose at import time.
 #include "frontends/builder/activation.h"
 #include "frontends/onnx/ops/ops.h"
+#include "frontends/onnx/weight_names.h"
 
 namespace partita::onnx {
 
@@ -64,9 +65,9 @@ LogicalResult importSize(NodeContext& n) {
 }
 
 LogicalResult importIdentity(NodeContext& n) {
-  // The exporter shares equal initial values through Identity. They are still
-  // separate weights.
-  if (n.wants(0)) {
+  // The older exporter shares equal initial values through Identity. They are
+  // still separate weights. The newer one writes `alias` and `clone` this way.
+  if (n.wants(0) && !isTracedOperation(n.node)) {
     if (Val separate =
             n.separateInitializer(0, llvm::StringRef(n.node.outputs[0])))
       return n.result(separate);

@@ -251,3 +251,46 @@ func.func @repeated_heads(%q: tensor<1x4x3x2xf32>, %k: tensor<1x2x3x2xf32>) -> t
   %y = nn.attention %q, %all, %all scale = 5.0e-1 : (tensor<1x4x3x2xf32>, tensor<1x4x3x2xf32>, tensor<1x4x3x2xf32>) -> tensor<1x4x3x2xf32>
   return %y : tensor<1x4x3x2xf32>
 }
+
+// -----
+
+// PyTorch's exporter expands a mask for all queries: nothing is repeated.
+// CHECK-LABEL: func @repeated_bias
+// CHECK-SAME: %[[BIAS:arg2]]: tensor<2x1x1x5xf32>)
+// CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}}, %[[BIAS]] scale
+func.func @repeated_bias(%q: tensor<2x2x3x4xf32>, %k: tensor<2x2x5x4xf32>, %bias: tensor<2x1x1x5xf32>) -> tensor<2x2x3x4xf32> {
+  %all = nn.broadcast %bias dims = [0, 1, 2, 3] : tensor<2x1x1x5xf32> -> tensor<2x1x3x5xf32>
+  %y = nn.attention %q, %k, %k, %all scale = 5.0e-1 : (tensor<2x2x3x4xf32>, tensor<2x2x5x4xf32>, tensor<2x2x5x4xf32>, tensor<2x1x3x5xf32>) -> tensor<2x2x3x4xf32>
+  return %y : tensor<2x2x3x4xf32>
+}
+
+// -----
+
+// A bias that is equal for all keys keeps them, as kernels load it along them.
+// CHECK-LABEL: func @bias_of_queries
+// CHECK: %[[BIAS:.*]] = nn.broadcast %{{.*}} dims = [0, 1, 2, 3] : tensor<1x1x3x1xf32> -> tensor<1x1x3x5xf32>
+// CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}}, %[[BIAS]] scale
+func.func @bias_of_queries(%q: tensor<2x2x3x4xf32>, %k: tensor<2x2x5x4xf32>, %bias: tensor<1x1x3x1xf32>) -> tensor<2x2x3x4xf32> {
+  %all = nn.broadcast %bias dims = [0, 1, 2, 3] : tensor<1x1x3x1xf32> -> tensor<2x2x3x5xf32>
+  %y = nn.attention %q, %k, %k, %all scale = 5.0e-1 : (tensor<2x2x3x4xf32>, tensor<2x2x5x4xf32>, tensor<2x2x5x4xf32>, tensor<2x2x3x5xf32>) -> tensor<2x2x3x4xf32>
+  return %y : tensor<2x2x3x4xf32>
+}
+
+// -----
+
+// PyTorch's ONNX exporter repeats the heads of grouped queries and transposes the keys as a batch of matrices.
+// CHECK-LABEL: func @repeated_heads_of_matrices
+// CHECK-SAME: %[[Q:.*]]: tensor<1x4x3x2xf32>, %[[K:.*]]: tensor<1x2x5x2xf32>, %[[V:.*]]: tensor<1x2x5x2xf32>
+// CHECK-NEXT: nn.attention %[[Q]], %[[K]], %[[V]] scale
+func.func @repeated_heads_of_matrices(%q: tensor<1x4x3x2xf32>, %k: tensor<1x2x5x2xf32>, %v: tensor<1x2x5x2xf32>) -> tensor<1x4x3x2xf32> {
+  %groups = nn.broadcast %k dims = [0, 1, 3, 4] : tensor<1x2x5x2xf32> -> tensor<1x2x2x5x2xf32>
+  %matrices = nn.reshape %groups : tensor<1x2x2x5x2xf32> -> tensor<4x5x2xf32>
+  %transposed = nn.transpose %matrices perm = [0, 2, 1] : tensor<4x5x2xf32> -> tensor<4x2x5xf32>
+  %kt = nn.reshape %transposed : tensor<4x2x5xf32> -> tensor<1x4x2x5xf32>
+  %of_v = nn.broadcast %v dims = [0, 1, 3, 4] : tensor<1x2x5x2xf32> -> tensor<1x2x2x5x2xf32>
+  %all_v = nn.reshape %of_v : tensor<1x2x2x5x2xf32> -> tensor<1x4x5x2xf32>
+  %scores = nn.dot_general %q, %kt batch = [0, 1] x [0, 1] contract = [3] x [2] : tensor<1x4x3x2xf32>, tensor<1x4x2x5xf32> -> tensor<1x4x3x5xf32>
+  %p = nn.softmax %scores axis = 3 : tensor<1x4x3x5xf32>
+  %y = nn.dot_general %p, %all_v batch = [0, 1] x [0, 1] contract = [3] x [2] : tensor<1x4x3x5xf32>, tensor<1x4x5x2xf32> -> tensor<1x4x3x2xf32>
+  return %y : tensor<1x4x3x2xf32>
+}

@@ -46,3 +46,27 @@ func.func @of_a_small_constant() -> tensor<2x2xi64> {
   %1 = nn.transpose %0 perm = [1, 0] : tensor<2x2xi64> -> tensor<2x2xi64>
   return %1 : tensor<2x2xi64>
 }
+
+// Matrices are transposed twice, counted differently in between.
+// CANON-LABEL: @through_reshape
+// CANON-NEXT: %[[Y:.*]] = nn.reshape %{{.*}} : tensor<3x2x5x8xf32> -> tensor<3x2x1x5x8xf32>
+// CANON-NEXT: return %[[Y]]
+func.func @through_reshape(%x: tensor<3x2x5x8xf32>) -> tensor<3x2x1x5x8xf32> {
+  %0 = nn.reshape %x : tensor<3x2x5x8xf32> -> tensor<6x5x8xf32>
+  %1 = nn.transpose %0 perm = [0, 2, 1] : tensor<6x5x8xf32> -> tensor<6x8x5xf32>
+  %2 = nn.reshape %1 : tensor<6x8x5xf32> -> tensor<3x2x1x8x5xf32>
+  %3 = nn.transpose %2 perm = [0, 1, 2, 4, 3] : tensor<3x2x1x8x5xf32> -> tensor<3x2x1x5x8xf32>
+  return %3 : tensor<3x2x1x5x8xf32>
+}
+
+// The reshape splits a matrix.
+// CANON-LABEL: @through_reshape_of_columns
+// CANON: nn.transpose
+// CANON: nn.reshape
+// CANON: nn.transpose
+func.func @through_reshape_of_columns(%x: tensor<6x4x8xf32>) -> tensor<6x2x4x4xf32> {
+  %0 = nn.transpose %x perm = [0, 2, 1] : tensor<6x4x8xf32> -> tensor<6x8x4xf32>
+  %1 = nn.reshape %0 : tensor<6x8x4xf32> -> tensor<6x2x4x4xf32>
+  %2 = nn.transpose %1 perm = [0, 1, 3, 2] : tensor<6x2x4x4xf32> -> tensor<6x2x4x4xf32>
+  return %2 : tensor<6x2x4x4xf32>
+}
