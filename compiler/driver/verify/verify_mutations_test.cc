@@ -68,7 +68,9 @@ class VerifyMutationsTest : public testing::Test {
     if (const llvm::json::Array* list = facts.getArray("unequal_results"))
       for (const llvm::json::Value& name : *list)
         unequal_.push_back(name.getAsString()->str());
-    return facts.getString("first").value_or("").str();
+    const std::string first = facts.getString("first").value_or("").str();
+    RecordProperty("first", first);
+    return first;
   }
 
   static std::string Text(mlir::ModuleOp module) {
