@@ -98,45 +98,67 @@ Bench softmax(int64_t m, int64_t n) {
           8.0 * m * n, "GB/s"};
 }
 
-std::string maskOf(bool causal, int64_t window) {
-  if (!causal) return "";
-  return "causal_offset = 0" +
-         (window > 0 ? " window = " + std::to_string(window) : "");
+// Masks of attention; 0 is none.
+struct Masks {
+  bool causal = false;
+  int64_t window = 0;
+  int64_t document = 0;  // tokens of each document
+};
+
+// A text of attention or its gradient on tensors T.
+std::string withMasks(std::string text, const Masks& masks, int64_t b,
+                      int64_t l, const std::string& type) {
+  const bool segments = masks.document > 0;
+  return replaceAll(
+      text,
+      {{"CAUSAL", masks.causal ? "causal_offset = 0" : ""},
+       {"WINDOW",
+        masks.window > 0 ? "window = " + std::to_string(masks.window) : ""},
+       {"TOKENS", segments ? "%i = nn.iota dim = 1 : D %c = arith.constant "
+                             "dense<" +
+                                 std::to_string(masks.document) +
+                                 "> : D %s = arith.divui %i, %c : D"
+                           : ""},
+       {"OF_TYPE", segments ? ", D, D" : ""},
+       {"SEGMENTS", segments ? "segments(%s, %s)" : ""},
+       {" D",
+        " tensor<" + std::to_string(b) + "x" + std::to_string(l) + "xi32>"},
+       {"T", type}});
 }
 
-// `window` 0: none.
-Bench attention(int64_t b, int64_t n, int64_t l, int64_t h, bool causal,
-                int64_t window = 0) {
-  std::string type = "tensor<" + std::to_string(b) + "x" + std::to_string(n) +
-                     "x" + std::to_string(l) + "x" + std::to_string(h) +
-                     "xf32>";
-  const char* text = R"(func.func @k(%q: T, %k: T, %v: T) -> T {
-     %r = nn.attention %q, %k, %v scale = 1.25e-1 CAUSAL : (T, T, T) -> T return %r : T })";
+std::string typeOf(int64_t b, int64_t n, int64_t l, int64_t h) {
+  return "tensor<" + std::to_string(b) + "x" + std::to_string(n) + "x" +
+         std::to_string(l) + "x" + std::to_string(h) + "xf32>";
+}
+
+Bench attention(int64_t b, int64_t n, int64_t l, int64_t h,
+                const Masks& masks) {
+  const char* text = R"(func.func @k(%q: T, %k: T, %v: T) -> T { TOKENS
+     %r = nn.attention %q, %k, %v SEGMENTS scale = 1.25e-1 CAUSAL WINDOW : (T, T, T OF_TYPE) -> T return %r : T })";
   std::string name = "attention B" + std::to_string(b) + " N" +
                      std::to_string(n) + " L" + std::to_string(l) + " h" +
                      std::to_string(h);
-  const std::string mask = maskOf(causal, window);
-  const double pairs = static_cast<double>(window > 0 ? window : l) * l;
-  return {name + (causal ? " causal" : "") +
-              (window > 0 ? " window " + std::to_string(window) : ""),
-          replaceAll(text, {{"CAUSAL", mask}, {"T", type}}),
-          4.0 * b * n * pairs * h * (causal && window == 0 ? 0.5 : 1),
-          "GFLOP/s"};
+  if (masks.causal) name += " causal";
+  if (masks.window > 0) name += " window " + std::to_string(masks.window);
+  if (masks.document > 0)
+    name += " documents of " + std::to_string(masks.document);
+  double pairs = static_cast<double>(l) * l * (masks.causal ? 0.5 : 1);
+  if (masks.document > 0) pairs *= static_cast<double>(masks.document) / l;
+  if (masks.window > 0) pairs = static_cast<double>(l) * masks.window;
+  return {name, withMasks(text, masks, b, l, typeOf(b, n, l, h)),
+          4.0 * b * n * pairs * h, "GFLOP/s"};
 }
 
 // The gradient takes five products, the forward pass two.
-Bench attentionGrad(int64_t b, int64_t n, int64_t l, int64_t h, bool causal,
-                    int64_t window = 0) {
-  Bench bench = attention(b, n, l, h, causal, window);
-  const std::string type = "tensor<" + std::to_string(b) + "x" +
-                           std::to_string(n) + "x" + std::to_string(l) + "x" +
-                           std::to_string(h) + "xf32>";
+Bench attentionGrad(int64_t b, int64_t n, int64_t l, int64_t h,
+                    const Masks& masks) {
+  Bench bench = attention(b, n, l, h, masks);
   const char* text =
-      R"(func.func @k(%q: T, %k: T, %v: T, %y: T, %g: T) -> (T, T, T) {
-     %r:3 = nn.attention_grad %q, %k, %v, %y, %g scale = 1.25e-1 CAUSAL : (T, T, T, T, T) -> (T, T, T) return %r#0, %r#1, %r#2 : T, T, T })";
+      R"(func.func @k(%q: T, %k: T, %v: T, %y: T, %g: T) -> (T, T, T) { TOKENS
+     %r:3 = nn.attention_grad %q, %k, %v, %y, %g SEGMENTS scale = 1.25e-1 CAUSAL WINDOW : (T, T, T, T, T OF_TYPE) -> (T, T, T) return %r#0, %r#1, %r#2 : T, T, T })";
   return {"grad of " + bench.name,
-          replaceAll(text, {{"CAUSAL", maskOf(causal, window)}, {"T", type}}),
-          2.5 * bench.work, bench.unit};
+          withMasks(text, masks, b, l, typeOf(b, n, l, h)), 2.5 * bench.work,
+          bench.unit};
 }
 
 Bench matrixVector(int64_t k, int64_t n, bool transposed) {
@@ -257,6 +279,7 @@ void compare(const Bench& whole, const Bench& part) {
 
 int main(int argc, char** argv) {
   using namespace partita::kernels;
+  const Masks causal = {true};
   const std::vector<Bench> benches = {gelu(4 << 20),
                                       geluTanh(4 << 20),
                                       gelu(128 * 3072),
@@ -265,23 +288,25 @@ int main(int argc, char** argv) {
                                       softmax(1536, 128),
                                       matrixVector(4096, 4096, false),
                                       matrixVector(4096, 4096, true),
-                                      attention(8, 12, 128, 32, false),
-                                      attention(1, 12, 197, 64, false),
-                                      attention(1, 12, 128, 64, true),
-                                      attention(1, 12, 1024, 64, true),
-                                      attentionGrad(4, 12, 256, 64, true),
-                                      attentionGrad(8, 12, 197, 64, false),
-                                      attentionGrad(8, 12, 196, 32, false),
+                                      attention(8, 12, 128, 32, {}),
+                                      attention(1, 12, 197, 64, {}),
+                                      attention(1, 12, 128, 64, causal),
+                                      attention(1, 12, 1024, 64, causal),
+                                      attentionGrad(4, 12, 256, 64, causal),
+                                      attentionGrad(8, 12, 197, 64, {}),
+                                      attentionGrad(8, 12, 196, 32, {}),
                                       scatter(50257, 768, 8192),
                                       scatter(50257, 64, 8192),
                                       scatter(1000, 64, 8192)};
   for (const Bench& bench : benches)
     if (argc < 2 || bench.name.find(argv[1]) != std::string::npos)
       report(bench);
-  if (argc < 2 || std::string(argv[1]) == "window") {
-    compare(attention(1, 2, 8192, 64, true),
-            attention(1, 2, 8192, 64, true, 512));
-    compare(attentionGrad(1, 2, 8192, 64, true),
-            attentionGrad(1, 2, 8192, 64, true, 512));
+  if (argc < 2 || std::string(argv[1]) == "masks") {
+    for (const Masks& masks : {Masks{true, 512}, Masks{true, 0, 512}}) {
+      compare(attention(1, 2, 8192, 64, causal),
+              attention(1, 2, 8192, 64, masks));
+      compare(attentionGrad(1, 2, 8192, 64, causal),
+              attentionGrad(1, 2, 8192, 64, masks));
+    }
   }
 }
