@@ -102,23 +102,38 @@ std::optional<ConstantMask> matchConstantMask(const ScoreBias& bias) {
   const View view = peel(bias.value);
   const MatrixDims& dims = bias.scores.dims;
   // Strides from one query or key to the next in the tensor; 0 if the tensor
-  // repeats along it.
+  // repeats along it. `matrices` are the positions of the first elements of
+  // batches and heads.
   int64_t query_step = 0, key_step = 0, step = 1;
+  SmallVector<int64_t> matrices = {0};
   const llvm::ArrayRef<int64_t> shape = tensorType(view.value).getShape();
+  if (tensorType(view.value).getNumElements() > kMaxElements)
+    return std::nullopt;
   const bool is_splat = static_cast<bool>(splatConstant(view.value));
   for (auto [size, dim] : llvm::reverse(llvm::zip_equal(shape, view.dims))) {
     if (size == 1 || is_splat) continue;
-    if (dim != dims.row && dim != dims.column) return std::nullopt;
-    (dim == dims.row ? query_step : key_step) = step;
+    if (dim == dims.row || dim == dims.column) {
+      (dim == dims.row ? query_step : key_step) = step;
+    } else {
+      const size_t inner = matrices.size();
+      for (int64_t i = 1; i < size; ++i)
+        for (size_t j = 0; j < inner; ++j)
+          matrices.push_back(matrices[j] + i * step);
+    }
     step *= size;
   }
   const std::optional<nn::Tensor> tensor = evaluateConstant(view.value);
   if (!tensor) return std::nullopt;
 
   return matchBand(bias.scores.rows(), bias.scores.columns(),
-                   [&](int64_t query, int64_t key) {
-                     return hides(bias, *tensor,
-                                  query * query_step + key * key_step);
+                   [&](int64_t query, int64_t key) -> std::optional<bool> {
+                     const int64_t at = query * query_step + key * key_step;
+                     const auto first = hides(bias, *tensor, at);
+                     const bool agree =
+                         llvm::all_of(matrices, [&](int64_t matrix) {
+                           return hides(bias, *tensor, matrix + at) == first;
+                         });
+                     return agree ? first : std::nullopt;
                    });
 }
 

@@ -1,5 +1,7 @@
 // Builds nn.attention from a match: operands in its order, one bias, and the
 // scale as an attribute.
+#include <limits>
+
 #include "compiler/simplify/attention_match.h"
 #include "compiler/simplify/constant_mask.h"
 #include "compiler/simplify/raise_patterns.h"
@@ -324,6 +326,82 @@ class CausalOffsetFromBias : public mlir::OpRewritePattern<nn::AttentionOp> {
   }
 };
 
+// Takes constant masks out of a bias that is -inf where one of several
+// conditions does not hold, as PyTorch's exporters write a window together with
+// padding.
+class MasksFromConditions : public mlir::OpRewritePattern<nn::AttentionOp> {
+ public:
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(nn::AttentionOp op,
+                                PatternRewriter& rewriter) const override {
+    const Value bias = op.getBias();
+    if (!bias || op.getCausalOffset()) return mlir::failure();
+    const RankedTensorType type = tensorType(bias);
+    const int64_t queries = op.getQ().getType().getDimSize(2),
+                  keys = op.getK().getType().getDimSize(2);
+    const View view = peel(viewOf(bias));
+    auto select = view.value.getDefiningOp<arith::SelectOp>();
+    if (!select || type.getDimSize(2) != queries ||
+        type.getDimSize(3) != keys || splatOf(select.getTrueValue()) != 0.0 ||
+        splatOf(select.getFalseValue()) !=
+            -std::numeric_limits<double>::infinity())
+      return mlir::failure();
+    SmallVector<View> conditions, rest;
+    collect(operandOf(view, 0), conditions);
+    ConstantMask mask;
+    for (const View& condition : conditions) {
+      const auto found = matchConstantMask(
+          {ScoreBias::Kind::visible, condition, {bias, {{0, 1}, 2, 3}}, 1});
+      const auto both =
+          found ? intersect(mask, *found, queries, keys) : std::nullopt;
+      if (both)
+        mask = *both;
+      else
+        rest.push_back(condition);
+    }
+    if (rest.empty() || rest.size() == conditions.size())
+      return mlir::failure();
+    const Value smaller = biasOf(rewriter, op.getLoc(), rest, type);
+    rewriter.modifyOpInPlace(op, [&] {
+      op.getBiasMutable().assign(smaller);
+      if (const auto offset = mask.causalOffset(keys))
+        op.setCausalOffsetAttr(rewriter.getI64IntegerAttr(*offset));
+      if (const auto window = mask.window(keys))
+        op.setWindowAttr(rewriter.getI64IntegerAttr(*window));
+    });
+    return mlir::success();
+  }
+
+ private:
+  static void collect(View condition, SmallVector<View>& conditions) {
+    condition = peel(condition);
+    if (!condition.value.getDefiningOp<arith::AndIOp>())
+      return conditions.push_back(condition);
+    collect(operandOf(condition, 0), conditions);
+    collect(operandOf(condition, 1), conditions);
+  }
+
+  // Returns the bias of these conditions, with size 1 where it repeats.
+  static Value biasOf(PatternRewriter& rewriter, mlir::Location loc,
+                      ArrayRef<View> conditions, RankedTensorType type) {
+    SmallVector<int64_t> sizes(4, 1);
+    for (const View& condition : conditions)
+      for (int64_t dim : condition.largeDims())
+        sizes[dim] = type.getDimSize(dim);
+    Value all;
+    for (const View& condition : conditions) {
+      const Value one = buildBroadcast(rewriter, loc, condition, sizes);
+      all = all ? arith::AndIOp::create(rewriter, loc, all, one) : one;
+    }
+    const RankedTensorType small = type.clone(sizes);
+    return arith::SelectOp::create(
+        rewriter, loc, all, buildSplat(rewriter, loc, small, 0),
+        buildSplat(rewriter, loc, small,
+                   -std::numeric_limits<double>::infinity()));
+  }
+};
+
 // Takes keys and values before heads were repeated for groups of queries.
 class KeysWithoutRepeats : public mlir::OpRewritePattern<nn::AttentionOp> {
  public:
@@ -373,8 +451,8 @@ void populateRaiseAttention(mlir::RewritePatternSet& patterns,
                             mlir::Pass::Statistic& attentions) {
   mlir::MLIRContext* context = patterns.getContext();
   patterns.add<AttentionFromProduct>(context, attentions);
-  patterns.add<CausalOffsetFromBias, KeysWithoutRepeats, BiasWithoutRepeats>(
-      context);
+  patterns.add<CausalOffsetFromBias, MasksFromConditions, KeysWithoutRepeats,
+               BiasWithoutRepeats>(context);
   // Transposes of the keys, which raising has cancelled, hide their repeats.
   nn::TransposeOp::getCanonicalizationPatterns(patterns, context);
   nn::ReshapeOp::getCanonicalizationPatterns(patterns, context);

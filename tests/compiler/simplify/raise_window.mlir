@@ -60,3 +60,50 @@ func.func @old_alone(%q: tensor<1x2x3x4xf32>, %k: tensor<1x2x3x4xf32>, %v: tenso
   %y = nn.attention %q, %k, %v, %bias scale = 5.0e-1 : (tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x1x3x3xf32>) -> tensor<1x2x3x4xf32>
   return %y : tensor<1x2x3x4xf32>
 }
+
+// -----
+
+// A constant that has been broadcast over the batch; both matrices are equal.
+// CHECK-LABEL: func @window_of_a_batch
+// CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}} scale = 5.000000e-01 causal_offset = 0 window = 1 :
+func.func @window_of_a_batch(%q: tensor<2x2x2x4xf32>) -> tensor<2x2x2x4xf32> {
+  %bias = arith.constant dense<[[[[0.0, 0xFF800000], [0xFF800000, 0.0]]], [[[0.0, 0xFF800000], [0xFF800000, 0.0]]]]> : tensor<2x1x2x2xf32>
+  %y = nn.attention %q, %q, %q, %bias scale = 5.0e-1 : (tensor<2x2x2x4xf32>, tensor<2x2x2x4xf32>, tensor<2x2x2x4xf32>, tensor<2x1x2x2xf32>) -> tensor<2x2x2x4xf32>
+  return %y : tensor<2x2x2x4xf32>
+}
+
+// -----
+
+// Batch elements with different masks keep the bias.
+// CHECK-LABEL: func @different_masks
+// CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} scale = 5.000000e-01 :
+func.func @different_masks(%q: tensor<2x2x2x4xf32>) -> tensor<2x2x2x4xf32> {
+  %bias = arith.constant dense<[[[[0.0, 0xFF800000], [0xFF800000, 0.0]]], [[[0.0, 0xFF800000], [0.0, 0.0]]]]> : tensor<2x1x2x2xf32>
+  %y = nn.attention %q, %q, %q, %bias scale = 5.0e-1 : (tensor<2x2x2x4xf32>, tensor<2x2x2x4xf32>, tensor<2x2x2x4xf32>, tensor<2x1x2x2xf32>) -> tensor<2x2x2x4xf32>
+  return %y : tensor<2x2x2x4xf32>
+}
+
+// -----
+
+// A window and padding: the window becomes attributes, the padding stays as a bias.
+// CHECK-LABEL: func @window_and_padding
+// CHECK-SAME: %{{.*}}: tensor<1x4xi1>
+// CHECK: %[[BIAS:.*]] = arith.select %{{.*}} : tensor<1x1x1x4xi1>, tensor<1x1x1x4xf32>
+// CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}}, %[[BIAS]] scale = 5.000000e-01 causal_offset = 0 window = 2 :
+func.func @window_and_padding(%q: tensor<1x2x4x4xf32>, %real: tensor<1x4xi1>) -> tensor<1x2x4x4xf32> {
+  %zero = arith.constant dense<0.0> : tensor<1x1x4x4xf32>
+  %lowest = arith.constant dense<0xFF800000> : tensor<1x1x4x4xf32>
+  %two = arith.constant dense<2> : tensor<4x4xi64>
+  %i = nn.iota dim = 0 : tensor<4x4xi64>
+  %j = nn.iota dim = 1 : tensor<4x4xi64>
+  %causal = arith.cmpi sle, %j, %i : tensor<4x4xi64>
+  %end = arith.addi %j, %two : tensor<4x4xi64>
+  %recent = arith.cmpi slt, %i, %end : tensor<4x4xi64>
+  %band = arith.andi %causal, %recent : tensor<4x4xi1>
+  %band_b = nn.broadcast %band dims = [2, 3] : tensor<4x4xi1> -> tensor<1x1x4x4xi1>
+  %real_b = nn.broadcast %real dims = [0, 3] : tensor<1x4xi1> -> tensor<1x1x4x4xi1>
+  %visible = arith.andi %band_b, %real_b : tensor<1x1x4x4xi1>
+  %bias = arith.select %visible, %zero, %lowest : tensor<1x1x4x4xi1>, tensor<1x1x4x4xf32>
+  %y = nn.attention %q, %q, %q, %bias scale = 5.0e-1 : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x1x4x4xf32>) -> tensor<1x2x4x4xf32>
+  return %y : tensor<1x2x4x4xf32>
+}
