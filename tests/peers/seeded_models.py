@@ -22,7 +22,7 @@ import seeded_weights
 # Layers, width and heads of the models that are GPT-2 and ViT in other sizes.
 GPT2_SIZES = {"gpt2": (12, 768, 12), "gpt2-mini": (4, 256, 4), "gpt2-tiny": (2, 64, 2)}
 VIT_SIZES = {"vit-b-16": (12, 768, 12), "vit-s-16": (12, 384, 6), "vit-ti-16": (12, 192, 3), "vit-micro-16": (2, 64, 2)}
-NAMES = ("minilm", "coatnet-0", *GPT2_SIZES, *VIT_SIZES)
+NAMES = ("minilm", "coatnet-0", "mixtral-200m", *GPT2_SIZES, *VIT_SIZES)
 
 
 def minilm_package():
@@ -42,6 +42,10 @@ def build(name):
         labels = {index: f"LABEL_{index}" for index in range(1000)}
         return transformers.ViTForImageClassification(transformers.ViTConfig(
             num_hidden_layers=layers, hidden_size=width, num_attention_heads=heads, intermediate_size=4 * width, id2label=labels))
+    if name == "mixtral-200m":  # 8 experts, of which each token takes 2
+        return transformers.MixtralForCausalLM(transformers.MixtralConfig(
+            vocab_size=50257, hidden_size=512, intermediate_size=1408, num_hidden_layers=8, num_attention_heads=8,
+            num_key_value_heads=4, num_local_experts=8, num_experts_per_tok=2, max_position_embeddings=1024, use_cache=False))
     if name == "coatnet-0":
         import timm
 

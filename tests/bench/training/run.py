@@ -24,7 +24,8 @@ import harness
 # Name: (number of threads, compile options). Devices are threads of one process and share its CPUs, or processes under mpirun.
 PARTITA = {"partita": (1, []), "B=2": (2, ["--mesh", "d=2", "--shard", "B=d"]),
            "B=2 zero 1": (2, ["--mesh", "d=2", "--shard", "B=d", "--zero", "1"])}
-MORE = {"B=4": (2, ["--mesh", "d=4", "--shard", "B=d"]), "B=2 MPI": (2, ["--mesh", "d=2", "--shard", "B=d"])}
+MORE = {"B=4": (2, ["--mesh", "d=4", "--shard", "B=d"]), "X=2": (2, ["--mesh", "d=2", "--shard", "B=d;X=d"]),
+        "B=2 MPI": (2, ["--mesh", "d=2", "--shard", "B=d"])}
 # Name: (number of threads, worker, the worker's argument).
 PEERS = {"pytorch": (1, "torch", "eager"), "compile": (1, "torch", "compile"), "nhwc": (1, "torch", "nhwc"),
          "onednn": (1, "torch", "onednn"), "jax": (1, "jax", 1), "jax B=2": (2, "jax", 2)}

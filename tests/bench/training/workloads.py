@@ -41,6 +41,8 @@ class Workload:
         return {"input_ids": text[:, :-1].copy(), "targets": text[:, 1:].copy()}
 
 
+# 196 million parameters; not run unless named.
+EXPERTS = [Workload("mixtral-200m-4x256", "mixtral-200m", 4, 256)]
 WORKLOADS = [Workload("gpt2-4x256", "gpt2", 4, 256), Workload("vit-b-16-8", "vit-b-16", 8), Workload("coatnet-0-8", "coatnet-0", 8)]
 # Small models, whose parallel regions take about as long as starting them: for --beside.
 SMALL = [Workload("gpt2-tiny-4x64", "gpt2-tiny", 4, 64), Workload("gpt2-mini-4x64", "gpt2-mini", 4, 64),
@@ -48,7 +50,7 @@ SMALL = [Workload("gpt2-tiny-4x64", "gpt2-tiny", 4, 64), Workload("gpt2-mini-4x6
 
 
 def find(name):
-    for workload in WORKLOADS + SMALL:
+    for workload in WORKLOADS + EXPERTS + SMALL:
         if workload.name == name:
             return workload
-    raise SystemExit(f"expected one of {', '.join(w.name for w in WORKLOADS + SMALL)}, found {name}")
+    raise SystemExit(f"expected one of {', '.join(w.name for w in WORKLOADS + EXPERTS + SMALL)}, found {name}")
