@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/interpreter.h"
@@ -113,6 +114,21 @@ TEST_F(ImporterTest, TellsKindsOfWeightsApart) {
   EXPECT_EQ(argAttr(main, 2, nn::kKindAttr), "buffer");
   EXPECT_EQ(argAttr(main, 3, nn::kKindAttr), "constant");
   EXPECT_EQ(argAttr(main, 4, nn::kKindAttr), "constant");
+}
+
+// A mask that hides keys is a constant; numbers like those of weights are not.
+TEST_F(ImporterTest, MasksAreConstants) {
+  const float lowest = std::numeric_limits<float>::lowest();
+  for (const auto& [numbers, is_mask] :
+       {std::pair(std::vector<float>{0, lowest, 0, -1e4f, 0, 0}, true),
+        {{0, lowest, 1, lowest, 0, 0}, false},
+        {{0, 0, 0, 0, 0, 0}, false},
+        {{lowest, lowest, lowest, lowest, lowest, lowest}, false}}) {
+    auto module = import(model(graph({node("Add", {"x", "m.w"}, {"y"})}, {kX},
+                                     {kY}, {floats("m.w", {2, 3}, numbers)})));
+    ASSERT_TRUE(module) << errors_;
+    EXPECT_EQ(mainOf(module).getNumArguments(), is_mask ? 1u : 2u);
+  }
 }
 
 TEST_F(ImporterTest, IdentityOfAnInitializerIsAnotherParameter) {

@@ -1,5 +1,6 @@
 // The signature of @main: inputs with sizes, weights with files, results.
 #include <cstring>
+#include <string_view>
 
 #include "frontends/onnx/graph_importer.h"
 #include "frontends/onnx/open_dims.h"
@@ -14,6 +15,23 @@ namespace {
 // Integers and booleans with at most this many elements are constants (shapes,
 // indices, masks); larger ones stay in the file.
 constexpr uint64_t kMaxConstantElements = 4096;
+// So are masks of attention: simplification turns causal ones and windows into
+// attributes.
+constexpr uint64_t kMaxMaskElements = uint64_t{1} << 22;
+
+// True if f32 numbers are 0 or so low that they hide a score, and both occur.
+// No trained weight is like this.
+bool isMask(std::string_view bytes) {
+  constexpr float kHiding = -1e4f;
+  bool hides = false, shows = false;
+  for (size_t at = 0; at + sizeof(float) <= bytes.size(); at += sizeof(float)) {
+    float number;
+    std::memcpy(&number, bytes.data() + at, sizeof(float));
+    if (number != 0 && !(number <= kHiding)) return false;
+    (number == 0 ? shows : hides) = true;
+  }
+  return hides && shows;
+}
 
 bool matchesAny(llvm::StringRef name, llvm::ArrayRef<std::string> globs) {
   return llvm::any_of(globs, [&](const std::string& glob) {
@@ -237,7 +255,11 @@ FailureOr<Val> GraphImporter::materialize(const TensorProto& tensor,
   // in varints) must be a constant.
   bool is_packed =
       element.type.getIntOrFloatBitWidth() < 8 && !element.type.isInteger(1);
-  if (!is_small && *range && !is_packed) return addWeight(tensor, name);
+  const bool is_mask = element.type.isF32() && tensor.dims.size() >= 2 &&
+                       count <= kMaxMaskElements && *range &&
+                       isMask((*range)->bytes);
+  if (!is_small && !is_mask && *range && !is_packed)
+    return addWeight(tensor, name);
   auto attr = files_.decode(tensor, main_.getContext(), message);
   if (failed(attr)) {
     emitter_.error("initializer '" + name + "' (byte " +
