@@ -1,5 +1,5 @@
-"""Writes tests/data/torch-tiny: tiny models of transformers and timm as .pt2 files, with PyTorch's outputs, gradients and losses; GPT-2
-also as an ONNX file and as a Hugging Face folder.
+"""Writes tests/data/torch-tiny: tiny models of transformers and timm as .pt2 files, with PyTorch's outputs, gradients and losses; GPT-2,
+BERT and Llama also as ONNX files and Hugging Face folders.
 
 Usage: make_pt2.py [NAME...]. Needs `setup.sh --torch`. Its output is committed, so tests need no PyTorch. Run it when a model or torch's
 version changes.
@@ -113,7 +113,7 @@ MODELS = {f.__name__: f for f in (gpt2, bert, llama, qwen3, mixtral, qwen3_moe, 
 
 
 # Models that are also written as ONNX files and Hugging Face folders.
-ALL_DOORS = {"gpt2"}
+ALL_DOORS = {"gpt2", "bert", "llama"}
 
 
 def seed_weights(model):

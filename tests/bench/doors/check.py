@@ -17,16 +17,18 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "peers"))
 import zoo
 import make_pt2
 import numpy
+import onnx
 import safetensors.torch
 import torch
 
-STEPS = 2
+STEPS, FULL_STEPS = 2, 5
 # Large models take steps of SGD, which lower the loss by about a tenth: Adam's first step moves each weight by the rate whatever its
 # gradient, so gradients that are 0 but for rounding change the second loss.
 LARGE, SGD_RATE = 200_000, 1e-2
 DIVISIONS = {"B": "B=d", "tensor": "M=d,N=d", "H": "H=d"}
 # The tolerances used for the models in tests/data.
 OUTPUT_RELATIVE, OUTPUT_ABSOLUTE, LOSS_RELATIVE = 1e-4, 1e-5, 1e-4
+GRADIENT_RELATIVE = 1e-3  # of the norm of all gradients
 
 
 class Failure(Exception):
@@ -73,8 +75,9 @@ class Check:
             self.targets[self.inputs["attention_mask"] == 0] = -100  # ignored by the loss, as usual
         is_large = sum(p.numel() for p in self.model.parameters()) > LARGE
         self.optimizer, self.rate = ("sgd", SGD_RATE) if is_large else ("adamw", 1e-3)
-        if name in zoo.FULL:
-            self.optimizer, self.rate = "adamw", 1e-4
+        self.is_full, self.steps = name in zoo.FULL, STEPS
+        if self.is_full:
+            self.optimizer, self.rate, self.steps = "adamw", 1e-4, FULL_STEPS
 
     def export(self, training):
         path = self.folder / f"model_{'train' if training else 'eval'}.{self.door}"
@@ -129,13 +132,17 @@ class Check:
             return "-"
         return self.compare(artifact)
 
+    def in_double(self):
+        """The model in training mode, its inputs and its targets."""
+        inputs = {name: value.double() if value.is_floating_point() else value for name, value in self.inputs.items()}
+        targets = self.targets.double() if self.targets.is_floating_point() else self.targets
+        return copy.deepcopy(self.model).double().train(), inputs, targets
+
     def expected_losses(self):
         """Of PyTorch in double precision. Sets the rate of SGD. In single precision, PyTorch's gradients of batch norms over few
         elements have errors of 1e-2."""
-        model, losses = copy.deepcopy(self.model).double().train(), []
-        inputs = {name: value.double() if value.is_floating_point() else value for name, value in self.inputs.items()}
-        targets = self.targets.double() if self.targets.is_floating_point() else self.targets
-        for _ in range(STEPS):
+        (model, inputs, targets), losses = self.in_double(), []
+        for _ in range(self.steps):
             loss = loss_of(first_output(model(**inputs)), targets)
             losses.append(loss.item())
             model.zero_grad()
@@ -160,18 +167,43 @@ class Check:
         fixed = [k for k, v in self.model.named_parameters() if not v.requires_grad]
         fixed += [k for k, v in self.model.named_buffers() if v.is_floating_point()]
         if self.door == "onnx" and fixed:
-            # The file does not say what is trained.
-            names = [k for k, v in self.model.named_parameters(remove_duplicate=False) if v.requires_grad]
+            # The file does not say what is trained. Of tied weights it has one.
+            stored = {tensor.name for tensor in onnx.load(file, load_external_data=False).graph.initializer}
+            names = [k for k, v in self.model.named_parameters(remove_duplicate=False) if v.requires_grad and k in stored]
             options = ["--trained", ";".join(names)]
         decay = 0.01 if self.optimizer == "adamw" else 0
         artifact, _ = self.compile(file, *options, "--train", self.optimizer, "--loss", loss, "--weight-decay", decay)
         expected = self.expected_losses()
         run = self.call(self.tools / "runtime/tools/partita-run", "train", artifact, *self.input_options(True), "--lr", self.rate, "--steps",
-                        STEPS, "--quiet", "--json")
+                        self.steps, "--quiet", "--json")
         losses = json.loads(run.stdout)["losses"]
         if all(abs(a - b) <= LOSS_RELATIVE * abs(b) for a, b in zip(losses, expected, strict=True)):
             return "yes"
         return f"losses {losses}, expected {expected}"
+
+    def gradients(self, file):
+        """Compares all gradients with PyTorch's in double precision: a step of SGD with rate 1 subtracts them."""
+        if self.has_batch_norm:
+            if self.door == "onnx":
+                return "-"
+            file = self.export(True)
+        loss = "mse" if self.targets.is_floating_point() else "cross-entropy"
+        artifact, _ = self.compile(file, "--train", "sgd", "--loss", loss, "--weight-decay", 0)
+        checkpoint = self.folder / "checkpoint"
+        self.call(self.tools / "runtime/tools/partita-run", "train", artifact, *self.input_options(True), "--lr", 1, "--steps", 1, "--quiet",
+                  "--checkpoint-dir", checkpoint)
+        after = {}
+        for path in checkpoint.rglob("*.safetensors"):
+            after.update(safetensors.torch.load_file(path))
+        model, inputs, targets = self.in_double()
+        loss_of(first_output(model(**inputs)), targets).backward()
+        expected = {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
+        if missing := set(expected) - set(after):
+            return f"expected a gradient for each parameter, found none for {sorted(missing)[:3]}"
+        error = sum(((parameter.detach() - after[name].double() - expected[name]) ** 2).sum().item()
+                    for name, parameter in model.named_parameters() if name in expected) ** 0.5
+        norm = sum((gradient ** 2).sum().item() for gradient in expected.values()) ** 0.5
+        return "yes" if error <= GRADIENT_RELATIVE * norm else f"differ by {error:.2g} of {norm:.2g}"
 
     def row(self):
         columns = {}
@@ -199,7 +231,9 @@ class Check:
                 columns[name] = "-"
             else:
                 fill(name, self.divided, file, shard)
-        # Last, because it changes the weights.
+        # Last, because exports in training mode change running statistics.
+        if self.is_full:
+            fill("gradients", self.gradients, file)
         fill("trained", self.trained, file)
         return columns
 

@@ -17,7 +17,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 CACHE = pathlib.Path(os.environ.get("PARTITA_BENCH_CACHE", "~/.cache/partita-bench")).expanduser()
-COLUMNS = ["exported", "imported", "equal", "trained", "B", "tensor", "H"]
+COLUMNS = ["exported", "imported", "equal", "trained", "B", "tensor", "H", "gradients"]  # the last of full-size models only
 
 
 def arguments():
@@ -68,7 +68,7 @@ def check(name, door, options):
 
 
 def is_whole(row):
-    return all(row.get(column) in ("yes", "-") for column in COLUMNS)
+    return all(row.get(column) in ("yes", "-") for column in COLUMNS[:-1]) and row.get("gradients", "-") in ("yes", "-")
 
 
 def print_table(rows, doors):

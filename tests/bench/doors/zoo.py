@@ -24,8 +24,8 @@ def token_ids(seed=1, length=TOKENS):
     return torch.randint(3, VOCABULARY, (BATCH, length), generator=generator(seed))
 
 
-def image(size):
-    return torch.randn(BATCH, 3, size, size, generator=generator(7))
+def image(size, seed=7):
+    return torch.randn(BATCH, 3, size, size, generator=generator(seed))
 
 
 def add(name, build):
@@ -163,9 +163,9 @@ from_timm("davit", "davit_tiny", 64, depths=(1, 1, 1, 1), embed_dims=(16, 32, 32
 
 
 # torchvision.
-def from_torchvision(name, function=None, size=64, **sizes):
+def from_torchvision(name, function=None, size=64, seed=7, **sizes):
     def build():
-        return getattr(vision, function or name)(weights=None, num_classes=CLASSES, **sizes), {"x": image(size)}
+        return getattr(vision, function or name)(weights=None, num_classes=CLASSES, **sizes), {"x": image(size, seed)}
 
     add(f"torchvision/{name}", build)
 
@@ -193,7 +193,8 @@ from_torchvision("resnet18")
 add("torchvision/vgg", vgg)
 add("torchvision/densenet", lambda: (vision.DenseNet(8, (2, 2, 2, 2), 16, num_classes=CLASSES), {"x": image(64)}))
 from_torchvision("mobilenet_v2", width_mult=0.25)
-from_torchvision("shufflenet_v2_x0_5")
+# With the usual image, an input of the last ReLU is 2.5e-6 in double precision: rounding decides its gradient.
+from_torchvision("shufflenet_v2_x0_5", seed=8)
 from_torchvision("squeezenet1_1")
 from_torchvision("googlenet", aux_logits=False, init_weights=False)
 from_torchvision("regnet_x_400mf", size=128)
