@@ -85,6 +85,7 @@ class Evaluation {
   bool isRowwise(Operation* op) const {
     if (!mlir::isa<nn::ReferenceOpInterface>(op)) return false;
     if (op->hasTrait<mlir::OpTrait::Elementwise>()) return true;
+    if (auto iota = mlir::dyn_cast<nn::IotaOp>(op)) return iota.getDim() > 0;
     // A dimension of rows stays in front, or there is none.
     if (auto broadcast = mlir::dyn_cast<nn::BroadcastOp>(op)) {
       const auto input = broadcast.getInput().getType();

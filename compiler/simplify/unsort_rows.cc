@@ -139,6 +139,7 @@ class Unsorted {
       return hasEqualRows(constant);
     Operation* op = value.getDefiningOp();
     if (!op || op->getNumResults() != 1) return false;
+    if (auto iota = mlir::dyn_cast<nn::IotaOp>(op)) return iota.getDim() > 0;
     if (auto gather = mlir::dyn_cast<nn::GatherOp>(op))
       return divisorIn(gather) > 0;
     if (auto dot = mlir::dyn_cast<nn::GroupedDotOp>(op))
@@ -235,7 +236,9 @@ class Unsorted {
   Value build(Value value) {
     Operation* op = value.getDefiningOp();
     mlir::DenseElementsAttr constant;
-    if (mlir::matchPattern(value, mlir::m_Constant(&constant))) return value;
+    if (mlir::matchPattern(value, mlir::m_Constant(&constant)) ||
+        mlir::isa<nn::IotaOp>(op))
+      return value;
     if (auto gather = mlir::dyn_cast<nn::GatherOp>(op))
       return repeated(gather.getInput(), divisorIn(gather), op->getLoc());
     if (auto dot = mlir::dyn_cast<nn::GroupedDotOp>(op))

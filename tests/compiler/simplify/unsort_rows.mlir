@@ -43,6 +43,48 @@ func.func @sorted(%x: tensor<4x3xf32>, %scores: tensor<4x5xf32>, %w: tensor<5x3x
 
 // -----
 
+// Large constants are written as counts.
+// CHECK-LABEL: @counted_by_iota
+// CHECK: %[[CHOSEN:.*]] = nn.reshape %{{.*}} : tensor<4x2xi64> -> tensor<8xi64>
+// CHECK: %[[ROWS:.*]] = nn.broadcast %arg0 dims = [0, 2] : tensor<4x3xf32> -> tensor<4x2x3xf32>
+// CHECK: %[[FLAT:.*]] = nn.reshape %[[ROWS]]
+// CHECK: %[[Y:.*]] = nn.grouped_dot %[[FLAT]][%[[CHOSEN]]], %arg2
+// CHECK: %[[Z:.*]] = math.tanh %[[Y]]
+// CHECK: return %[[Z]]
+func.func @counted_by_iota(%x: tensor<4x3xf32>, %scores: tensor<4x5xf32>, %w: tensor<5x3x3xf32>) -> tensor<8x3xf32> {
+  %values, %choice = nn.top_k %scores largest = true : tensor<4x5xf32> -> tensor<4x2xf32>, tensor<4x2xi64>
+  %chosen = nn.reshape %choice : tensor<4x2xi64> -> tensor<8xi64>
+  %sorted, %order = nn.top_k %chosen largest = false : tensor<8xi64> -> tensor<8xi64>, tensor<8xi64>
+  %two = arith.constant dense<2> : tensor<8xi64>
+  %position = arith.divsi %order, %two : tensor<8xi64>
+  %positions = nn.reshape %position : tensor<8xi64> -> tensor<8x1xi64>
+  %rows = nn.gather %x[%positions] axes = [0] : tensor<4x3xf32>, tensor<8x1xi64> -> tensor<8x3xf32>
+  %column = nn.reshape %sorted : tensor<8xi64> -> tensor<8x1xi64>
+  %all = nn.broadcast %column dims = [0, 1] : tensor<8x1xi64> -> tensor<8x5xi64>
+  %groups = nn.iota dim = 1 : tensor<8x5xi64>
+  %member = arith.cmpi eq, %all, %groups : tensor<8x5xi64>
+  %ones = arith.extui %member : tensor<8x5xi1> to tensor<8x5xi32>
+  %counts = nn.reduce sum %ones dims = [0] : tensor<8x5xi32> -> tensor<5xi32>
+  %ends = nn.reduce_window sum %counts window = [5] strides = [1] dilations = [1] low = [4] high = [0] : tensor<5xi32> -> tensor<5xi32>
+  %wide = arith.extsi %ends : tensor<5xi32> to tensor<5xi64>
+  %end = nn.broadcast %wide dims = [1] : tensor<5xi64> -> tensor<8x5xi64>
+  %row = nn.iota dim = 0 : tensor<8x5xi64>
+  %after = arith.cmpi sge, %row, %end : tensor<8x5xi64>
+  %passed = arith.extui %after : tensor<8x5xi1> to tensor<8x5xi64>
+  %ids = nn.reduce sum %passed dims = [1] : tensor<8x5xi64> -> tensor<8xi64>
+  %y = nn.grouped_dot %rows[%ids], %w : tensor<8x3xf32>, tensor<8xi64>, tensor<5x3x3xf32> -> tensor<8x3xf32>
+  %z = math.tanh %y : tensor<8x3xf32>
+  %zeros = arith.constant dense<0> : tensor<8xi64>
+  %count = nn.iota dim = 0 : tensor<8xi64>
+  %places = nn.reshape %order : tensor<8xi64> -> tensor<8x1xi64>
+  %inverse = nn.scatter %zeros[%places], %count axes = [0] kind = set : tensor<8xi64>, tensor<8x1xi64>, tensor<8xi64> -> tensor<8xi64>
+  %back = nn.reshape %inverse : tensor<8xi64> -> tensor<8x1xi64>
+  %result = nn.gather %z[%back] axes = [0] : tensor<8x3xf32>, tensor<8x1xi64> -> tensor<8x3xf32>
+  return %result : tensor<8x3xf32>
+}
+
+// -----
+
 // The values are not put back where they came from.
 // CHECK-LABEL: @other_order
 // CHECK-COUNT-2: nn.gather
