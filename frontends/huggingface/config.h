@@ -47,6 +47,11 @@ class Config {
   int64_t layers(const char* key, int64_t fallback) {
     return integer(key, fallback, 1, 10001);
   }
+  // A number of experts, with the same limit.
+  int64_t experts(const char* key) { return layers(key); }
+  int64_t experts(const char* key, int64_t fallback) {
+    return layers(key, fallback);
+  }
   // A number of things of which there may be none.
   int64_t count(const char* key, int64_t fallback) {
     return integer(key, fallback, 0);

@@ -79,7 +79,7 @@ Value attendLatent(Builder& b, const LayerInputs& in, const DecoderConfig& c,
 
 ExpertsConfig readExperts(Config& config, const DecoderConfig& c) {
   ExpertsConfig experts;
-  experts.count = config.size("n_routed_experts");
+  experts.count = config.experts("n_routed_experts");
   experts.inner = config.size("moe_intermediate_size");
   experts.activation = c.activation;
   experts.down = residualInit(c);

@@ -15,7 +15,7 @@ ExpertsConfig readExperts(Config& config, const DecoderConfig& c,
   // transformers 5 writes num_local_experts for all models.
   const char* count_key =
       config.has("num_local_experts") ? "num_local_experts" : "num_experts";
-  experts.count = config.size(count_key);
+  experts.count = config.experts(count_key);
   experts.inner = config.size(inner_key);
   experts.activation = c.activation;
   experts.routing.top_k = config.size("num_experts_per_tok", 2);

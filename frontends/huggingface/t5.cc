@@ -66,7 +66,7 @@ void readSwitch(Config& config, T5Config& c, bool training) {
   const double width = static_cast<double>(c.width),
                inner = static_cast<double>(c.inner);
   ExpertsConfig& experts = c.experts;
-  experts.count = config.size("num_experts", 8);
+  experts.count = config.experts("num_experts", 8);
   experts.inner = c.inner;
   experts.activation = c.activation;
   experts.routing.capacity = config.size("expert_capacity", 64);
