@@ -197,6 +197,7 @@ class ModuleEmitter {
                             ? program::ParameterKind::constant
                             : program::ParameterKind::parameter;
       parameter->host = options_.states_on_host && kind == "state";
+      parameter->parts = function.getArgAttr(i, nn::kPartsAttr) != nullptr;
       parameter->type = tensorType(
           llvm::cast<mlir::RankedTensorType>(function.getArgumentTypes()[i]),
           function.getArgAttr(i, nn::kUnsignedAttr) != nullptr);

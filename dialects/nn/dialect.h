@@ -31,6 +31,7 @@ namespace partita::nn {
 inline constexpr char kKindAttr[] = "nn.kind";
 inline constexpr char kNameAttr[] = "nn.name";
 inline constexpr char kSourceAttr[] = "nn.source";
+inline constexpr char kPartsAttr[] = "nn.parts";
 inline constexpr char kAxesAttr[] = "nn.axes";
 inline constexpr char kUpdatesAttr[] = "nn.updates";
 inline constexpr char kRoleAttr[] = "nn.role";

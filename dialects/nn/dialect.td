@@ -24,7 +24,8 @@ def NN_Dialect : Dialect {
     |-------------|----------|---------|
     | `nn.kind`   | argument | `"input"`, `"parameter"`, `"buffer"`, `"constant"`, `"state"`, `"derived"` or `"coordinate"`; see below |
     | `nn.name`   | argument, result | the user-visible name: a graph input, or a state-dict key |
-    | `nn.source` | argument | the source of its data: `#nn.file<...>` or `#nn.init<...>`; absent on inputs |
+    | `nn.source` | argument | the source of its data: `#nn.file<...>`, `#nn.init<...>` or, with `nn.parts`, a list of `#nn.file<...>`; absent on inputs |
+    | `nn.parts` | argument | the model's files hold a tensor per index of dimension 0, e.g. one per expert; `*` in `nn.name` stands for the index |
     | `nn.view_of` | argument | the undivided tensor type in the user's model, if this argument has another shape (a reshaped parameter, an input split into microbatches) |
     | `nn.axes` | coordinate argument | parts of mesh axes, three numbers each (axis, pre, size), slowest first |
     | `nn.updates` | result | the `nn.name` of the parameter, buffer or state that this result updates; such results come last |

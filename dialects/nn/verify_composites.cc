@@ -344,14 +344,28 @@ LogicalResult NNDialect::verifyRegionArgAttribute(
            << "' to be an array of triples of integers, found " << value;
   }
   if (attribute.getName() == kSourceAttr) {
-    if (mlir::isa<FileAttr, InitAttr>(value)) return success();
-    return op->emitOpError() << "expected '" << kSourceAttr
-                             << "' to be #nn.file or #nn.init, found " << value;
+    const auto parts = mlir::dyn_cast<mlir::ArrayAttr>(value);
+    if (mlir::isa<FileAttr, InitAttr>(value) ||
+        (parts && llvm::all_of(parts, llvm::IsaPred<FileAttr>)))
+      return success();
+    return op->emitOpError()
+           << "expected '" << kSourceAttr
+           << "' to be #nn.file, #nn.init or a list of #nn.file, found "
+           << value;
   }
   auto function = mlir::dyn_cast<mlir::FunctionOpInterface>(op);
   const mlir::Type type =
       function ? function.getArgumentTypes()[index] : mlir::Type();
   if (attribute.getName() == "nn.dims") return checkDims(op, value, type);
+  if (attribute.getName() == kPartsAttr) {
+    const auto tensor = mlir::dyn_cast_or_null<RankedTensorType>(type);
+    if (mlir::isa<mlir::UnitAttr>(value) && tensor && tensor.getRank() > 0)
+      return success();
+    return op->emitOpError() << "expected '" << kPartsAttr
+                             << "' to be a unit attribute of a tensor with "
+                                "dimensions, found "
+                             << value << " on " << type;
+  }
   if (attribute.getName() == kViewOfAttr) return checkViewOf(op, value);
   return checkNameOrUnsigned(op, attribute, type);
 }

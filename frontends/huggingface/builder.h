@@ -44,7 +44,8 @@ class Builder {
  public:
   virtual ~Builder() = default;
 
-  // A weight: an f32 argument of the function.
+  // A weight: an f32 argument of the function. If the name contains `*`, files
+  // hold a tensor per index of dimension 0, whose name has the index there.
   virtual Value weight(const std::string& name, ArrayRef<int64_t> shape,
                        Init init, StringRef kind = "parameter") = 0;
 

@@ -135,6 +135,21 @@ std::vector<int64_t> Config::sizes(const char* key) {
   return result;
 }
 
+std::vector<int64_t> Config::indices(const char* key) {
+  std::vector<int64_t> result;
+  const json* value = find(key);
+  if (value == nullptr) return result;
+  const auto is_index = [](const json& item) {
+    return item.is_number_integer() && item.get<int64_t>() >= 0;
+  };
+  if (!value->is_array() || !llvm::all_of(*value, is_index)) {
+    wrong(key, "a list of numbers from 0 on");
+    return result;
+  }
+  for (const json& item : *value) result.push_back(item.get<int64_t>());
+  return result;
+}
+
 std::vector<std::string> Config::texts(const char* key) {
   std::vector<std::string> result;
   const json* value = find(key);

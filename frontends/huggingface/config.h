@@ -47,6 +47,15 @@ class Config {
   int64_t layers(const char* key, int64_t fallback) {
     return integer(key, fallback, 1, 10001);
   }
+  // A number of experts, with the same limit.
+  int64_t experts(const char* key) { return layers(key); }
+  int64_t experts(const char* key, int64_t fallback) {
+    return layers(key, fallback);
+  }
+  // A number of things of which there may be none.
+  int64_t count(const char* key, int64_t fallback) {
+    return integer(key, fallback, 0);
+  }
   double number(const char* key, double fallback);
   // A dropout probability in [0, 1): `forced` if given, else the key's value,
   // else 0.
@@ -54,6 +63,8 @@ class Config {
   bool flag(const char* key, bool fallback);
   std::string text(const char* key, const std::string& fallback);
   std::vector<int64_t> sizes(const char* key);
+  // Numbers from 0 on; the list may be empty.
+  std::vector<int64_t> indices(const char* key);
   std::vector<std::string> texts(const char* key);
 
   // Adds a complaint unless `key` has one of these values.

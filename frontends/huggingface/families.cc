@@ -61,6 +61,73 @@ json llama3(int64_t layers, int64_t width, int64_t inner, int64_t heads,
   return config;
 }
 
+json mixtral(int64_t layers, int64_t width, int64_t inner, int64_t heads,
+             int64_t positions) {
+  json config = llama(layers, width, inner, heads, /*groups=*/8);
+  config["model_type"] = "mixtral";
+  config["rope_theta"] = 1e6;
+  config["max_position_embeddings"] = positions;
+  config["num_local_experts"] = 8;
+  config["num_experts_per_tok"] = 2;
+  return config;
+}
+
+json qwen3Moe(int64_t layers, int64_t width, int64_t inner, int64_t heads) {
+  json config = llama(layers, width, /*inner=*/3 * width, heads, /*groups=*/4);
+  config["model_type"] = "qwen3_moe";
+  config["vocab_size"] = 151936;
+  config["head_dim"] = 128;
+  config["moe_intermediate_size"] = inner;
+  config["num_experts"] = 128;
+  config["num_experts_per_tok"] = 8;
+  config["norm_topk_prob"] = true;
+  config["rms_norm_eps"] = 1e-6;
+  config["rope_theta"] = 1e6;
+  config["max_position_embeddings"] = 40960;
+  return config;
+}
+
+json deepseekV3() {
+  json config = llama(61, 7168, 18432, 128, /*groups=*/128);
+  config["model_type"] = "deepseek_v3";
+  config["vocab_size"] = 129280;
+  config["rms_norm_eps"] = 1e-6;
+  config["max_position_embeddings"] = 163840;
+  config["rope_scaling"] = {{"type", "yarn"},
+                            {"factor", 40.0},
+                            {"beta_fast", 32.0},
+                            {"beta_slow", 1.0},
+                            {"mscale", 1.0},
+                            {"mscale_all_dim", 1.0},
+                            {"original_max_position_embeddings", 4096}};
+  for (const auto& [key, size] : {std::pair("q_lora_rank", 1536),
+                                  {"kv_lora_rank", 512},
+                                  {"qk_nope_head_dim", 128},
+                                  {"qk_rope_head_dim", 64},
+                                  {"v_head_dim", 128},
+                                  {"moe_intermediate_size", 2048},
+                                  {"n_routed_experts", 256},
+                                  {"n_shared_experts", 1},
+                                  {"num_experts_per_tok", 8},
+                                  {"n_group", 8},
+                                  {"topk_group", 4},
+                                  {"first_k_dense_replace", 3}})
+    config[key] = size;
+  config["routed_scaling_factor"] = 2.5;
+  return config;
+}
+
+// Experts in every second layer.
+json switchBase(int64_t experts) {
+  json config = t5(12, 768, 64, 3072, 12);
+  config["model_type"] = "switch_transformers";
+  config["num_experts"] = experts;
+  config["expert_capacity"] = 64;
+  config["num_sparse_encoder_layers"] = 6;
+  config["num_sparse_decoder_layers"] = 6;
+  return config;
+}
+
 json tied(json config) {
   config["tie_word_embeddings"] = true;
   return config;
@@ -103,6 +170,14 @@ const std::vector<Family>& table() {
       {"llama-3.1-70b", llama3(80, 8192, 28672, 64, 8.0)},
       {"llama-3.1-405b", llama3(126, 16384, 53248, 128, 8.0)},
       {"llama-3.2-1b", tied(llama3(16, 2048, 8192, 32, 32.0))},
+      {"mixtral-8x7b", mixtral(32, 4096, 14336, 32, 32768)},
+      {"mixtral-8x22b", mixtral(56, 6144, 16384, 48, 65536)},
+      {"qwen3-30b-a3b", qwen3Moe(48, 2048, 768, 32)},
+      {"qwen3-235b-a22b", qwen3Moe(94, 4096, 1536, 64)},
+      {"deepseek-v3", deepseekV3()},
+      {"switch-base-8", switchBase(8)},
+      {"switch-base-32", switchBase(32)},
+      {"switch-base-128", switchBase(128)},
   };
   return families;
 }

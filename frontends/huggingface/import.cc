@@ -22,8 +22,16 @@ struct ModelKind {
   OwningModule (*build)(ModelSource&);
 };
 constexpr ModelKind kModels[] = {
-    {"gpt2", buildGpt2}, {"bert", buildBert},   {"vit", buildVit},
-    {"t5", buildT5},     {"llama", buildLlama}, {"mistral", buildLlama},
+    {"gpt2", buildGpt2},
+    {"bert", buildBert},
+    {"vit", buildVit},
+    {"t5", buildT5},
+    {"llama", buildLlama},
+    {"mistral", buildLlama},
+    {"mixtral", buildMixtral},
+    {"qwen3_moe", buildQwen3Moe},
+    {"deepseek_v3", buildDeepseekV3},
+    {"switch_transformers", buildSwitchTransformers},
 };
 
 bool exists(const std::string& folder, const char* file) {

@@ -100,6 +100,8 @@ void ModelBuilder::expectAtMost(const char* dim, int64_t size, int64_t limit,
 Value ModelBuilder::argument(RankedTensorType type, StringRef kind,
                              StringRef name, mlir::Attribute source) {
   mlir::NamedAttrList attributes;
+  if (kind != "input" && name.contains('*'))
+    attributes.set(nn::kPartsAttr, builder_.getUnitAttr());
   attributes.set(nn::kKindAttr, builder_.getStringAttr(kind));
   attributes.set(nn::kNameAttr, builder_.getStringAttr(name));
   if (source) attributes.set(nn::kSourceAttr, source);
@@ -127,8 +129,10 @@ Value ModelBuilder::weight(const std::string& name, ArrayRef<int64_t> shape,
                            Init init, StringRef kind) {
   loc_ = mlir::NameLoc::get(
       builder_.getStringAttr(StringRef(name).rsplit('.').first));
+  const bool in_parts = StringRef(name).contains('*');
   const Weights::Source source =
-      weights_.source(name, shape, init, builder_.getContext());
+      in_parts ? weights_.parts(name, shape, init, builder_.getContext())
+               : weights_.source(name, shape, init, builder_.getContext());
   return argument(f32(shape), kind, source.name, source.data);
 }
 

@@ -34,6 +34,10 @@ OwningModule buildBert(ModelSource& source);
 OwningModule buildVit(ModelSource& source);
 OwningModule buildT5(ModelSource& source);
 OwningModule buildLlama(ModelSource& source);
+OwningModule buildMixtral(ModelSource& source);
+OwningModule buildQwen3Moe(ModelSource& source);
+OwningModule buildDeepseekV3(ModelSource& source);
+OwningModule buildSwitchTransformers(ModelSource& source);
 OwningModule buildCoatnet(ModelSource& source);
 
 // The config of a timm CoAtNet ("coatnet_0_rw_224") or of the paper's family

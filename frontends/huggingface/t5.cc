@@ -1,9 +1,11 @@
 // T5: encoder and decoder with relative position buckets, RMS norms and
-// unscaled attention (Raffel et al., 2020).
+// unscaled attention (Raffel et al., 2020). Switch Transformers have experts in
+// some of its layers (Fedus et al., 2021).
 #include <cmath>
 
 #include "frontends/huggingface/builder.h"
 #include "frontends/huggingface/models.h"
+#include "frontends/huggingface/sparse_mlp.h"
 
 namespace partita::huggingface {
 namespace {
@@ -22,14 +24,7 @@ struct T5Config {
         epsilon(config.number("layer_norm_epsilon", 1e-6)),
         dropout(config.dropout("dropout_rate", forced)),
         tied(config.flag("tie_word_embeddings", true)),
-        scaled(config.flag("scale_decoder_outputs", tied)) {
-    const std::string projection = config.text("feed_forward_proj", "relu");
-    config.expectOneOf("feed_forward_proj", projection,
-                       {"relu", "gated-gelu", "gated-silu"});
-    gated = projection != "relu";
-    activation = projection == "gated-gelu"   ? "gelu_new"
-                 : projection == "gated-silu" ? "silu"
-                                              : "relu";
+        scaled(tied) {
     if (buckets < 4 || buckets % 2 != 0)
       config.complain(
           "'relative_attention_num_buckets': expected an even number of at "
@@ -45,9 +40,62 @@ struct T5Config {
   int64_t vocabulary, width, head, inner, layers, decoder_layers, heads,
       buckets, distance;
   double epsilon, dropout;
-  bool tied, scaled, gated;
-  std::string activation;
+  bool tied, scaled, gated = false;
+  std::string activation = "relu";
+  std::string mlp = "DenseReluDense";  // name of the MLP within its sublayer
+  // Every how many layers there are experts; 0: nowhere.
+  int64_t encoder_step = 0, decoder_step = 0;
+  ExpertsConfig experts;  // names of weights within the MLP
 };
+
+void readProjection(Config& config, T5Config& c) {
+  c.scaled = config.flag("scale_decoder_outputs", c.tied);
+  const std::string projection = config.text("feed_forward_proj", "relu");
+  config.expectOneOf("feed_forward_proj", projection,
+                     {"relu", "gated-gelu", "gated-silu"});
+  c.gated = projection != "relu";
+  c.activation = projection == "gated-gelu"   ? "gelu_new"
+                 : projection == "gated-silu" ? "silu"
+                                              : "relu";
+}
+
+void readSwitch(Config& config, T5Config& c, bool training) {
+  c.mlp = "mlp";
+  c.activation = config.text("dense_act_fn", "relu");
+  config.expectOneOf("dense_act_fn", c.activation, expertActivationNames());
+  const double width = static_cast<double>(c.width),
+               inner = static_cast<double>(c.inner);
+  ExpertsConfig& experts = c.experts;
+  experts.count = config.experts("num_experts", 8);
+  experts.inner = c.inner;
+  experts.activation = c.activation;
+  experts.routing.capacity = config.size("expert_capacity", 64);
+  experts.up = Init::normal(1.0 / std::sqrt(width));
+  experts.down = Init::normal(1.0 / std::sqrt(inner));
+  experts.router = "router.classifier.weight";
+  experts.up_name = "experts.expert_*.wi.weight";
+  experts.down_name = "experts.expert_*.wo.weight";
+  // transformers takes a step of all layers for 0 sparse ones.
+  const auto step = [&](const char* key, int64_t layers) {
+    const int64_t sparse = config.count(key, 3);
+    return sparse > 0 ? layers / sparse : layers;
+  };
+  c.encoder_step = step("num_sparse_encoder_layers", c.layers);
+  c.decoder_step = step("num_sparse_decoder_layers", c.decoder_layers);
+  if (config.flag("router_bias", false))
+    config.complain("'router_bias': expected false, found true");
+  config.expectOneOf("router_dtype", config.text("router_dtype", "float32"),
+                     {"float32"});
+  refuseRouterLoss(config, training);
+  if (training && c.dropout > 0.0)
+    config.complain(
+        "'dropout_rate': expected 0 for training (--dropout 0 sets it), found "
+        "another number; dropout within experts is not supported");
+}
+
+bool isSparse(int64_t layer, int64_t step) {
+  return step == 1 || (step > 1 && layer % step == 1);
+}
 
 // The bucket of a key `distance` after a query. Near distances have one bucket
 // each; far distances share buckets, spaced logarithmically. Computed in f32 to
@@ -117,19 +165,32 @@ Value attend(Builder& b, Value x, Value source, Value bias, bool causal,
                             c.dropout));
 }
 
-Value feedForward(Builder& b, Value x, const std::string& layer,
+// x + experts(norm(x)).
+Value feedExperts(Builder& b, Value x, const std::string& layer,
                   const T5Config& c) {
+  const Value normed = b.rmsNorm(x, layer + ".layer_norm", c.epsilon);
+  ExpertsConfig experts = c.experts;
+  for (std::string* name :
+       {&experts.router, &experts.up_name, &experts.down_name})
+    *name = layer + "." + c.mlp + "." + *name;
+  return b.add(x, sparseMlp(b, normed, experts));
+}
+
+// x + mlp(norm(x)).
+Value feedForward(Builder& b, Value x, const std::string& layer,
+                  const T5Config& c, bool is_sparse) {
+  if (is_sparse) return feedExperts(b, x, layer, c);
   const Init up = Init::normal(1.0 / std::sqrt(static_cast<double>(c.width)));
   const Init down = Init::normal(1.0 / std::sqrt(static_cast<double>(c.inner)));
   const Value normed = b.rmsNorm(x, layer + ".layer_norm", c.epsilon);
   const auto linear = [&](const char* name) {
-    return b.linear(normed, layer + ".DenseReluDense." + name, c.inner,
+    return b.linear(normed, layer + "." + c.mlp + "." + name, c.inner,
                     /*bias=*/false, up);
   };
   Value inner = b.activation(linear(c.gated ? "wi_0" : "wi"), c.activation);
   if (c.gated) inner = b.mul(inner, linear("wi_1"));
   inner = b.dropout(inner, c.dropout);
-  return b.add(x, b.dropout(b.linear(inner, layer + ".DenseReluDense.wo",
+  return b.add(x, b.dropout(b.linear(inner, layer + "." + c.mlp + ".wo",
                                      c.width, /*bias=*/false, down),
                             c.dropout));
 }
@@ -143,14 +204,17 @@ Value encode(ModelBuilder& m, Value x, Value mask, const T5Config& c) {
     bias = m.add(m.broadcast(bias, full, {0, 1, 2, 3}),
                  m.broadcast(mask, full, {0, 1, 2, 3}));
   }
-  for (int64_t i = 0; i < c.layers; ++i)
-    x = m.layer("encoder_block", "encoder.block." + std::to_string(i) + ".",
-                {x, bias}, [&](Builder& b, ValueRange in) {
-                  const Value seen =
-                      attend(b, in[0], Value(), in[1], /*causal=*/false,
-                             "layer.0", "SelfAttention", c);
-                  return ValueList{feedForward(b, seen, "layer.1", c)};
-                })[0];
+  for (int64_t i = 0; i < c.layers; ++i) {
+    const bool is_sparse = isSparse(i, c.encoder_step);
+    x = m.layer(
+        is_sparse ? "sparse_encoder_block" : "encoder_block",
+        "encoder.block." + std::to_string(i) + ".", {x, bias},
+        [&](Builder& b, ValueRange in) {
+          const Value seen = attend(b, in[0], Value(), in[1], /*causal=*/false,
+                                    "layer.0", "SelfAttention", c);
+          return ValueList{feedForward(b, seen, "layer.1", c, is_sparse)};
+        })[0];
+  }
   return m.dropout(m.rmsNorm(x, "encoder.final_layer_norm", c.epsilon),
                    c.dropout);
 }
@@ -163,13 +227,15 @@ Value decode(ModelBuilder& m, Value x, Value encoded, Value mask,
   for (int64_t i = 0; i < c.decoder_layers; ++i) {
     ValueList inputs = {x, bias, encoded};
     if (mask) inputs.push_back(mask);
-    x = m.layer("decoder_block", "decoder.block." + std::to_string(i) + ".",
-                inputs, [&](Builder& b, ValueRange in) {
+    const bool is_sparse = isSparse(i, c.decoder_step);
+    x = m.layer(is_sparse ? "sparse_decoder_block" : "decoder_block",
+                "decoder.block." + std::to_string(i) + ".", inputs,
+                [&](Builder& b, ValueRange in) {
                   Value y = attend(b, in[0], Value(), in[1], /*causal=*/true,
                                    "layer.0", "SelfAttention", c);
                   y = attend(b, y, in[2], in.size() > 3 ? in[3] : Value(),
                              /*causal=*/false, "layer.1", "EncDecAttention", c);
-                  return ValueList{feedForward(b, y, "layer.2", c)};
+                  return ValueList{feedForward(b, y, "layer.2", c, is_sparse)};
                 })[0];
   }
   return m.dropout(m.rmsNorm(x, "decoder.final_layer_norm", c.epsilon),
@@ -178,12 +244,7 @@ Value decode(ModelBuilder& m, Value x, Value encoded, Value mask,
 
 }  // namespace
 
-OwningModule buildT5(ModelSource& source) {
-  T5Config c(source.config, source.options.dropout);
-  // transformers 5 marks every T5 as tied, and marks untied models as unscaled.
-  // In that case the model's own head counts.
-  if (c.tied && !c.scaled && source.weights.has("lm_head.weight"))
-    c.tied = false;
+static OwningModule buildModel(ModelSource& source, const T5Config& c) {
   source.weights.ignore({"encoder.embed_tokens.weight",
                          "decoder.embed_tokens.weight",
                          "decoder.block.0.layer.1.EncDecAttention.relative_"
@@ -221,6 +282,22 @@ OwningModule buildT5(ModelSource& source) {
                          : m.weight("lm_head.weight", {c.vocabulary, c.width},
                                     Init::normal(1.0));
   return m.finish({{m.project(x, head, Value()), "y"}});
+}
+
+OwningModule buildT5(ModelSource& source) {
+  T5Config c(source.config, source.options.dropout);
+  readProjection(source.config, c);
+  // transformers 5 marks every T5 as tied, and marks untied models as unscaled.
+  // In that case the model's own head counts.
+  if (c.tied && !c.scaled && source.weights.has("lm_head.weight"))
+    c.tied = false;
+  return buildModel(source, c);
+}
+
+OwningModule buildSwitchTransformers(ModelSource& source) {
+  T5Config c(source.config, source.options.dropout);
+  readSwitch(source.config, c, source.options.training);
+  return buildModel(source, c);
 }
 
 }  // namespace partita::huggingface

@@ -30,8 +30,12 @@ mlir::LogicalResult takeWeights(mlir::ModuleOp module,
       weights->ignore({name.getValue()});
       continue;
     }
-    const Weights::Source source = weights->source(
-        name.getValue(), type.getShape(), Init::zeros(), module.getContext());
+    const bool in_parts = main.getArgAttr(i, nn::kPartsAttr) != nullptr;
+    const Weights::Source source =
+        in_parts ? weights->parts(name.getValue(), type.getShape(),
+                                  Init::zeros(), module.getContext())
+                 : weights->source(name.getValue(), type.getShape(),
+                                   Init::zeros(), module.getContext());
     if (source.data) main.setArgAttr(i, nn::kSourceAttr, source.data);
   }
   return weights->finish(loc);

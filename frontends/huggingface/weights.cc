@@ -9,7 +9,9 @@
 #include "frontends/huggingface/config.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/GlobPattern.h"
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
+#include "runtime/base/tensor_parts.h"
 
 namespace partita::huggingface {
 namespace {
@@ -273,6 +275,26 @@ Weights::Source Weights::source(StringRef name, llvm::ArrayRef<int64_t> shape,
             nn::FileAttr::get(context, tensor.path, tensor.entry.offset,
                               tensor.entry.bytes, type)};
   return {stored_name, {}};
+}
+
+Weights::Source Weights::parts(StringRef name, llvm::ArrayRef<int64_t> shape,
+                               Init init, mlir::MLIRContext* context) {
+  if (seeded_) return source(name, shape, init, context);
+  llvm::SmallVector<mlir::Attribute> files;
+  std::string stored_name = name.str();
+  for (int64_t i = 0; i < shape[0]; ++i) {
+    const Source part = source(base::PartName(name.str(), i),
+                               shape.drop_front(), init, context);
+    if (i == 0) {
+      // The stored name of part 0 may have another prefix.
+      const size_t behind = name.size() - name.find('*') - 1;
+      stored_name = part.name;
+      stored_name.replace(stored_name.size() - behind - 1, 1, "*");
+    }
+    if (part.data) files.push_back(part.data);
+  }
+  if (static_cast<int64_t>(files.size()) != shape[0]) return {stored_name, {}};
+  return {stored_name, mlir::ArrayAttr::get(context, files)};
 }
 
 LogicalResult Weights::finish(mlir::Location loc) {

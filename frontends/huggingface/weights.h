@@ -58,6 +58,11 @@ class Weights {
   Source source(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, Init init,
                 mlir::MLIRContext* context);
 
+  // The source of a parameter that files hold in parts, one per index of
+  // dimension 0; see base::PartName. `data` is a list of #nn.file, or #nn.init.
+  Source parts(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, Init init,
+               mlir::MLIRContext* context);
+
   // Reports all complaints in one diagnostic at `loc`.
   mlir::LogicalResult finish(mlir::Location loc);
 

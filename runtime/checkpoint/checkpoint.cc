@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/tensor_parts.h"
 #include "runtime/checkpoint/files.h"
 #include "runtime/checkpoint/folder.h"
 
@@ -105,6 +106,25 @@ absl::StatusOr<base::ConstTensor> Checkpoint::Find(
   const Place& place = found->second;
   return base::ConstTensor{*place.entry.dtype, place.entry.shape,
                            files_[place.file].BytesOf(place.entry).data()};
+}
+
+absl::StatusOr<base::ConstTensor> Checkpoint::FindParts(
+    const base::TensorSpec& whole) const {
+  base::ConstTensor tensor = {whole.dtype, whole.shape, nullptr};
+  const char* next = nullptr;
+  for (const base::TensorSpec& part : base::PartsOf(whole)) {
+    PARTITA_ASSIGN_OR_RETURN(const base::ConstTensor found, Find(part.name));
+    const char* data = static_cast<const char*>(found.data);
+    if (tensor.data == nullptr) tensor.data = next = data;
+    if (data != next || found.shape != part.shape || found.dtype != part.dtype)
+      return absl::InvalidArgumentError(absl::StrCat(
+          path_, ": expected '", part.name, "' as ",
+          base::TypeName(part.dtype, part.shape),
+          " right behind the part before it, found it elsewhere; the weights "
+          "of a checkpoint must not be rewritten"));
+    next += part.bytes;
+  }
+  return tensor;
 }
 
 bool Checkpoint::Matches(const base::TensorSpec& wanted) const {

@@ -36,6 +36,11 @@ class Checkpoint {
   bool Has(const std::string& name) const { return places_.count(name) > 0; }
   // The data is valid as long as this object lives. NotFound.
   absl::StatusOr<base::ConstTensor> Find(const std::string& name) const;
+  // Finds the parts of a tensor (base::PartsOf) as one tensor. InvalidArgument
+  // if they do not lie one after the other in one file, as the writer puts
+  // them.
+  absl::StatusOr<base::ConstTensor> FindParts(
+      const base::TensorSpec& whole) const;
   // InvalidArgument unless there is exactly one tensor for each of `wanted`, of
   // its type and shape; the message names the differences. Tensors for which
   // `may_differ` returns true may be missing, extra, or of another type or

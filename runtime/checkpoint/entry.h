@@ -38,6 +38,9 @@ struct Entry {
   // if `runs` is empty.
   int64_t block_bytes = 0;
   std::function<absl::Status(char* block)> read;
+  // The files hold a tensor per index of dimension 0, base::PartsOf, one
+  // after the other.
+  bool in_parts = false;
 };
 
 // An entry that a single rank, or one process for all its ranks, writes
@@ -46,7 +49,8 @@ inline Entry WholeEntry(base::TensorSpec spec, Group group,
                         std::function<absl::Status(char* whole)> read) {
   const int64_t count = base::ElementCount(spec.shape).value_or(0);
   const int64_t bytes = count * base::SizeOf(spec.dtype);
-  return {std::move(spec), group, {{0, 0, count}}, bytes, std::move(read)};
+  return {std::move(spec),   group, {{0, 0, count}}, bytes, std::move(read),
+          /*in_parts=*/false};
 }
 
 }  // namespace partita::checkpoint

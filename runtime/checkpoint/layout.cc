@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/tensor_parts.h"
 
 namespace partita::checkpoint {
 namespace {
@@ -52,6 +53,13 @@ std::string Dump(const nlohmann::json& json, int indent) {
                    nlohmann::json::error_handler_t::replace);
 }
 
+// The tensors of an entry in the files.
+std::vector<base::TensorSpec> TensorsOf(const Entry& entry) {
+  if (entry.in_parts && !entry.spec.shape.empty())
+    return base::PartsOf(entry.spec);
+  return {entry.spec};
+}
+
 absl::Status CheckEntries(const std::vector<Entry>& entries) {
   std::set<std::string> names;
   for (const Entry& entry : entries) {
@@ -61,11 +69,14 @@ absl::Status CheckEntries(const std::vector<Entry>& entries) {
           absl::StrCat("checkpoint: tensor '", spec.name,
                        "': expected a size below 2^63 bytes, found ",
                        base::TypeName(spec.dtype, spec.shape)));
-    if (spec.name == "__metadata__" || !names.insert(spec.name).second)
-      return absl::InvalidArgumentError(absl::StrCat(
-          "checkpoint: expected another name for each tensor, found '",
-          spec.name, "' ", spec.name == "__metadata__" ? "(reserved)" : "twice",
-          "; name the model's weights differently"));
+    for (const base::TensorSpec& tensor : TensorsOf(entry)) {
+      const bool is_reserved = tensor.name == "__metadata__";
+      if (is_reserved || !names.insert(tensor.name).second)
+        return absl::InvalidArgumentError(absl::StrCat(
+            "checkpoint: expected another name for each tensor, found '",
+            tensor.name, "' ", is_reserved ? "(reserved)" : "twice",
+            "; name the model's weights differently"));
+    }
   }
   return absl::OkStatus();
 }
@@ -104,13 +115,14 @@ void PlaceShard(const std::vector<Entry>& entries, std::vector<size_t> shard,
   nlohmann::json header = {{"__metadata__", {{"format", "pt"}}}};
   int64_t offset = 0;
   for (size_t i : shard) {
-    const base::TensorSpec& spec = entries[i].spec;
-    const int64_t end = offset + BytesOf(entries[i]);
-    header[spec.name] = {{"dtype", StoredName(spec.dtype)},
-                         {"shape", spec.shape},
-                         {"data_offsets", {offset, end}}};
     layout.places[i] = {layout.files.size() - 1, offset};
-    offset = end;
+    for (const base::TensorSpec& tensor : TensorsOf(entries[i])) {
+      const int64_t end = offset + *base::ByteCount(tensor.dtype, tensor.shape);
+      header[tensor.name] = {{"dtype", StoredName(tensor.dtype)},
+                             {"shape", tensor.shape},
+                             {"data_offsets", {offset, end}}};
+      offset = end;
+    }
   }
   std::string json = Dump(header, -1);
   json.resize((json.size() + 8 + 63) / 64 * 64 - 8, ' ');
@@ -137,7 +149,8 @@ void PlaceGroup(const std::vector<Entry>& entries, Group group,
     layout.files.push_back({absl::StrCat(stem, number, ".safetensors"), "", 0});
     PlaceShard(entries, shards[i], layout);
     for (size_t entry : shards[i]) {
-      weight_map[entries[entry].spec.name] = layout.files.back().name;
+      for (const base::TensorSpec& tensor : TensorsOf(entries[entry]))
+        weight_map[tensor.name] = layout.files.back().name;
       total += BytesOf(entries[entry]);
     }
   }

@@ -76,6 +76,36 @@ TEST(LayoutTest, AModelWithoutStateHasNoOptimizerFiles) {
                           "model.safetensors.index.json"));
 }
 
+TEST(LayoutTest, PartsAreTensorsOneAfterTheOther) {
+  Entry experts =
+      WholeEntry({"experts.*.up", base::DType::kF32, {3, 2, 5}, 120},
+                 Group::kModel, nullptr);
+  experts.in_parts = true;
+  const auto layout = MakeLayout({experts}, 1000);
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  std::string bytes = layout->files[0].header;
+  bytes.resize(static_cast<size_t>(layout->files[0].bytes));
+  const auto header = base::ParseSafetensors(bytes, "model");
+  ASSERT_TRUE(header.ok()) << header.status();
+  ASSERT_EQ(header->tensors.size(), 3u);
+  const auto index = nlohmann::json::parse(layout->indexes[0].content);
+  EXPECT_EQ(index["metadata"]["total_size"], 120);
+  for (int i = 0; i < 3; ++i) {
+    const std::string name = "experts." + std::to_string(i) + ".up";
+    const base::SafetensorsEntry& part = header->tensors.at(name);
+    EXPECT_EQ(part.shape, (std::vector<int64_t>{2, 5}));
+    EXPECT_EQ(static_cast<int64_t>(part.offset),
+              layout->places[0].offset + 40 * i);
+    EXPECT_EQ(index["weight_map"][name], layout->files[0].name);
+  }
+  Entry other = experts;
+  other.spec.name = "experts.1.up";
+  other.in_parts = false;
+  EXPECT_THAT(
+      std::string(MakeLayout({experts, other}, 1000).status().message()),
+      HasSubstr("found 'experts.1.up' twice"));
+}
+
 TEST(LayoutTest, RefusesNamesTwice) {
   std::vector<Entry> entries = TestEntries(0);
   entries.push_back(entries.front());

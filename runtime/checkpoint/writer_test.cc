@@ -146,6 +146,36 @@ TEST_F(WriterTest, SaveTakesASnapshot) {
   EXPECT_EQ(found, 20);
 }
 
+TEST_F(WriterTest, PartsAreReadAsOneTensor) {
+  std::vector<float> values(30);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  Entry experts =
+      WholeEntry({"experts.*.up", base::DType::kF32, {3, 2, 5}, 120},
+                 Group::kModel, [&](char* whole) {
+                   std::memcpy(whole, values.data(), 120);
+                   return absl::OkStatus();
+                 });
+  experts.in_parts = true;
+  auto writer = Open(Options());
+  ASSERT_TRUE(writer->Save(TestState(1), {experts}).ok());
+  writer->Finish();
+  const auto latest = OpenLatest(folder_, Verify::kChecksums, nullptr);
+  ASSERT_TRUE(latest.ok()) << latest.status();
+  const auto whole = latest->FindParts(experts.spec);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_THAT(whole->shape, ElementsAre(3, 2, 5));
+  EXPECT_EQ(std::memcmp(whole->data, values.data(), 120), 0);
+  const auto part = latest->Find("experts.2.up");
+  ASSERT_TRUE(part.ok()) << part.status();
+  EXPECT_THAT(part->shape, ElementsAre(2, 5));
+  EXPECT_EQ(std::memcmp(part->data, &values[20], 40), 0);
+  base::TensorSpec other = experts.spec;
+  other.shape = {3, 5, 2};
+  EXPECT_THAT(std::string(latest->FindParts(other).status().message()),
+              HasSubstr("expected 'experts.0.up' as f32[5,2] right behind the "
+                        "part before it, found it elsewhere"));
+}
+
 TEST_F(WriterTest, KeepsTheNewest) {
   WriterOptions options = Options();
   options.keep = 2;

@@ -16,14 +16,12 @@ ParameterSpec Specify(const program::Parameter& parameter, size_t index) {
   spec.local.name = spec.whole.name = parameter.name()->str();
   spec.local.dtype = spec.whole.dtype =
       program::ToBase(parameter.type()->dtype());
-  spec.local.shape = spec.whole.shape = program::ShapeOf(*parameter.type());
-  if (parameter.shard() != nullptr)
-    spec.whole.shape = program::ToVector(parameter.shard()->shape());
-  if (parameter.model_shape() != nullptr)
-    spec.whole.shape = program::ToVector(parameter.model_shape());
+  spec.local.shape = program::ShapeOf(*parameter.type());
+  spec.whole.shape = program::WholeShape(parameter);
   spec.local.bytes = *base::ByteCount(spec.local.dtype, spec.local.shape);
   spec.whole.bytes = *base::ByteCount(spec.whole.dtype, spec.whole.shape);
   spec.kind = parameter.kind();
+  spec.in_parts = parameter.parts();
   return spec;
 }
 

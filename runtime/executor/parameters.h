@@ -19,6 +19,8 @@ struct ParameterSpec {
   TensorSpec whole;  // in the model's shape
   program::ParameterKind kind = program::ParameterKind::parameter;
   bool updated = false;  // a step writes a new value
+  // Checkpoints hold a tensor per index of dimension 0: base::PartName.
+  bool in_parts = false;
 };
 
 // All parameters but coordinates, in the program's order.

@@ -2,6 +2,7 @@
 // every source.
 #include <stdlib.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -157,6 +158,34 @@ TEST_F(ShardedWeightsTest, FromFiles) {
                                      "weights.bin", 256, DType::f32);
       },
       4);
+}
+
+// The rows in another order than in the file, and in f32 as well as bf16.
+std::unique_ptr<program::ParameterT> MakeInParts(DType dtype) {
+  auto parameter =
+      program::MakeSeeded("w", dtype, {kRows, kColumns}, "ones", 0);
+  program::PartsSourceT source;
+  for (uint64_t row = 0; row < kRows; ++row) {
+    auto part = std::make_unique<program::FileSourceT>();
+    part->path = "weights.bin";
+    part->offset = 256 + (kRows - 1 - row) * kColumns * 4;
+    part->bytes = kColumns * 4;
+    part->stored = DType::f32;
+    source.parts.push_back(std::move(part));
+  }
+  parameter->source.Set(std::move(source));
+  return parameter;
+}
+
+TEST_F(ShardedWeightsTest, InParts) {
+  Compare([] { return MakeInParts(DType::f32); }, 4);
+  Compare([] { return MakeInParts(DType::bf16); }, 2);
+  const std::vector<char> whole = Load(MakeInParts(DType::f32), {}).bytes[0];
+  for (int64_t row : {0, 5, 23}) {
+    float value;
+    std::memcpy(&value, &whole[static_cast<size_t>(row * kColumns * 4)], 4);
+    EXPECT_EQ(value, static_cast<float>((kRows - 1 - row) * kColumns % 251));
+  }
 }
 
 TEST_F(ShardedWeightsTest, Converted) {

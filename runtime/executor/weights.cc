@@ -121,7 +121,8 @@ absl::Status Weights::AddDerived(const program::Entry& entry) {
 }
 
 absl::StatusOr<const base::MappedFile*> Weights::OpenFile(
-    const std::string& path) {
+    const program::FileSource& source) {
+  const std::string path = source.path()->str();
   const std::string full =
       path[0] == '/' ? path : absl::StrCat(context_.folder, "/", path);
   std::unique_ptr<base::MappedFile>& file = files_[full];
@@ -135,6 +136,13 @@ absl::StatusOr<const base::MappedFile*> Weights::OpenFile(
                                        "given by --weights-dir"));
     }
     file = std::make_unique<base::MappedFile>(std::move(*opened));
+  }
+  const uint64_t size = file->bytes().size();
+  if (source.offset() > size || source.bytes() > size - source.offset()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file->path(), ": expected ", source.bytes(),
+                     " bytes at byte ", source.offset(), ", but the file has ",
+                     size, "; it is not the file the model was compiled with"));
   }
   return file.get();
 }
@@ -158,16 +166,10 @@ absl::Status Weights::LoadParameter(const program::Parameter& parameter,
     return LoadStored(file, section + source->offset(), source->stored(), dtype,
                       block, use, global);
   }
+  if (const program::PartsSource* source = parameter.source_as_PartsSource())
+    return LoadParts(*source, dtype, block, global);
   const program::FileSource& source = *parameter.source_as_FileSource();
-  PARTITA_ASSIGN_OR_RETURN(const base::MappedFile* file,
-                           OpenFile(source.path()->str()));
-  const uint64_t size = file->bytes().size();
-  if (source.offset() > size || source.bytes() > size - source.offset()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file->path(), ": expected ", source.bytes(),
-                     " bytes at byte ", source.offset(), ", but the file has ",
-                     size, "; it is not the file the model was compiled with"));
-  }
+  PARTITA_ASSIGN_OR_RETURN(const base::MappedFile* file, OpenFile(source));
   return LoadStored(*file, source.offset(), source.stored(), dtype, block, use,
                     global);
 }
@@ -199,6 +201,37 @@ absl::Status Weights::LoadStored(const base::MappedFile& file, uint64_t offset,
     file.Release(offset + static_cast<uint64_t>(block.first() * stored_bytes),
                  static_cast<size_t>(block.local_count() * stored_bytes));
   return absl::OkStatus();
+}
+
+absl::Status Weights::LoadParts(const program::PartsSource& source,
+                                base::DType dtype, const BlockMap& block,
+                                Global& global) {
+  PARTITA_RETURN_IF_ERROR(Allocate(global));
+  const int64_t size = base::SizeOf(dtype);
+  const int64_t part_count =
+      block.global_count() / static_cast<int64_t>(source.parts()->size());
+  // Opens only the files of parts that the block has elements of.
+  return Produce(
+      context_, global.data, block, size,
+      [&](int64_t first, int64_t count, char* target) -> absl::Status {
+        while (count > 0) {
+          const program::FileSource& part =
+              *source.parts()->Get(static_cast<unsigned>(first / part_count));
+          PARTITA_ASSIGN_OR_RETURN(const base::MappedFile* file,
+                                   OpenFile(part));
+          const base::DType stored = ToBase(part.stored());
+          const int64_t begin = first % part_count;
+          const int64_t run = std::min(count, part_count - begin);
+          base::Convert(stored,
+                        file->bytes().data() + part.offset() +
+                            static_cast<uint64_t>(begin * base::SizeOf(stored)),
+                        dtype, target, run);
+          first += run;
+          count -= run;
+          target += run * size;
+        }
+        return absl::OkStatus();
+      });
 }
 
 absl::Status Weights::LoadSeeded(const program::SeedSource& source,

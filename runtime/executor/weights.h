@@ -87,12 +87,16 @@ class Weights {
                           program::DType stored, base::DType dtype,
                           const BlockMap& block, const Use& use,
                           Global& global);
+  absl::Status LoadParts(const program::PartsSource& source, base::DType dtype,
+                         const BlockMap& block, Global& global);
   absl::Status LoadSeeded(const program::SeedSource& source, base::DType dtype,
                           const BlockMap& block, Global& global);
   absl::Status LoadCoordinate(const program::CoordinateSource& source,
                               Global& global);
   absl::Status Allocate(Global& global);
-  absl::StatusOr<const base::MappedFile*> OpenFile(const std::string& path);
+  // Opens the file of a source, which must have the source's bytes.
+  absl::StatusOr<const base::MappedFile*> OpenFile(
+      const program::FileSource& source);
 
   const Context context_;
   std::map<std::string, std::unique_ptr<base::MappedFile>> files_;

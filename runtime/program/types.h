@@ -40,6 +40,14 @@ inline std::vector<int64_t> ShapeOf(const TensorType& type) {
   return ToVector(type.shape());
 }
 
+// The model's shape of the whole tensor.
+inline std::vector<int64_t> WholeShape(const Parameter& parameter) {
+  if (parameter.model_shape() != nullptr)
+    return ToVector(parameter.model_shape());
+  return parameter.shard() != nullptr ? ToVector(parameter.shard()->shape())
+                                      : ShapeOf(*parameter.type());
+}
+
 // Only for types that passed ValidateProgram.
 inline int64_t BytesOf(const TensorType& type) {
   return *base::ByteCount(ToBase(type.dtype()), ShapeOf(type));

@@ -125,6 +125,8 @@ class Validator {
         const int64_t elements,
         ValidateShard(program_.mesh(), parameter.shard(), *parameter.type()));
     PARTITA_RETURN_IF_ERROR(CheckModelShape(parameter.model_shape(), elements));
+    if (parameter.parts() && WholeShape(parameter).empty())
+      return Bad("a tensor without dimensions has no parts");
     if (parameter.host() && parameter.kind() != ParameterKind::state)
       return Bad("it lies on the host, as only states may");
     if (const FileSource* source = parameter.source_as_FileSource()) {
@@ -144,6 +146,8 @@ class Validator {
         return absl::OkStatus();
       return Bad("a coordinate is one i64");
     }
+    if (const PartsSource* source = parameter.source_as_PartsSource())
+      return CheckParts(*source, elements);
     const SeedSource* source = parameter.source_as_SeedSource();
     if (source == nullptr) return Bad("unknown source");
     const std::string kind = source->kind()->str();
@@ -156,6 +160,21 @@ class Validator {
     }
     return std::isfinite(source->scale()) ? absl::OkStatus()
                                           : Bad("its scale is not finite");
+  }
+
+  static absl::Status CheckParts(const PartsSource& source, int64_t elements) {
+    const int64_t count = SizeOrZero(source.parts());
+    if (count == 0 || elements % count != 0)
+      return Bad(absl::StrCat("its ", elements, " elements cannot lie in ",
+                              count, " equal parts"));
+    for (const FileSource* part : *source.parts()) {
+      if (part == nullptr || part->path()->size() == 0)
+        return Bad("the file of a part has no name");
+      PARTITA_RETURN_IF_ERROR(CheckRange(part->offset(), part->bytes(),
+                                         part->stored(), elements / count,
+                                         uint64_t{1} << 62));
+    }
+    return absl::OkStatus();
   }
 
   static absl::Status CheckRange(uint64_t offset, uint64_t bytes, DType stored,

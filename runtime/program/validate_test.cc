@@ -93,6 +93,28 @@ TEST(ValidateTest, Sources) {  // V2
             "parameter 'w0': its file has no name");
 }
 
+TEST(ValidateTest, Parts) {  // V2
+  const auto with_parts = [](int count, uint64_t bytes) {
+    return After([=](ProgramT& p) {
+      PartsSourceT source;
+      for (int i = 0; i < count; ++i) {
+        source.parts.push_back(std::make_unique<FileSourceT>());
+        source.parts.back()->path = "w";
+        source.parts.back()->bytes = bytes;
+        source.parts.back()->stored = DType::f32;
+      }
+      p.parameters[0]->source.Set(std::move(source));
+    });
+  };
+  EXPECT_EQ(with_parts(8, 32), "");
+  EXPECT_EQ(with_parts(0, 32),
+            "parameter 'w0': its 64 elements cannot lie in 0 equal parts");
+  EXPECT_EQ(with_parts(3, 32),
+            "parameter 'w0': its 64 elements cannot lie in 3 equal parts");
+  EXPECT_EQ(with_parts(8, 36),
+            "parameter 'w0': expected 8 elements of f32, found 36 bytes");
+}
+
 TEST(ValidateTest, Indices) {  // V3
   EXPECT_EQ(After([](ProgramT& p) { p.entries[0]->main = -1; }),
             "main: function -1 of 3");

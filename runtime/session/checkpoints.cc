@@ -16,6 +16,7 @@
 #include "absl/strings/str_format.h"
 #include "runtime/base/quantity.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/tensor_parts.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/folder.h"
 #include "runtime/executor/nan_trace.h"
@@ -47,6 +48,7 @@ checkpoint::Entry EntryOf(executor::RankGroup& ranks,
   const executor::RankGroup::Part part = ranks.PartOf(parameter);
   checkpoint::Entry entry;
   entry.spec = parameter.whole;
+  entry.in_parts = parameter.in_parts;
   entry.group = parameter.kind == ParameterKind::state
                     ? checkpoint::Group::kOptimizer
                     : checkpoint::Group::kModel;
@@ -66,8 +68,11 @@ std::vector<std::string> Companions(executor::RankGroup& ranks,
   namespace fs = std::filesystem;
   const auto* parameters = ranks.program().parameters();
   for (int64_t i = 0; i < program::SizeOrZero(parameters); ++i) {
-    const program::FileSource* source =
-        parameters->Get(static_cast<unsigned>(i))->source_as_FileSource();
+    const program::Parameter& parameter =
+        *parameters->Get(static_cast<unsigned>(i));
+    const program::FileSource* source = parameter.source_as_FileSource();
+    if (const auto* parts = parameter.source_as_PartsSource())
+      source = parts->parts()->Get(0);
     if (source == nullptr) continue;
     const fs::path base = options.loaded.weights_dir.empty()
                               ? fs::path(options.loaded.model).parent_path()
@@ -146,8 +151,15 @@ absl::Status CheckSame(const checkpoint::Checkpoint& saved,
                        executor::RankGroup& ranks,
                        const CheckpointOptions& options) {
   std::vector<base::TensorSpec> wanted;
-  for (const ParameterSpec& parameter : ranks.parameters())
-    if (IsSaved(parameter)) wanted.push_back(parameter.whole);
+  for (const ParameterSpec& parameter : ranks.parameters()) {
+    if (!IsSaved(parameter)) continue;
+    if (!parameter.in_parts) {
+      wanted.push_back(parameter.whole);
+      continue;
+    }
+    for (base::TensorSpec& part : base::PartsOf(parameter.whole))
+      wanted.push_back(std::move(part));
+  }
   PARTITA_RETURN_IF_ERROR(saved.Match(wanted, MayBeNew));
   if (saved.state().seed == static_cast<uint64_t>(options.seed))
     return absl::OkStatus();
@@ -169,7 +181,9 @@ absl::Status Restore(const checkpoint::Checkpoint& saved,
       continue;
     }
     PARTITA_ASSIGN_OR_RETURN(const base::ConstTensor tensor,
-                             saved.Find(parameter.whole.name));
+                             parameter.in_parts
+                                 ? saved.FindParts(parameter.whole)
+                                 : saved.Find(parameter.whole.name));
     PARTITA_RETURN_IF_ERROR(ranks.WriteParameter(parameter.whole.name, tensor));
   }
   return absl::OkStatus();

@@ -1,5 +1,7 @@
 #include "tests/e2e/golden_training.h"
 
+#include <regex>
+
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -24,6 +26,31 @@ HostTensor Scalar(base::DType dtype, T value) {
           std::string(reinterpret_cast<const char*>(&value), sizeof value)};
 }
 
+// Joins the tensors of a model's experts, as the compiler does: the tensors
+// "mlp.experts.0.up.weight", "mlp.experts.1.up.weight" ... become
+// "mlp.experts.*.up.weight".
+void StackExperts(std::map<std::string, HostTensor>& tensors) {
+  static const std::regex kExpert("(.*\\.experts\\.(?:expert_)?)(\\d+)(\\..*)");
+  std::map<std::string, std::map<int, HostTensor>> experts;
+  for (auto it = tensors.begin(); it != tensors.end();) {
+    std::smatch match;
+    if (!std::regex_match(it->first, match, kExpert)) {
+      ++it;
+      continue;
+    }
+    experts[match.str(1) + "*" + match.str(3)][std::stoi(match.str(2))] =
+        std::move(it->second);
+    it = tensors.erase(it);
+  }
+  for (auto& [name, parts] : experts) {
+    HostTensor whole = parts.begin()->second;
+    whole.bytes.clear();
+    for (const auto& [index, part] : parts) whole.bytes += part.bytes;
+    whole.shape.insert(whole.shape.begin(), static_cast<int64_t>(parts.size()));
+    tensors[name] = std::move(whole);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<GoldenTraining> ReadGoldenTraining(const std::string& folder,
@@ -35,6 +62,7 @@ absl::StatusOr<GoldenTraining> ReadGoldenTraining(const std::string& folder,
     auto read = ReadTensors(folder + "io.safetensors", prefix);
     if (!read.ok()) return read.status();
     *tensors = *read;
+    StackExperts(*tensors);
   }
   auto losses = ReadTensors(folder + "io.safetensors", run + "losses");
   if (!losses.ok()) return losses.status();

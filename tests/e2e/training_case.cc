@@ -103,9 +103,12 @@ mlir::OwningOpRef<mlir::ModuleOp> TrainingRun::Import(
     return driver::importModel(folder + which.file, options, context);
   }
   options.training = true;
-  const std::vector<int64_t>& shape = golden_.inputs.begin()->second.shape;
-  options.dims["batch"] = shape[0];
-  if (shape.size() == 2) options.dims["seq"] = shape[1];
+  for (const auto& [name, tensor] : golden_.inputs) {
+    options.dims["batch"] = tensor.shape[0];
+    if (tensor.shape.size() == 2)
+      options.dims[name == "decoder_input_ids" ? "decoder_seq" : "seq"] =
+          tensor.shape[1];
+  }
   return driver::importModel(folder, options, context);
 }
 

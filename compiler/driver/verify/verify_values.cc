@@ -100,17 +100,43 @@ std::optional<Tensor> fromFile(nn::FileAttr file, RankedTensorType type,
   return converted;
 }
 
+// A tensor whose parts along the first dimension lie in different places.
+std::optional<Tensor> fromParts(mlir::ArrayAttr files, RankedTensorType type,
+                                const std::string& folder) {
+  Tensor whole(type);
+  const int64_t count = static_cast<int64_t>(files.size());
+  if (count == 0 || whole.size() % count != 0) return std::nullopt;
+  const int64_t size = whole.size() / count;
+  const auto part_type = RankedTensorType::get({size}, type.getElementType());
+  int64_t next = 0;
+  for (auto file : files.getAsRange<nn::FileAttr>()) {
+    auto part = fromFile(file, part_type, folder);
+    if (!part) return std::nullopt;
+    for (int64_t i = 0; i < size; ++i, ++next) {
+      if (whole.isFloat())
+        whole.setFloat(next, part->getFloat(i));
+      else
+        whole.setInt(next, part->getInt(i));
+    }
+  }
+  return whole;
+}
+
 }  // namespace
 
 Tensor ArgumentValues::get(FuncOp main, unsigned i, RankedTensorType type) {
   auto attr = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
   const std::string name = attr ? attr.str() : std::to_string(i);
   mlir::Attribute source = main.getArgAttr(i, nn::kSourceAttr);
+  std::optional<Tensor> stored;
   if (auto file = llvm::dyn_cast_or_null<nn::FileAttr>(source))
-    if (auto tensor = fromFile(file, type, source_folder_)) {
-      read_[name] = true;
-      return *std::move(tensor);
-    }
+    stored = fromFile(file, type, source_folder_);
+  if (auto parts = llvm::dyn_cast_or_null<mlir::ArrayAttr>(source))
+    stored = fromParts(parts, type, source_folder_);
+  if (stored) {
+    read_[name] = true;
+    return *std::move(stored);
+  }
   const llvm::StringRef role = textOf(main, i, nn::kRoleAttr);
   if (!role.empty()) return ofRole(role, type);
   const bool state = textOf(main, i, nn::kKindAttr) == "state";

@@ -10,7 +10,7 @@ func.func private @name(tensor<2xf32> {nn.name = 3})
 
 // -----
 
-// expected-error@+1 {{'func.func' op expected 'nn.source' to be #nn.file or #nn.init, found "model.safetensors"}}
+// expected-error@+1 {{'func.func' op expected 'nn.source' to be #nn.file, #nn.init or a list of #nn.file, found "model.safetensors"}}
 func.func private @source(tensor<2xf32> {nn.source = "model.safetensors"})
 
 // -----

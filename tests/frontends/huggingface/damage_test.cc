@@ -89,6 +89,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values("tests/data/onnx-tiny/gpt2",
                     "tests/data/onnx-tiny/bert_mlm", "tests/data/onnx-tiny/vit",
                     "tests/data/onnx-tiny/t5",
+                    "tests/data/experts-tiny/qwen3_moe",
+                    "tests/data/experts-tiny/deepseek_v3",
+                    "tests/data/experts-tiny/switch_transformers",
                     "tests/frontends/huggingface/golden/llama",
                     "tests/frontends/huggingface/golden/coatnet_rmlp"));
 

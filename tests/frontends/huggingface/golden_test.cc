@@ -1,6 +1,6 @@
 // Imports folders, interprets them, and compares with PyTorch: the folders of
-// tests/data/onnx-tiny, and those made by make_golden.py for variants that
-// onnx-tiny lacks.
+// tests/data/onnx-tiny and experts-tiny, and those made by make_golden.py for
+// variants that these lack.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -24,6 +24,7 @@ struct Model {
 };
 
 constexpr char kOnnxTiny[] = "tests/data/onnx-tiny/";
+constexpr char kExperts[] = "tests/data/experts-tiny/";
 constexpr char kOurs[] = "tests/frontends/huggingface/golden/";
 
 void expectEqual(const nn::Tensor& actual, const nn::Tensor& expected) {
@@ -68,6 +69,23 @@ class OurGolden : public testing::TestWithParam<Model> {};
 TEST_P(OurGolden, ComputesWhatPyTorchComputed) {
   checkFolder(std::string(kOurs) + GetParam().name, GetParam(), "out.y");
 }
+
+class ExpertsGolden : public testing::TestWithParam<Model> {};
+
+TEST_P(ExpertsGolden, ComputesWhatPyTorchComputed) {
+  checkFolder(std::string(kExperts) + GetParam().name, GetParam(), "out.y");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Experts, ExpertsGolden,
+    testing::Values(Model{"mixtral", {{"batch", 4}, {"seq", 10}}},
+                    Model{"qwen3_moe", {{"batch", 4}, {"seq", 10}}},
+                    Model{"deepseek_v3", {{"batch", 4}, {"seq", 10}}},
+                    Model{"switch_transformers",
+                          {{"batch", 4}, {"seq", 12}, {"decoder_seq", 9}}}),
+    [](const testing::TestParamInfo<Model>& info) {
+      return std::string(info.param.name);
+    });
 
 INSTANTIATE_TEST_SUITE_P(
     OnnxTiny, Golden,

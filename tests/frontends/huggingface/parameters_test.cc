@@ -83,6 +83,18 @@ TEST(Parameters, Llama) {
   EXPECT_EQ(countParameters("llama-3.2-1b"), 1235814400);
 }
 
+// The counts of transformers' own models with these configs.
+TEST(Parameters, Experts) {
+  EXPECT_EQ(countParameters("mixtral-8x7b"), 46702792704);
+  EXPECT_EQ(countParameters("mixtral-8x22b"), 140620634112);
+  EXPECT_EQ(countParameters("qwen3-30b-a3b"), 30532122624);
+  EXPECT_EQ(countParameters("qwen3-235b-a22b"), 235093634560);
+  EXPECT_EQ(countParameters("deepseek-v3"), 671026404352);
+  EXPECT_EQ(countParameters("switch-base-8"), 619339008);
+  EXPECT_EQ(countParameters("switch-base-32"), 1978514688);
+  EXPECT_EQ(countParameters("switch-base-128"), 7415217408);
+}
+
 struct Published {
   const char* name;
   double parameters;  // as printed

@@ -84,11 +84,13 @@ TEST_F(Refusals, UnknownModel) {
   write("config.json", R"({"model_type": "mamba"})");
   EXPECT_EQ(import(),
             "error: 'model_type': expected one of gpt2, bert, vit, t5, llama, "
-            "mistral, found 'mamba'\n");
+            "mistral, mixtral, qwen3_moe, deepseek_v3, switch_transformers, "
+            "found 'mamba'\n");
   write("config.json", R"({"hidden_size": 3})");
   EXPECT_EQ(import(),
             "error: 'model_type': expected one of gpt2, bert, vit, t5, llama, "
-            "mistral, found no 'model_type'\n");
+            "mistral, mixtral, qwen3_moe, deepseek_v3, switch_transformers, "
+            "found no 'model_type'\n");
   write("config.json", R"({"architecture": "resnet50"})");
   EXPECT_EQ(import().substr(0, 59),
             "error: 'architecture': expected one of coatnet-0, coatnet-1");
@@ -222,8 +224,9 @@ TEST_F(Refusals, UnknownFamily) {
   EXPECT_EQ(
       runner.diagnostics(),
       "error: expected a file, a folder, or the name of a model, as gpt2, "
-      "bert-base, minilm-l6, vit-ti-16, t5-small, llama-2-7b, coatnet-0; "
-      "found 'gpt-5'; did you mean 'gpt2'?\n");
+      "bert-base, minilm-l6, vit-ti-16, t5-small, llama-2-7b, mixtral-8x7b, "
+      "qwen3-30b-a3b, deepseek-v3, switch-base-8, coatnet-0; found 'gpt-5'; "
+      "did you mean 'gpt2'?\n");
 }
 
 TEST_F(Refusals, FamilyLikeNoOther) {
@@ -242,6 +245,62 @@ TEST_F(Refusals, DropoutOfAModelWithoutIt) {
             std::string::npos);
   options.dropout = 0;
   EXPECT_TRUE(importFamily("coatnet-0", options, runner.context()));
+}
+
+// The diagnostics for the config of a model with experts after `change`.
+std::string importExperts(const std::string& model,
+                          const nlohmann::json& change, bool training = false) {
+  std::ifstream file("tests/data/experts-tiny/" + model + "/config.json");
+  nlohmann::json config = nlohmann::json::parse(file);
+  config.update(change);
+  Runner runner;
+  HfOptions options;
+  options.dims = {{"seq", 10}};
+  options.training = training;
+  importConfig(config.dump(), "config", options, runner.context());
+  return runner.diagnostics();
+}
+
+TEST_F(Refusals, Experts) {
+  const std::string refused = "error: cannot use this config: ";
+  EXPECT_EQ(importExperts("mixtral", {{"num_experts_per_tok", 5}}),
+            refused +
+                "'num_experts_per_tok': expected at most 4, the experts to "
+                "choose from ('num_local_experts'), found 5\n");
+  EXPECT_EQ(importExperts("qwen3_moe", {{"hidden_act", "tanh"}}),
+            refused +
+                "'hidden_act': expected one of relu, gelu, gelu_new, "
+                "gelu_pytorch_tanh, gelu_tanh, silu, swish, found 'tanh'\n");
+  EXPECT_EQ(importExperts("deepseek_v3", {{"topk_group", 5}}),
+            refused +
+                "'topk_group': expected at most 'n_group' (4) groups of at "
+                "least two experts, found 5 of 8 experts\n");
+  EXPECT_EQ(
+      importExperts("deepseek_v3", {{"scoring_func", "softmax"}}),
+      refused + "'scoring_func': expected one of sigmoid, found 'softmax'\n");
+  EXPECT_EQ(importExperts("switch_transformers", {{"router_bias", true}}),
+            refused + "'router_bias': expected false, found true\n");
+}
+
+TEST_F(Refusals, TrainingOfExperts) {
+  const std::string refused = "error: cannot use this config: ";
+  for (const char* model :
+       {"mixtral", "qwen3_moe", "deepseek_v3", "switch_transformers"}) {
+    EXPECT_EQ(importExperts(model, {{"output_router_logits", true}}), "");
+    EXPECT_EQ(importExperts(model, {{"output_router_logits", true}}, true),
+              refused +
+                  "'output_router_logits': expected false for training, found "
+                  "true; the losses that balance routers are not supported\n");
+  }
+  EXPECT_EQ(
+      importExperts("switch_transformers",
+                    {{"dropout_rate", 0.1}, {"router_jitter_noise", 0.01}},
+                    true),
+      refused +
+          "'router_jitter_noise': expected 0 for training, found another "
+          "number; noise on a router's input is not supported; "
+          "'dropout_rate': expected 0 for training (--dropout 0 sets it), "
+          "found another number; dropout within experts is not supported\n");
 }
 
 // Unusual but accepted folders.

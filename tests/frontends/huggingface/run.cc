@@ -41,6 +41,21 @@ nn::Tensor readWeight(nn::FileAttr file, mlir::RankedTensorType type) {
   return result;
 }
 
+// A tensor whose parts along the first dimension lie in different places.
+nn::Tensor readParts(mlir::ArrayAttr files, mlir::RankedTensorType type) {
+  EXPECT_EQ(static_cast<int64_t>(files.size()), type.getDimSize(0));
+  nn::Tensor whole(type);
+  int64_t next = 0;
+  for (auto file : files.getAsRange<nn::FileAttr>()) {
+    const nn::Tensor part = readWeight(
+        file, mlir::RankedTensorType::get(type.getShape().drop_front(),
+                                          type.getElementType()));
+    for (int64_t i = 0; i < part.size(); ++i)
+      whole.setFloat(next++, part.getFloat(i));
+  }
+  return whole;
+}
+
 mlir::DialectRegistry registry() {
   mlir::DialectRegistry registry;
   registry.insert<nn::NNDialect, mlir::func::FuncDialect,
@@ -94,6 +109,8 @@ std::vector<nn::Tensor> Runner::run(
       arguments.push_back(input(name));
     } else if (auto file = mlir::dyn_cast<nn::FileAttr>(source)) {
       arguments.push_back(readWeight(file, type));
+    } else if (auto parts = mlir::dyn_cast<mlir::ArrayAttr>(source)) {
+      arguments.push_back(readParts(parts, type));
     } else {
       arguments.emplace_back(type);
       seeded(arguments.back(), name);

@@ -1,0 +1,95 @@
+// Scores, choices and weights (Shazeer et al., 2017); groups and a correction
+// of the choice (DeepSeek-AI, 2024); capacities (Fedus et al., 2021).
+#include "frontends/builder/routing.h"
+
+#include <limits>
+
+#include "frontends/builder/indexing.h"
+#include "frontends/builder/reduction.h"
+
+namespace partita::builder {
+namespace {
+
+using nn::ReduceKind;
+
+// Replaces the scores of experts outside the best groups by -inf.
+Val closeGroups(Emitter& e, Val scores, const RoutingOptions& options) {
+  const int64_t last = scores.rank() - 1, experts = scores.dim(last);
+  Shape grouped(scores.shape());
+  grouped.back() = options.groups;
+  grouped.push_back(experts / options.groups);
+  const Val in_groups = e.reshape(scores, grouped);
+  const Val sums = e.reduce(
+      ReduceKind::sum, topK(e, in_groups, 2, last + 1, /*largest=*/true).first,
+      {last + 1}, /*keep_dims=*/false);
+  const Val best =
+      topK(e, sums, options.open_groups, last, /*largest=*/true).second;
+  // [..., open_groups, groups]: the groups that are chosen.
+  Shape hits(best.shape());
+  hits.push_back(options.groups);
+  const Val is_chosen =
+      e.compare(Compare::eq, withOne(e, best), e.iota(hits, last + 1, e.i64()));
+  const Val is_open =
+      e.compare(Compare::gt,
+                e.reduce(ReduceKind::sum, e.cast(is_chosen, scores.element()),
+                         {last}, /*keep_dims=*/false),
+                0.5);
+  Shape flags(is_open.shape());
+  flags.push_back(1);
+  const Val closed =
+      e.splatLike(-std::numeric_limits<double>::infinity(), in_groups);
+  return e.reshape(e.select(e.reshape(is_open, flags), in_groups, closed),
+                   scores.shape());
+}
+
+// Sets the ids of rows beyond their expert's capacity to -1.
+Val dropRows(Emitter& e, Val ids, int64_t experts, int64_t capacity) {
+  const int64_t last = ids.rank() - 1;
+  Shape shape(ids.shape());
+  shape.back() = experts;
+  // Counts of rows are exact in f32.
+  const Val chosen = e.cast(
+      e.compare(Compare::eq, ids, e.iota(shape, last, e.i64())), e.f32());
+  const Val count = cumulate(e, ReduceKind::sum, chosen, last - 1);
+  const Val place = e.reduce(ReduceKind::sum, e.mul(count, chosen), {last},
+                             /*keep_dims=*/true);
+  return e.select(e.compare(Compare::le, place, static_cast<double>(capacity)),
+                  ids, e.splatLike(-1, ids));
+}
+
+}  // namespace
+
+Routing route(Emitter& e, Val logits, Val correction,
+              const RoutingOptions& options) {
+  const int64_t last = logits.rank() - 1, experts = logits.dim(last);
+  const Val scores = options.scores == RoutingOptions::Scores::kSoftmax
+                         ? e.softmax(logits, last)
+                         : e.sigmoid(logits);
+  Val choice = correction ? e.add(scores, correction) : scores;
+  if (options.open_groups < options.groups)
+    choice = closeGroups(e, choice, options);
+  Val ids = topK(e, choice, options.top_k, last, /*largest=*/true).second;
+  // The weight of expert i is the score at i. A sum over all experts, unlike a
+  // gather, is cheap to divide and to differentiate.
+  Shape pairs(ids.shape());
+  pairs.push_back(experts);
+  Shape rows(scores.shape());
+  rows.insert(rows.end() - 1, 1);
+  const Val is_chosen =
+      e.compare(Compare::eq, withOne(e, ids), e.iota(pairs, last + 1, e.i64()));
+  const Val candidates = e.broadcast(e.reshape(scores, rows), pairs);
+  Val weights =
+      e.reduce(ReduceKind::sum,
+               e.select(is_chosen, candidates, e.splatLike(0, candidates)),
+               {last + 1}, /*keep_dims=*/false);
+  if (options.is_normalised) {
+    Val sum = e.reduce(ReduceKind::sum, weights, {last}, /*keep_dims=*/true);
+    if (options.epsilon > 0) sum = e.add(sum, options.epsilon);
+    weights = e.div(weights, sum);
+  }
+  if (options.scale != 1) weights = e.mul(weights, options.scale);
+  if (options.capacity) ids = dropRows(e, ids, experts, *options.capacity);
+  return {ids, weights};
+}
+
+}  // namespace partita::builder

@@ -1,0 +1,120 @@
+// Embedding, layers, norm and head; attention with grouped heads; gated MLPs.
+#include "frontends/huggingface/decoder.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace partita::huggingface {
+
+DecoderConfig::DecoderConfig(Config& config,
+                             std::optional<double> forced_dropout)
+    : vocabulary(config.size("vocab_size")),
+      width(config.size("hidden_size")),
+      inner(config.size("intermediate_size")),
+      layers(config.layers("num_hidden_layers")),
+      heads(config.size("num_attention_heads")),
+      positions(config.size("max_position_embeddings", 2048)),
+      epsilon(config.number("rms_norm_eps", 1e-6)),
+      attention_dropout(config.dropout("attention_dropout", forced_dropout)),
+      activation(config.text("hidden_act", "silu")),
+      tied(config.flag("tie_word_embeddings", false)) {
+  config.expectOneOf("hidden_act", activation, Builder::activationNames());
+}
+
+HeadsConfig::HeadsConfig(Config& config, DecoderConfig& decoder)
+    : groups(config.size("num_key_value_heads", decoder.heads)),
+      head(config.size("head_dim",
+                       std::max<int64_t>(1, decoder.width / decoder.heads))),
+      bias(config.flag("attention_bias", false)) {
+  config.expectDivides("num_key_value_heads", groups, "num_attention_heads",
+                       decoder.heads);
+  decoder.rotary = readRotary(config, "head_dim", head);
+}
+
+void HeadsConfig::readWindow(Config& config) {
+  if (config.has("sliding_window")) window = config.size("sliding_window");
+}
+
+Init residualInit(const DecoderConfig& c) {
+  return Init::normal(0.02 / std::sqrt(2.0 * static_cast<double>(c.layers)));
+}
+
+Value attend(Builder& b, const LayerInputs& in, const DecoderConfig& c,
+             const HeadsConfig& heads) {
+  const Value normed = b.rmsNorm(in.x, "input_layernorm", c.epsilon);
+  const auto project = [&](const char* name, int64_t count) {
+    return b.splitHeads(b.linear(normed, std::string("self_attn.") + name,
+                                 count * heads.head, heads.bias),
+                        count);
+  };
+  const auto place = [&](Value x, const char* norm) {
+    if (heads.has_norms)
+      x = b.rmsNorm(x, std::string("self_attn.") + norm, c.epsilon);
+    return rotate(b, x, in.cosine, in.sine);
+  };
+  const Value q = place(project("q_proj", c.heads), "q_norm");
+  const Value k = place(project("k_proj", heads.groups), "k_norm");
+  const Value v = project("v_proj", heads.groups);
+  const double scale = 1.0 / std::sqrt(static_cast<double>(heads.head));
+  const Value seen =
+      b.mergeHeads(b.attention(q, k, v, in.mask, scale, /*causal=*/true,
+                               c.attention_dropout, heads.window));
+  return b.add(in.x, b.linear(seen, "self_attn.o_proj", c.width, heads.bias,
+                              residualInit(c)));
+}
+
+Value gatedMlp(Builder& b, Value x, const std::string& name, int64_t inner,
+               const DecoderConfig& c, bool bias) {
+  const Value gate =
+      b.activation(b.linear(x, name + ".gate_proj", inner, bias), c.activation);
+  const Value up = b.linear(x, name + ".up_proj", inner, bias);
+  return b.linear(b.mul(gate, up), name + ".down_proj", c.width, bias,
+                  residualInit(c));
+}
+
+OwningModule buildDecoder(ModelSource& source, const DecoderConfig& c,
+                          const std::function<LayerKind(int64_t)>& kindOf) {
+  source.weights.setBasePrefix("model.");
+  source.weights.ignore({"model.layers.*.self_attn.rotary_emb.inv_freq"});
+  if (c.tied) source.weights.ignore({"lm_head.weight"});
+  ModelBuilder m(source.context, source.config, source.weights, source.options,
+                 {"batch", "seq"}, {"attention_mask"});
+  const int64_t batch = m.dim("batch", 1),
+                length = m.dim("seq", std::min<int64_t>(128, c.positions));
+  m.expectAtMost("seq", length, c.positions, "max_position_embeddings");
+  // The tables of angles are constants in the module.
+  m.expectAtMost("seq", length, (int64_t{1} << 28) / c.rotary.size,
+                 "1 GB of angles");
+  if (failed(m.check())) return nullptr;
+
+  const Value ids = m.input("input_ids", {batch, length}, /*integer=*/true);
+  Value mask;
+  if (m.takes("attention_mask", false))
+    mask = m.input("attention_mask", {batch, length}, /*integer=*/true);
+  m.seedInput({c.attention_dropout});
+
+  const Value tokens = m.weight("model.embed_tokens.weight",
+                                {c.vocabulary, c.width}, Init::normal());
+  Value x = m.rows(tokens, ids);
+  ValueList shared = {angles(m, length, c.rotary, std::cos),
+                      angles(m, length, c.rotary, std::sin)};
+  if (mask) shared.push_back(m.maskBias(mask));
+  for (int64_t i = 0; i < c.layers; ++i) {
+    ValueList inputs = {x};
+    inputs.append(shared);
+    const LayerKind kind = kindOf(i);
+    x = m.layer(
+        kind.name, "model.layers." + std::to_string(i) + ".", inputs,
+        [&](Builder& b, ValueRange in) {
+          return ValueList{kind.body(
+              b, {in[0], in[1], in[2], in.size() > 3 ? in[3] : Value()})};
+        })[0];
+  }
+  x = m.rmsNorm(x, "model.norm", c.epsilon);
+  const Value head = c.tied ? tokens
+                            : m.weight("lm_head.weight",
+                                       {c.vocabulary, c.width}, Init::normal());
+  return m.finish({{m.project(x, head, Value()), "y"}});
+}
+
+}  // namespace partita::huggingface

@@ -1,0 +1,65 @@
+// Decoders with rotary positions, RMS norms and gated MLPs: the parts that
+// Llama and its relatives share.
+#ifndef PARTITA_FRONTENDS_HUGGINGFACE_DECODER_H_
+#define PARTITA_FRONTENDS_HUGGINGFACE_DECODER_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "frontends/huggingface/builder.h"
+#include "frontends/huggingface/models.h"
+#include "frontends/huggingface/rotary.h"
+
+namespace partita::huggingface {
+
+struct DecoderConfig {
+  DecoderConfig(Config& config, std::optional<double> forced_dropout);
+
+  int64_t vocabulary, width, inner, layers, heads, positions;
+  double epsilon, attention_dropout;
+  std::string activation;
+  bool tied;
+  Rotary rotary;  // read by the model, which knows the rotated size
+};
+
+// Grouped key-value heads.
+struct HeadsConfig {
+  // Reads the heads, and the rotary positions of `decoder`.
+  HeadsConfig(Config& config, DecoderConfig& decoder);
+  // Reads `window` from "sliding_window", if there is one.
+  void readWindow(Config& config);
+
+  int64_t groups, head;
+  bool bias;
+  bool has_norms = false;         // normalises each query and key
+  std::optional<int64_t> window;  // keys that a query sees at most
+};
+
+// The inputs of a layer; `mask` may be null.
+struct LayerInputs {
+  Value x, cosine, sine, mask;
+};
+
+// x + attention(norm(x)), with weights "self_attn.*".
+Value attend(Builder& b, const LayerInputs& in, const DecoderConfig& c,
+             const HeadsConfig& heads);
+// down(activation(gate(x)) * up(x)), with weights "<name>.gate_proj.weight" ...
+Value gatedMlp(Builder& b, Value x, const std::string& name, int64_t inner,
+               const DecoderConfig& c, bool bias = false);
+// The initial values of the matrices that end in the residual stream.
+Init residualInit(const DecoderConfig& c);
+
+// A kind of layer: one function in the module for all layers of this name.
+struct LayerKind {
+  std::string name;
+  std::function<Value(Builder&, const LayerInputs&)> body;
+};
+
+// The module of a decoder. `kindOf` gives the kind of each layer.
+OwningModule buildDecoder(ModelSource& source, const DecoderConfig& c,
+                          const std::function<LayerKind(int64_t)>& kindOf);
+
+}  // namespace partita::huggingface
+
+#endif  // PARTITA_FRONTENDS_HUGGINGFACE_DECODER_H_

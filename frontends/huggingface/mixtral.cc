@@ -1,0 +1,93 @@
+// Mixtral (Jiang et al., 2024) and Qwen3's mixtures of experts (Qwen team,
+// 2025): Llama with experts in place of MLPs.
+#include <set>
+
+#include "frontends/huggingface/decoder.h"
+#include "frontends/huggingface/sparse_mlp.h"
+
+namespace partita::huggingface {
+namespace {
+
+// The experts' sizes and choice, which all decoders describe alike.
+ExpertsConfig readExperts(Config& config, const DecoderConfig& c,
+                          const char* inner_key, const std::string& mlp) {
+  ExpertsConfig experts;
+  // transformers 5 writes num_local_experts for all models.
+  const char* count_key =
+      config.has("num_local_experts") ? "num_local_experts" : "num_experts";
+  experts.count = config.experts(count_key);
+  experts.inner = config.size(inner_key);
+  experts.activation = c.activation;
+  experts.routing.top_k = config.size("num_experts_per_tok", 2);
+  experts.down = residualInit(c);
+  experts.router = mlp + ".gate.weight";
+  config.expectOneOf("hidden_act", c.activation, expertActivationNames());
+  checkChoice(config, count_key, "num_experts_per_tok", experts);
+  return experts;
+}
+
+Value expertsBlock(Builder& b, const LayerInputs& in, const DecoderConfig& c,
+                   const HeadsConfig& heads, const ExpertsConfig& experts) {
+  const Value x = attend(b, in, c, heads);
+  return b.add(x,
+               sparseMlp(b, b.rmsNorm(x, "post_attention_layernorm", c.epsilon),
+                         experts));
+}
+
+}  // namespace
+
+OwningModule buildMixtral(ModelSource& source) {
+  Config& config = source.config;
+  DecoderConfig c(config, source.options.dropout);
+  HeadsConfig heads(config, c);
+  heads.readWindow(config);
+  ExpertsConfig experts =
+      readExperts(config, c, "intermediate_size", "block_sparse_moe");
+  experts.routing.is_normalised = true;
+  experts.gate_name = "block_sparse_moe.experts.*.w1.weight";
+  experts.up_name = "block_sparse_moe.experts.*.w3.weight";
+  experts.down_name = "block_sparse_moe.experts.*.w2.weight";
+  refuseRouterLoss(config, source.options.training);
+  const LayerKind block = {"block", [&](Builder& b, const LayerInputs& in) {
+                             return expertsBlock(b, in, c, heads, experts);
+                           }};
+  return buildDecoder(source, c, [&](int64_t) { return block; });
+}
+
+OwningModule buildQwen3Moe(ModelSource& source) {
+  Config& config = source.config;
+  DecoderConfig c(config, source.options.dropout);
+  HeadsConfig heads(config, c);
+  heads.has_norms = true;
+  ExpertsConfig experts =
+      readExperts(config, c, "moe_intermediate_size", "mlp");
+  experts.routing.is_normalised = config.flag("norm_topk_prob", false);
+  experts.gate_name = "mlp.experts.*.gate_proj.weight";
+  experts.up_name = "mlp.experts.*.up_proj.weight";
+  experts.down_name = "mlp.experts.*.down_proj.weight";
+  if (config.flag("use_sliding_window", false)) heads.readWindow(config);
+  refuseRouterLoss(config, source.options.training);
+  const int64_t step = config.size("decoder_sparse_step", 1);
+  std::set<int64_t> dense;
+  if (config.has("mlp_only_layers"))
+    for (const int64_t layer : config.indices("mlp_only_layers"))
+      dense.insert(layer);
+
+  const LayerKind sparse_block = {
+      "block", [&](Builder& b, const LayerInputs& in) {
+        return expertsBlock(b, in, c, heads, experts);
+      }};
+  const LayerKind dense_block = {
+      "dense_block", [&](Builder& b, const LayerInputs& in) {
+        const Value x = attend(b, in, c, heads);
+        const Value normed =
+            b.rmsNorm(x, "post_attention_layernorm", c.epsilon);
+        return b.add(x, gatedMlp(b, normed, "mlp", c.inner, c));
+      }};
+  return buildDecoder(source, c, [&](int64_t i) {
+    return dense.count(i) > 0 || (i + 1) % step != 0 ? dense_block
+                                                     : sparse_block;
+  });
+}
+
+}  // namespace partita::huggingface

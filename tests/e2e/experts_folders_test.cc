@@ -1,0 +1,81 @@
+// Models with experts, imported from Hugging Face folders, on one device and
+// divided: outputs, gradients and five steps of AdamW equal PyTorch's.
+#include "compiler/driver/import_model.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/compiled_model.h"
+#include "tests/e2e/training_case.h"
+
+namespace partita::e2e {
+namespace {
+
+constexpr const char* kExpertModels[] = {"mixtral", "qwen3_moe", "deepseek_v3",
+                                         "switch_transformers"};
+
+class ExpertsFoldersTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(ExpertsFoldersTest, OutputsEqualPyTorchs) {
+  const std::string folder =
+      std::string("tests/data/experts-tiny/") + GetParam() + "/";
+  auto inputs = ReadTensors(folder + "io.safetensors", "in.");
+  auto expected = ReadTensors(folder + "io.safetensors", "out.");
+  ASSERT_TRUE(inputs.ok()) << inputs.status();
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  driver::ImportOptions options;
+  for (const auto& [name, tensor] : *inputs) {
+    options.dims["batch"] = tensor.shape[0];
+    options.dims[name == "decoder_input_ids" ? "decoder_seq" : "seq"] =
+        tensor.shape[1];
+  }
+  CompilerContext context;
+  auto module = driver::importModel(folder, options, context.get());
+  ASSERT_TRUE(module) << context.errors;
+  auto compiled =
+      CompiledModel::Make(*module, testing::TempDir(), GetParam(), 2);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  auto outputs = (*compiled)->Run(*inputs);
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  const Distance distance =
+      Compare(outputs->front(), (*expected)["y"], 1e-4, 1e-5);
+  EXPECT_TRUE(distance.within) << "largest difference " << distance.largest
+                               << " of " << distance.largest_expected;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ExpertsFoldersTest,
+                         testing::ValuesIn(kExpertModels),
+                         [](const auto& info) { return info.param; });
+
+using Case = std::tuple<const char*, Division>;
+
+TrainingCase CaseOf(const Case& given) {
+  TrainingCase which;
+  which.model = std::get<0>(given);
+  which.division = std::get<1>(given);
+  which.from_folder = true;
+  which.data = "experts-tiny";
+  return which;
+}
+
+class ExpertsTrainingTest : public testing::TestWithParam<Case> {};
+
+TEST_P(ExpertsTrainingTest, EqualsPyTorch) {
+  TrainingRun run;
+  const absl::Status started = run.Start(CaseOf(GetParam()));
+  ASSERT_TRUE(started.ok()) << started;
+  run.ExpectEqualsPyTorch();
+}
+
+constexpr Division kExpertDivisions[] = {
+    kWhole,
+    {"B2", "d=2", "B=d"},
+    {"M2", "t=2", "M=t"},
+    {"N2", "t=2", "N=t"},
+};
+INSTANTIATE_TEST_SUITE_P(Divided, ExpertsTrainingTest,
+                         testing::Combine(testing::ValuesIn(kExpertModels),
+                                          testing::ValuesIn(kExpertDivisions)),
+                         [](const auto& info) {
+                           return NameOf(CaseOf(info.param));
+                         });
+
+}  // namespace
+}  // namespace partita::e2e
