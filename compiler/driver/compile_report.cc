@@ -42,7 +42,7 @@ void CompileReport::countProgram(mlir::ModuleOp module) {
   }
   module.walk([&](mlir::Operation* op) {
     launches += llvm::isa<exec::LaunchOp>(op);
-    gemms += llvm::isa<exec::GemmOp>(op);
+    gemms += llvm::isa<exec::GemmOp, exec::GroupedGemmOp>(op);
     convolutions += llvm::isa<exec::ConvOp>(op);
     layer_calls += llvm::isa<mlir::func::CallOp>(op);
     collectives += llvm::isa<exec::CollectiveOp>(op);

@@ -42,8 +42,10 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
       // Chooses layouts while convolutions and transposes are still nn
       // operations that can be moved.
       {"layouts",
-       [](mlir::OpPassManager& pm) {
-         pm.addPass(kernels::createExpandExpertsPass());
+       [options](mlir::OpPassManager& pm) {
+         kernels::ExpandExpertsPassOptions experts;
+         experts.library = !options.gpu;
+         pm.addPass(kernels::createExpandExpertsPass(experts));
          pm.addPass(kernels::createExpandGradientsPass());
          pm.addPass(kernels::createChooseLayoutsPass());
          pm.addPass(mlir::createCanonicalizerPass());

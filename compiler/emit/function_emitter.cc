@@ -169,6 +169,10 @@ class FunctionEmitter {
         })
         .Case<exec::GemmOp>(
             [&](auto gemm) { return fillGemm(gemm, operation); })
+        .Case<exec::GroupedGemmOp>([&](auto gemm) {
+          fillGroupedGemm(gemm, operation);
+          return success();
+        })
         .Case<exec::ConvOp>(
             [&](auto conv) { return fillConv(conv, operation); })
         .Case<exec::CollectiveOp>([&](auto collective) {
@@ -320,6 +324,24 @@ class FunctionEmitter {
     result.activation = format::ToFormat(gemm.getActivation());
     operation.Set(std::move(result));
     return success();
+  }
+
+  static void fillGroupedGemm(exec::GroupedGemmOp gemm,
+                              program::OperationUnion& operation) {
+    program::GroupedGemmT result;
+    const RankedTensorType ids = typeOf(gemm.getIds());
+    const RankedTensorType matrices =
+        typeOf(gemm.getWeightGrad() ? gemm.getResult() : gemm.getRhs());
+    result.dtype = dtypeOf(matrices.getElementType(), false);
+    result.ids = dtypeOf(ids.getElementType(), false);
+    result.rows = ids.getDimSize(0);
+    result.lhs_rows = typeOf(gemm.getLhs()).getDimSize(0);
+    result.groups = matrices.getDimSize(0);
+    result.n = matrices.getDimSize(gemm.getTransposed() ? 2 : 1);
+    result.k = matrices.getDimSize(gemm.getTransposed() ? 1 : 2);
+    result.transposed = gemm.getTransposed();
+    result.weight_grad = gemm.getWeightGrad();
+    operation.Set(std::move(result));
   }
 
   LogicalResult fillConv(exec::ConvOp conv,

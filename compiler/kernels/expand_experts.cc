@@ -1,5 +1,6 @@
 // Writes mixtures of experts with operations that libraries and kernels
 // support; see passes.td.
+#include "compiler/kernels/library_products.h"
 #include "compiler/kernels/passes.h"
 #include "dialects/nn/dialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -15,6 +16,8 @@ namespace {
 
 class ExpandExperts : public impl::ExpandExpertsPassBase<ExpandExperts> {
  public:
+  using ExpandExpertsPassBase::ExpandExpertsPassBase;
+
   void runOnOperation() override {
     // The products come from the layers.
     if (mlir::failed(decomposeAll<nn::ExpertsOp, nn::ExpertsGradOp>()) ||
@@ -24,11 +27,20 @@ class ExpandExperts : public impl::ExpandExpertsPassBase<ExpandExperts> {
   }
 
  private:
+  bool stays(mlir::Operation* op) const {
+    if (!library || !isLibraryProduct(op)) return false;
+    if (auto product = llvm::dyn_cast<nn::GroupedDotOp>(op))
+      return isLibraryIndex(product.getIds());
+    auto gradient = llvm::dyn_cast<nn::GroupedDotWeightGradOp>(op);
+    return gradient && isLibraryIndex(gradient.getIds());
+  }
+
   template <typename... Ops>
   mlir::LogicalResult decomposeAll() {
     llvm::SmallVector<nn::DecompositionOpInterface> composites;
     getOperation().walk([&](nn::DecompositionOpInterface op) {
-      if (llvm::isa<Ops...>(op.getOperation())) composites.push_back(op);
+      if (llvm::isa<Ops...>(op.getOperation()) && !stays(op))
+        composites.push_back(op);
     });
     for (nn::DecompositionOpInterface op : composites) {
       mlir::OpBuilder builder(op);

@@ -31,7 +31,8 @@ def ExpandExpertsPass : Pass<"partita-expand-experts", "::mlir::ModuleOp"> {
   let description = [{
     `nn.experts` and its gradient become products of each row with the matrix of its index (`nn.grouped_dot` and
     its gradient), and elementwise operations between them. These products are then rewritten to products of every
-    row with every matrix, with 0 in place of rows of other matrices.
+    row with every matrix, with 0 in place of rows of other matrices. With `library`, those that
+    `partita-select-library-calls` lowers to library calls stay.
 
     ```mlir
     %y = nn.grouped_dot %x[%ids], %w : tensor<6x4xf32>, tensor<6xi64>, tensor<3x5x4xf32> -> tensor<6x5xf32>
@@ -41,6 +42,7 @@ def ExpandExpertsPass : Pass<"partita-expand-experts", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::partita::nn::NNDialect"];
+  let options = [Option<"library", "library", "bool", "false", "Leave grouped products that a library of CPUs computes">];
 }
 
 def ExpandGradientsPass : Pass<"partita-expand-gradients", "::mlir::ModuleOp"> {
@@ -84,7 +86,8 @@ def SelectLibraryCallsPass : Pass<"partita-select-library-calls", "::mlir::Modul
   let summary = "Lowers matrix products and convolutions to library calls";
   let description = [{
     `nn.dot_general` becomes `exec.gemm`, whose strides absorb transposes and reshapes of its
-    operands. `nn.conv` and its gradients become `exec.conv`. A bias added
+    operands. Without `gpu`, `nn.grouped_dot` and its weight gradient become `exec.grouped_gemm`, which reads a row that
+    is repeated for consecutive indices once. `nn.conv` and its gradients become `exec.conv`. A bias added
     to the result joins the call (with `gpu`, except to 16-bit convolutions), and so does a tensor added to the result of a
     product (f32 only with `gpu`), unless it is repeated or constant. 16-bit floats stay 16 bits wide. The library sums products and addends in f32 and rounds once,
     where the program rounds the product too, so the result is closer to the exact one. Products that libraries
@@ -99,6 +102,7 @@ def SelectLibraryCallsPass : Pass<"partita-select-library-calls", "::mlir::Modul
   let dependentDialects = ["::partita::exec::ExecDialect", "::partita::nn::NNDialect"];
   let options = [Option<"gpu", "gpu", "bool", "false", "Use the libraries of a GPU">];
   let statistics = [Statistic<"gemms", "gemms", "Matrix products lowered to library calls">,
+                    Statistic<"grouped_gemms", "grouped-gemms", "Grouped products lowered to library calls">,
                     Statistic<"biases", "biases", "Biases added by library calls">,
                     Statistic<"sums", "sums", "Tensors added by library calls">,
                     Statistic<"convs", "convs", "Convolutions lowered to library calls">,

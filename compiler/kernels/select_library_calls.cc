@@ -2,6 +2,7 @@
 // strides; see passes.td.
 #include <optional>
 
+#include "compiler/kernels/library_products.h"
 #include "compiler/kernels/passes.h"
 #include "dialects/nn/product_epilogue.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -196,19 +197,20 @@ class SelectLibraryCalls
     for (nn::ConvWeightGradOp op : weight_grads)
       selectConvGrad(op, op.getInput(), op.getResultGrad(),
                      exec::ConvDirection::kWeightGrad);
+    if (gpu) return;
+    SmallVector<nn::GroupedDotOp> grouped;
+    SmallVector<nn::GroupedDotWeightGradOp> grouped_grads;
+    getOperation().walk([&](nn::GroupedDotOp op) { grouped.push_back(op); });
+    getOperation().walk(
+        [&](nn::GroupedDotWeightGradOp op) { grouped_grads.push_back(op); });
+    for (nn::GroupedDotOp op : grouped)
+      selectGrouped(op, op.getW(), op.getTransposed(), /*weight_grad=*/false);
+    for (nn::GroupedDotWeightGradOp op : grouped_grads)
+      selectGrouped(op, op.getResultGrad(), /*transposed=*/false,
+                    /*weight_grad=*/true);
   }
 
  private:
-  // Libraries, too, sum 16-bit factors in f32 and round once.
-  static bool libraryKnows(mlir::Operation* op) {
-    const RankedTensorType result = typeOf(op->getResult(0));
-    const mlir::Type element = result.getElementType();
-    return (element.isF32() || element.isBF16() || element.isF16()) &&
-           result.getNumElements() > 0 &&
-           llvm::all_of(op->getOperands(),
-                        [](Value v) { return typeOf(v).getNumElements() > 0; });
-  }
-
   MatrixOperand operandOf(mlir::OpBuilder& builder, Value value,
                           ArrayRef<int64_t> batch, ArrayRef<int64_t> outer,
                           ArrayRef<int64_t> inner, bool may_share_batch) {
@@ -236,7 +238,7 @@ class SelectLibraryCalls
   }
 
   void selectGemm(nn::DotGeneralOp op) {
-    if (!libraryKnows(op)) return;
+    if (!isLibraryProduct(op)) return;
     mlir::OpBuilder builder(op);
     MatrixOperand lhs =
         operandOf(builder, op.getLhs(), op.getLhsBatch(),
@@ -262,7 +264,7 @@ class SelectLibraryCalls
   }
 
   void selectConv(nn::ConvOp op) {
-    if (!libraryKnows(op)) return;
+    if (!isLibraryProduct(op)) return;
     mlir::OpBuilder builder(op);
     auto conv = exec::ConvOp::create(
         builder, op.getLoc(), op.getType(), op.getInput(), op.getWeight(),
@@ -281,7 +283,7 @@ class SelectLibraryCalls
   template <typename Op>
   void selectConvGrad(Op op, Value first, Value second,
                       exec::ConvDirection direction) {
-    if (!libraryKnows(op)) return;
+    if (!isLibraryProduct(op)) return;
     mlir::OpBuilder builder(op);
     auto conv = exec::ConvOp::create(
         builder, op.getLoc(), op.getType(), first, second, Value(), Value(),
@@ -291,6 +293,46 @@ class SelectLibraryCalls
     op.replaceAllUsesWith(conv.getResult());
     op.erase();
     ++convs;
+  }
+
+  // The rows that `rows` [R, K] repeats for consecutive indices, else `rows`.
+  static Value repeatedRows(mlir::OpBuilder& builder, Value rows) {
+    auto merged = rows.getDefiningOp<nn::ReshapeOp>();
+    auto repeated = merged ? merged.getInput().getDefiningOp<nn::BroadcastOp>()
+                           : nn::BroadcastOp();
+    if (!repeated) return rows;
+    // The broadcast adds the last dimension but one.
+    const RankedTensorType input = typeOf(repeated.getInput());
+    SmallVector<int64_t> dims =
+        llvm::to_vector(llvm::seq<int64_t>(0, input.getRank()));
+    SmallVector<int64_t> shape(typeOf(repeated).getShape());
+    if (input.getRank() < 2 ||
+        input.getRank() + 1 != typeOf(repeated).getRank())
+      return rows;
+    ++dims.back();
+    shape.erase(shape.end() - 2);
+    const int64_t width = shape.back();
+    if (repeated.getDims() != ArrayRef<int64_t>(dims) ||
+        input.getShape() != ArrayRef<int64_t>(shape) ||
+        typeOf(rows).getDimSize(1) != width)
+      return rows;
+    if (input.getRank() == 2) return repeated.getInput();
+    return nn::ReshapeOp::create(builder, rows.getLoc(),
+                                 input.clone(SmallVector<int64_t>{
+                                     input.getNumElements() / width, width}),
+                                 repeated.getInput());
+  }
+
+  template <typename Op>
+  void selectGrouped(Op op, Value rhs, bool transposed, bool weight_grad) {
+    if (!isLibraryProduct(op) || !isLibraryIndex(op.getIds())) return;
+    mlir::OpBuilder builder(op);
+    auto gemm = exec::GroupedGemmOp::create(
+        builder, op.getLoc(), op.getType(), repeatedRows(builder, op.getX()),
+        rhs, op.getIds(), transposed, weight_grad);
+    op.replaceAllUsesWith(gemm.getResult());
+    op.erase();
+    ++grouped_gemms;
   }
 
   // Replaces `op` and the addends that `call` can add by `call`.

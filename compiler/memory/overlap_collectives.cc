@@ -32,7 +32,7 @@ bool isLight(Operation* op) {
 
 // Work that is worth a collective beside it.
 bool isWork(Operation& op) {
-  return llvm::isa<CallOp, exec::GemmOp, exec::ConvOp>(op);
+  return llvm::isa<CallOp, exec::GemmOp, exec::GroupedGemmOp, exec::ConvOp>(op);
 }
 
 bool moves(CollectiveOp op) {

@@ -17,7 +17,7 @@ std::string besideOf(exec::CollectiveOp op, exec::AwaitOp await) {
        at = at->getNextNode()) {
     if (auto call = llvm::dyn_cast<mlir::func::CallOp>(at))
       ++calls[call.getCallee()];
-    products += llvm::isa<exec::GemmOp>(at);
+    products += llvm::isa<exec::GemmOp, exec::GroupedGemmOp>(at);
     convolutions += llvm::isa<exec::ConvOp>(at);
   }
   std::string text;

@@ -10,6 +10,7 @@
 #include "compiler/core/traffic.h"
 #include "compiler/format/format.h"
 #include "compiler/planner/cost/cost.h"
+#include "runtime/base/dtype.h"
 #include "runtime/program/mesh.h"
 #include "runtime/program/types.h"
 
@@ -38,6 +39,8 @@ Precision PrecisionOf(const planner::Device& device, DType dtype) {
 DType DTypeOf(const Instruction& instruction) {
   if (const program::Gemm* gemm = instruction.operation_as_Gemm())
     return gemm->dtype();
+  if (const auto* grouped = instruction.operation_as_GroupedGemm())
+    return grouped->dtype();
   if (const program::Conv* conv = instruction.operation_as_Conv())
     return conv->dtype();
   const auto* types = instruction.output_types();
@@ -264,6 +267,36 @@ double ClusterCosts::Gemm(const program::Program& program,
                  FormOf(program, gemm, instruction));
 }
 
+double ClusterCosts::GroupedGemm(const program::Program& program,
+                                 const program::GroupedGemm& gemm,
+                                 const Instruction& instruction) const {
+  // As many equal products as there are matrices with rows, at most one per
+  // row. The rows of one matrix are at least one.
+  const int64_t used =
+      std::max<int64_t>(1, std::min(gemm.groups(), gemm.rows()));
+  const int64_t rows = (gemm.rows() + used - 1) / used;
+  // The program does not name the matrices' layout; oneDNN reads them as
+  // gemm's.
+  const program::Buffer& matrices = *instruction.operands()->Get(1);
+  const bool is_packed = !gemm.weight_grad() &&
+                         matrices.space() != program::Space::frame &&
+                         !Trains(program);
+  const double products =
+      gemm.weight_grad()
+          ? Product(gemm.dtype(), used, gemm.n(), gemm.k(), rows,
+                    ProductForm::kLhsTransposed)
+          : Product(gemm.dtype(), used, rows, gemm.n(), gemm.k(),
+                    is_packed           ? ProductForm::kPacked
+                    : gemm.transposed() ? ProductForm::kPlain
+                                        : ProductForm::kRhsTransposed);
+  // Rows are copied into blocks and back, read and written once each.
+  const double row_bytes =
+      static_cast<double>(gemm.rows()) *
+      static_cast<double>(gemm.n() + gemm.k()) *
+      static_cast<double>(base::SizeOf(program::ToBase(gemm.dtype())));
+  return products + planner::MemoryBoundTime(cluster_.device, 2 * row_bytes);
+}
+
 double ClusterCosts::Convolution(const program::Conv& conv,
                                  const Instruction& instruction) const {
   const auto out = program::ToVector(conv.out_shape()),
@@ -292,6 +325,8 @@ double ClusterCosts::Compute(const program::Program& program,
                   : Kernel(*launch, instruction);
   else if (const program::Gemm* gemm = instruction.operation_as_Gemm())
     seconds = Gemm(program, *gemm, instruction);
+  else if (const auto* grouped = instruction.operation_as_GroupedGemm())
+    seconds = GroupedGemm(program, *grouped, instruction);
   else if (const program::Conv* conv = instruction.operation_as_Conv())
     seconds = Convolution(*conv, instruction);
   else if (instruction.operation_as_Copy() != nullptr)

@@ -64,6 +64,9 @@ class ClusterCosts : public Costs {
                  int64_t k, planner::ProductForm form) const;
   double Gemm(const program::Program& program, const program::Gemm& gemm,
               const program::Instruction& instruction) const;
+  double GroupedGemm(const program::Program& program,
+                     const program::GroupedGemm& gemm,
+                     const program::Instruction& instruction) const;
   double Convolution(const program::Conv& conv,
                      const program::Instruction& instruction) const;
 

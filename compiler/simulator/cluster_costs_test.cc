@@ -207,6 +207,33 @@ TEST(ClusterCostsTest, MeasuredConvolutionsAreNoFasterThanMemory) {
   EXPECT_NEAR(seconds(1e13), 4e-9 * (96 * 56 * 56 + 64 * 32 * 9), 1e-9);
 }
 
+// A row is multiplied by one matrix: the number of matrices adds little.
+TEST(ClusterCostsTest, GroupedProductsDoEachRowOnce) {
+  const auto seconds = [](int64_t rows, int64_t groups, bool weight_grad) {
+    program::GroupedGemmT gemm;
+    gemm.ids = program::DType::i32;
+    gemm.rows = gemm.lhs_rows = rows;
+    gemm.groups = groups;
+    gemm.n = gemm.k = 1024;
+    gemm.weight_grad = weight_grad;
+    program::OperationUnion operation;
+    operation.Set(std::move(gemm));
+    const program::Buffer some = Frame(0, 4096);
+    return SecondsOf(program::MakeInstruction(
+        std::move(operation), {some, some, some, some}, 1, "experts"));
+  };
+  for (const bool weight_grad : {false, true}) {
+    EXPECT_GT(seconds(8192, 8, weight_grad),
+              2.0 * 8192 * 1024 * 1024 / 19.5e12);
+    EXPECT_LT(seconds(8192, 8, weight_grad),
+              1.5 * seconds(8192, 1, weight_grad));
+    EXPECT_GT(seconds(16384, 8, weight_grad),
+              1.5 * seconds(8192, 8, weight_grad));
+  }
+  // One row reads one matrix, however many there are.
+  EXPECT_DOUBLE_EQ(seconds(1, 8, false), seconds(1, 64, false));
+}
+
 TEST(ClusterCostsTest, ConvolutionsAreProducts) {
   const int64_t bytes = 4 * 64 * 56 * 56;
   const double seconds = SecondsOf(program::MakeConv3x3(

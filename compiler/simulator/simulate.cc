@@ -94,6 +94,12 @@ std::string LabelOf(const program::Program& program,
     return absl::StrCat("gemm ", gemm->batch(), "x", gemm->m(), "x", gemm->n(),
                         "x", gemm->k(), " ",
                         base::NameOf(program::ToBase(gemm->dtype())));
+  if (const auto* grouped = instruction.operation_as_GroupedGemm())
+    return absl::StrCat("grouped gemm ",
+                        grouped->weight_grad() ? "weight grad " : "",
+                        grouped->rows(), "x", grouped->n(), "x", grouped->k(),
+                        " of ", grouped->groups(), " ",
+                        base::NameOf(program::ToBase(grouped->dtype())));
   const program::Conv* conv = instruction.operation_as_Conv();
   if (conv == nullptr) return "";
   const bool forward = conv->direction() == program::ConvDirection::forward;

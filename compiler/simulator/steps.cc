@@ -17,6 +17,7 @@ std::string KindOf(const Instruction& instruction) {
     case Operation::Launch:
       return "kernel";
     case Operation::Gemm:
+    case Operation::GroupedGemm:
       return "product";
     case Operation::Conv:
       return "convolution";

@@ -247,6 +247,48 @@ LogicalResult GemmOp::verify() {
   return success();
 }
 
+LogicalResult GroupedGemmOp::verify() {
+  const mlir::RankedTensorType lhs = typeOf(getLhs()), rhs = typeOf(getRhs()),
+                               ids = typeOf(getIds()),
+                               result = typeOf(getResult());
+  const mlir::RankedTensorType matrices = getWeightGrad() ? result : rhs,
+                               outs = getWeightGrad() ? rhs : result;
+  // C1
+  if (getWeightGrad() && getTransposed())
+    return emitOpError("expected weight_grad without transposed");
+  if (lhs.getRank() != 2 || ids.getRank() != 1 || matrices.getRank() != 3 ||
+      outs.getRank() != 2)
+    return emitOpError() << "expected rows of rank 2, indices of rank 1 and "
+                            "matrices of rank 3, found "
+                         << lhs << ", " << ids << ", " << rhs << " and "
+                         << result;
+  for (mlir::RankedTensorType type : {lhs, rhs, ids, result})
+    if (type.getNumElements() == 0)
+      return emitOpError() << "expected no sizes of 0, found " << type;
+  const int64_t rows = ids.getDimSize(0);
+  if (outs.getDimSize(0) != rows || rows % lhs.getDimSize(0) != 0)
+    return emitOpError() << "expected " << rows
+                         << " rows, as many as indices, and lhs with a "
+                            "divisor of that, found "
+                         << outs.getDimSize(0) << " and " << lhs.getDimSize(0);
+  const int64_t n = matrices.getDimSize(getTransposed() ? 2 : 1),
+                k = matrices.getDimSize(getTransposed() ? 1 : 2);
+  if (lhs.getDimSize(1) != k || outs.getDimSize(1) != n)
+    return emitOpError() << "expected rows of " << k << " and " << n
+                         << " elements, as the matrices have, found "
+                         << lhs.getDimSize(1) << " and " << outs.getDimSize(1);
+  // C2
+  if (!ids.getElementType().isInteger(32) &&
+      !ids.getElementType().isInteger(64))
+    return emitOpError() << "expected indices of i32 or i64, found "
+                         << ids.getElementType();
+  for (mlir::RankedTensorType type : {lhs, rhs})
+    if (type.getElementType() != result.getElementType())
+      return emitOpError() << "expected operands of " << result.getElementType()
+                           << ", found " << type;
+  return success();
+}
+
 LogicalResult ConvOp::verify() {
   size_t spatial = typeOf(getInput()).getRank() - 2;
   // C1

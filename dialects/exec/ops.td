@@ -137,6 +137,26 @@ def Exec_GemmOp : Exec_Op<"gemm", [AttrSizedOperandSegments]> {
   }];
 }
 
+def Exec_GroupedGemmOp : Exec_Op<"grouped_gemm"> {
+  let summary = "Products of rows with matrices chosen by the rows' indices, by a library";
+  let description = [{
+    The result [R, N] is `nn.grouped_dot` of the rows of `lhs`, the indices `ids` [R] and the matrices `rhs` [X, N, K], or
+    [X, K, N] with `transposed`. With `weight_grad`, the result [X, N, K] is `nn.grouped_dot_weight_grad`, and `rhs` [R, N] is
+    the gradient of the rows' results. `lhs` is [R / p, K]: p consecutive rows share one row of `lhs`. A row whose index
+    is outside [0, X) gives 0. 16-bit floats are summed in f32.
+    - (C1) Shapes are as above, without sizes of 0. `weight_grad` excludes `transposed`.
+    - (C2) `ids` are i32 or i64; the other element types are equal.
+
+    Example: `%y = exec.grouped_gemm %x[%ids], %w : (tensor<6x4xf32>, tensor<6xi64>, tensor<3x5x4xf32>) -> tensor<6x5xf32>`
+  }];
+  let arguments = (ins Exec_Tensor:$lhs, Exec_Tensor:$rhs, Exec_Tensor:$ids, UnitAttr:$transposed, UnitAttr:$weight_grad);
+  let results = (outs Exec_Tensor:$result);
+  let assemblyFormat = [{
+    $lhs `[` $ids `]` `,` $rhs (`transposed` $transposed^)? (`weight_grad` $weight_grad^)? attr-dict
+    `:` `(` type($lhs) `,` type($ids) `,` type($rhs) `)` `->` type($result)
+  }];
+}
+
 def Exec_ConvDirectionAttr : EnumAttr<Exec_Dialect, Terms_ConvDirection, "conv_direction"> {
   let cppNamespace = "::partita::exec";
   let assemblyFormat = "$value";

@@ -14,6 +14,8 @@
 #include "runtime/cpu/convert_op.h"
 #include "runtime/cpu/features.h"
 #include "runtime/cpu/gemm.h"
+#include "runtime/cpu/grouped_gemm.h"
+#include "runtime/cpu/grouped_weight_grad.h"
 #include "runtime/cpu/library_op.h"
 #include "runtime/cpu/memory.h"
 #include "runtime/cpu/module.h"
@@ -89,6 +91,14 @@ Cost CostOf(const device::GemmDesc& desc) {
       static_cast<double>(desc.k) * static_cast<double>(desc.n);
   return {2 * rows * weights,
           weights * static_cast<double>(base::SizeOf(desc.dtype))};
+}
+
+Cost CostOf(const device::GroupedGemmDesc& desc) {
+  const double matrix =
+      static_cast<double>(desc.k) * static_cast<double>(desc.n);
+  return {2 * static_cast<double>(desc.rows) * matrix,
+          static_cast<double>(std::min(desc.rows, desc.groups)) * matrix *
+              static_cast<double>(base::SizeOf(desc.dtype))};
 }
 
 Cost CostOf(const device::ConvDesc& desc) {
@@ -214,6 +224,16 @@ class CpuDevice : public device::Device {
     if (absl::IsUnimplemented(op.status()) && desc.dtype != base::DType::kF32)
       op = MakeConvertedGemm(*context_, desc, constants[1]);
     return Finish(std::move(op), threads);
+  }
+
+  absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareGroupedGemm(
+      const device::GroupedGemmDesc& desc,
+      const std::vector<const void*>& constants) override {
+    const int threads = ThreadsFor(CostOf(desc));
+    return Finish(desc.weight_grad
+                      ? MakeGroupedWeightGrad(*context_, desc, threads)
+                      : MakeGroupedGemm(*context_, desc, constants[1], threads),
+                  threads);
   }
 
   absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareConv(

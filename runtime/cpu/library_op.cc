@@ -66,7 +66,15 @@ absl::Status ReorderOnce(DnnlContext& context, const dnnl_memory_desc_t& from,
                     "reorder");
 }
 
-absl::StatusOr<std::shared_ptr<PackedWeight>> Pack(
+// The layout that the primitive wants for an argument.
+const dnnl_memory_desc_t* WantedDesc(const_dnnl_primitive_desc_t desc,
+                                     int argument) {
+  return Dnnl().primitive_desc_query_md(desc, dnnl_query_exec_arg_md, argument);
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<PackedWeight>> PackConstant(
     DnnlContext& context, const Constant& constant,
     const dnnl_memory_desc_t& source, const dnnl_memory_desc_t& wanted) {
   auto range = context.packed.equal_range(constant.identity);
@@ -93,14 +101,6 @@ absl::StatusOr<std::shared_ptr<PackedWeight>> Pack(
   context.packed.emplace(constant.identity, weight);
   return weight;
 }
-
-// The layout that the primitive wants for an argument.
-const dnnl_memory_desc_t* WantedDesc(const_dnnl_primitive_desc_t desc,
-                                     int argument) {
-  return Dnnl().primitive_desc_query_md(desc, dnnl_query_exec_arg_md, argument);
-}
-
-}  // namespace
 
 PackedWeight::~PackedWeight() {
   if (data == nullptr) return;
@@ -196,8 +196,9 @@ absl::Status DnnlOp::AddArgument(const_dnnl_primitive_desc_t desc,
   const bool same = Dnnl().memory_desc_equal(&wanted, &operand.desc) != 0;
   if (constant.identity != nullptr &&
       (!same || constant.data != constant.identity)) {
-    PARTITA_ASSIGN_OR_RETURN(argument.packed,
-                             Pack(context_, constant, operand.desc, wanted));
+    PARTITA_ASSIGN_OR_RETURN(
+        argument.packed,
+        PackConstant(context_, constant, operand.desc, wanted));
     PARTITA_RETURN_IF_ERROR(Point(argument, argument.packed->data));
   } else if (!same) {
     PARTITA_RETURN_IF_ERROR(Stage(wanted, operand, argument));

@@ -67,6 +67,12 @@ struct Constant {
   const void* data = nullptr;
 };
 
+// The constant, of layout `source`, copied into layout `wanted`: an earlier
+// copy if there is one.
+absl::StatusOr<std::shared_ptr<PackedWeight>> PackConstant(
+    DnnlContext& context, const Constant& constant,
+    const dnnl_memory_desc_t& source, const dnnl_memory_desc_t& wanted);
+
 // One argument of a oneDNN primitive.
 struct DnnlOperand {
   int argument;             // DNNL_ARG_...

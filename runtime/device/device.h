@@ -199,6 +199,14 @@ class Device {
       const GemmDesc& desc, const std::vector<const void*>& constants) = 0;
   virtual absl::StatusOr<std::unique_ptr<LibraryOp>> PrepareConv(
       const ConvDesc& desc, const std::vector<const void*>& constants) = 0;
+  // FailedPrecondition if the device has no grouped products. The compiler
+  // writes them only into programs for CPUs.
+  virtual absl::StatusOr<std::unique_ptr<LibraryOp>> PrepareGroupedGemm(
+      const GroupedGemmDesc& desc, const std::vector<const void*>& constants) {
+    return absl::FailedPreconditionError(
+        "this device has no grouped products, which the model needs; compile "
+        "the model for this device");
+  }
   virtual absl::Status Execute(Stream& stream, LibraryOp& op,
                                void* const* buffers, int count) = 0;
   // Reasons why prepared operations are much slower than they should be, such

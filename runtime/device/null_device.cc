@@ -137,6 +137,11 @@ absl::StatusOr<std::unique_ptr<LibraryOp>> NullDevice::PrepareGemm(
                  constants.size());
 }
 
+absl::StatusOr<std::unique_ptr<LibraryOp>> NullDevice::PrepareGroupedGemm(
+    const GroupedGemmDesc& desc, const std::vector<const void*>& constants) {
+  return Prepare("grouped gemm", 4, constants.size());
+}
+
 absl::StatusOr<std::unique_ptr<LibraryOp>> NullDevice::PrepareConv(
     const ConvDesc& desc, const std::vector<const void*>& constants) {
   return Prepare("conv", OperandCount(desc.has_bias, desc.has_residual),

@@ -62,6 +62,9 @@ class NullDevice : public Device {
                           void* const* buffers, int count) override;
   absl::StatusOr<std::unique_ptr<LibraryOp>> PrepareGemm(
       const GemmDesc& desc, const std::vector<const void*>& constants) override;
+  absl::StatusOr<std::unique_ptr<LibraryOp>> PrepareGroupedGemm(
+      const GroupedGemmDesc& desc,
+      const std::vector<const void*>& constants) override;
   absl::StatusOr<std::unique_ptr<LibraryOp>> PrepareConv(
       const ConvDesc& desc, const std::vector<const void*>& constants) override;
   absl::Status Execute(Stream& stream, LibraryOp& op, void* const* buffers,

@@ -36,6 +36,20 @@ struct GemmDesc {
   Activation activation = Activation::kNone;
 };
 
+// nn.grouped_dot, or its weight gradient; all operands are dense. `rows` /
+// `lhs_rows` consecutive rows share one row of lhs [lhs_rows, k]. Operands:
+// lhs, matrices [groups, n, k] ([groups, k, n] if transposed), ids [rows], out
+// [rows, n]. Operands of the gradient: lhs, out's gradient, ids, the matrices'
+// gradient [groups, n, k]. An id outside [0, groups) gives 0. 16-bit floats are
+// summed in f32.
+struct GroupedGemmDesc {
+  base::DType dtype = base::DType::kF32;
+  base::DType ids = base::DType::kI64;  // or kI32
+  int64_t rows = 1, lhs_rows = 1, groups = 1, n = 1, k = 1;
+  bool transposed = false;
+  bool weight_grad = false;
+};
+
 enum class ConvDirection : int8_t { kForward = 0, kInputGrad, kWeightGrad };
 
 // The convolution nn.conv or one of its gradients. Shapes are always the shapes

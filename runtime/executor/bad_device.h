@@ -91,6 +91,11 @@ class BadDevice : public device::Device {
       const std::vector<const void*>& constants) override {
     return good_->PrepareGemm(desc, constants);
   }
+  absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareGroupedGemm(
+      const device::GroupedGemmDesc& desc,
+      const std::vector<const void*>& constants) override {
+    return good_->PrepareGroupedGemm(desc, constants);
+  }
   absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareConv(
       const device::ConvDesc& desc,
       const std::vector<const void*>& constants) override {

@@ -24,12 +24,13 @@ namespace {
 
 using program::Operation;
 
-// Operand that libraries may copy: a gemm's right-hand side or a convolution's
-// weight.
+// Operand that libraries may copy: a gemm's right-hand side, a grouped gemm's
+// matrices or a convolution's weight.
 constexpr size_t kWeightOperand = 1;
 
 bool IsLibrary(Operation kind) {
-  return kind == Operation::Gemm || kind == Operation::Conv;
+  return kind == Operation::Gemm || kind == Operation::GroupedGemm ||
+         kind == Operation::Conv;
 }
 
 bool IsTransfer(Operation kind) {
@@ -335,6 +336,11 @@ absl::Status BoundProgram::PrepareStep(Step& step) {
       return context_.device.PrepareGemm(desc, constants);
     });
   }
+  if (const auto* grouped = step.instruction->operation_as_GroupedGemm()) {
+    return prepare(ToDesc(*grouped), [&](const auto& desc) {
+      return context_.device.PrepareGroupedGemm(desc, constants);
+    });
+  }
   return prepare(ToDesc(*step.instruction->operation_as_Conv()),
                  [&](const auto& desc) {
                    return context_.device.PrepareConv(desc, constants);
@@ -424,7 +430,7 @@ std::string BoundProgram::DescribeStep(int64_t index) const {
         ")");
   } else if (IsLibrary(step.kind)) {
     absl::StrAppend(
-        &text, step.kind == Operation::Gemm ? " (product)" : " (convolution)");
+        &text, step.kind == Operation::Conv ? " (convolution)" : " (product)");
   }
   const std::string& path = paths_[static_cast<size_t>(step.path)];
   return path.empty() ? text : absl::StrCat(text, " in ", path);
@@ -448,6 +454,8 @@ StepLabel BoundProgram::LabelOfStep(const Step& step,
   StepLabel label;
   if (const program::Gemm* gemm = instruction.operation_as_Gemm()) {
     label = LabelOf(ToDesc(*gemm));
+  } else if (const auto* grouped = instruction.operation_as_GroupedGemm()) {
+    label = LabelOf(ToDesc(*grouped));
   } else if (const program::Conv* conv = instruction.operation_as_Conv()) {
     label = LabelOf(ToDesc(*conv));
   } else if (const program::Launch* launch =

@@ -1,4 +1,5 @@
-// Translates gemm, conv and tensor maps, and names them for profiles.
+// Translates gemm, grouped gemm, conv and tensor maps, and names them for
+// profiles.
 #include "runtime/executor/library_desc.h"
 
 #include <algorithm>
@@ -86,6 +87,20 @@ device::GemmDesc ToDesc(const program::Gemm& gemm) {
   return desc;
 }
 
+device::GroupedGemmDesc ToDesc(const program::GroupedGemm& gemm) {
+  device::GroupedGemmDesc desc;
+  desc.dtype = program::ToBase(gemm.dtype());
+  desc.ids = program::ToBase(gemm.ids());
+  desc.rows = gemm.rows();
+  desc.lhs_rows = gemm.lhs_rows();
+  desc.groups = gemm.groups();
+  desc.n = gemm.n();
+  desc.k = gemm.k();
+  desc.transposed = gemm.transposed();
+  desc.weight_grad = gemm.weight_grad();
+  return desc;
+}
+
 device::ConvDesc ToDesc(const program::Conv& conv) {
   device::ConvDesc desc;
   desc.dtype = program::ToBase(conv.dtype());
@@ -125,6 +140,12 @@ std::string KeyOf(const device::GemmDesc& desc) {
                       absl::StrJoin(desc.out_strides, ","));
 }
 
+std::string KeyOf(const device::GroupedGemmDesc& desc) {
+  return absl::StrCat(LabelOf(desc).name, " lhs ", desc.lhs_rows,
+                      desc.transposed ? " transposed" : "", " ids ",
+                      base::NameOf(desc.ids));
+}
+
 std::string KeyOf(const device::ConvDesc& desc) {
   return absl::StrCat(
       LabelOf(desc).name, " out ", absl::StrJoin(desc.out_shape, ","),
@@ -141,6 +162,17 @@ StepLabel LabelOf(const device::GemmDesc& desc) {
   label.flops = 2.0 * static_cast<double>(desc.batch) *
                 static_cast<double>(desc.m) * static_cast<double>(desc.n) *
                 static_cast<double>(desc.k);
+  label.precision = base::NameOf(desc.dtype);
+  return label;
+}
+
+StepLabel LabelOf(const device::GroupedGemmDesc& desc) {
+  StepLabel label;
+  label.name = absl::StrCat(
+      "grouped gemm ", desc.weight_grad ? "weight grad " : "", desc.rows, "x",
+      desc.n, "x", desc.k, " of ", desc.groups, " ", base::NameOf(desc.dtype));
+  label.flops = 2.0 * static_cast<double>(desc.rows) *
+                static_cast<double>(desc.n) * static_cast<double>(desc.k);
   label.precision = base::NameOf(desc.dtype);
   return label;
 }

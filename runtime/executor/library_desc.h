@@ -16,15 +16,18 @@ device::Activation ToDevice(program::Activation activation);
 device::ConvDirection ToDevice(program::ConvDirection direction);
 
 device::GemmDesc ToDesc(const program::Gemm& gemm);
+device::GroupedGemmDesc ToDesc(const program::GroupedGemm& gemm);
 device::ConvDesc ToDesc(const program::Conv& conv);
 std::vector<device::TensorMapDesc> MapsOf(const program::Launch& launch);
 
 // Keys of two descriptions are equal only if the descriptions are.
 std::string KeyOf(const device::GemmDesc& desc);
+std::string KeyOf(const device::GroupedGemmDesc& desc);
 std::string KeyOf(const device::ConvDesc& desc);
 
 // "gemm 1x8x64x32 f32 bias relu" and its FLOPs; `bytes` stays 0.
 StepLabel LabelOf(const device::GemmDesc& desc);
+StepLabel LabelOf(const device::GroupedGemmDesc& desc);
 StepLabel LabelOf(const device::ConvDesc& desc);
 
 }  // namespace partita::executor

@@ -43,5 +43,23 @@ TEST(LibraryDescTest, LabelsNameActivations) {
   EXPECT_EQ(LabelOf(desc).name, "gemm 1x1x1x1 f32 bias gelu_tanh");
 }
 
+// A row is multiplied by one matrix, whatever the number of matrices.
+TEST(LibraryDescTest, GroupedProductsCountEachRowOnce) {
+  device::GroupedGemmDesc desc;
+  desc.rows = 6, desc.lhs_rows = 3, desc.groups = 8, desc.n = 5, desc.k = 4;
+  EXPECT_EQ(LabelOf(desc).name, "grouped gemm 6x5x4 of 8 f32");
+  EXPECT_EQ(LabelOf(desc).flops, 2 * 6 * 5 * 4);
+  const std::string key = KeyOf(desc);
+  desc.weight_grad = true;
+  EXPECT_EQ(LabelOf(desc).name, "grouped gemm weight grad 6x5x4 of 8 f32");
+  EXPECT_NE(KeyOf(desc), key);
+  desc.weight_grad = false;
+  desc.transposed = true;
+  EXPECT_NE(KeyOf(desc), key);
+  desc.transposed = false;
+  desc.lhs_rows = 6;
+  EXPECT_NE(KeyOf(desc), key);
+}
+
 }  // namespace
 }  // namespace partita::executor

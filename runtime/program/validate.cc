@@ -337,6 +337,9 @@ class Validator {
                               instruction);
       case Operation::Gemm:
         return ValidateGemm(*instruction.operation_as_Gemm(), instruction);
+      case Operation::GroupedGemm:
+        return ValidateGroupedGemm(*instruction.operation_as_GroupedGemm(),
+                                   instruction);
       case Operation::Conv:
         return ValidateConv(*instruction.operation_as_Conv(), instruction);
       case Operation::Copy:

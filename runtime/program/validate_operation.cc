@@ -377,6 +377,36 @@ absl::Status ValidateGemm(const Gemm& gemm, const Instruction& instruction) {
   return ValidateOperands("gemm", instruction, bytes);
 }
 
+absl::Status ValidateGroupedGemm(const GroupedGemm& gemm,
+                                 const Instruction& instruction) {
+  PARTITA_RETURN_IF_ERROR(CheckLibraryDType("grouped gemm", gemm.dtype()));
+  if (gemm.ids() != DType::i32 && gemm.ids() != DType::i64)
+    return Bad(absl::StrCat("grouped gemm: indices must be i32 or i64, found ",
+                            KnownDType(gemm.ids())
+                                ? base::NameOf(ToBase(gemm.ids()))
+                                : "an unknown type"));
+  if (gemm.weight_grad() && gemm.transposed())
+    return Bad("grouped gemm: a weight gradient that is transposed");
+  const auto bytes = [](DType dtype, const std::vector<int64_t>& shape) {
+    return BytesOfShape("grouped gemm", dtype, shape);
+  };
+  PARTITA_ASSIGN_OR_RETURN(const int64_t lhs,
+                           bytes(gemm.dtype(), {gemm.lhs_rows(), gemm.k()}));
+  PARTITA_ASSIGN_OR_RETURN(const int64_t rows,
+                           bytes(gemm.dtype(), {gemm.rows(), gemm.n()}));
+  PARTITA_ASSIGN_OR_RETURN(
+      const int64_t matrices,
+      bytes(gemm.dtype(), {gemm.groups(), gemm.n(), gemm.k()}));
+  PARTITA_ASSIGN_OR_RETURN(const int64_t ids, bytes(gemm.ids(), {gemm.rows()}));
+  if (gemm.rows() % gemm.lhs_rows() != 0)
+    return Bad(absl::StrCat("grouped gemm: ", gemm.rows(),
+                            " rows are no multiple of lhs's ",
+                            gemm.lhs_rows()));
+  return ValidateOperands("grouped gemm", instruction,
+                          {lhs, gemm.weight_grad() ? rows : matrices, ids,
+                           gemm.weight_grad() ? matrices : rows});
+}
+
 absl::Status ValidateConv(const Conv& conv, const Instruction& instruction) {
   PARTITA_RETURN_IF_ERROR(CheckLibraryDType("conv", conv.dtype()));
   PARTITA_RETURN_IF_ERROR(CheckActivation("conv", conv.activation()));

@@ -24,9 +24,11 @@ absl::Status ValidateLaunch(const Program& program, const Launch& launch,
 absl::Status ValidateOperands(const char* what, const Instruction& instruction,
                               const std::vector<int64_t>& bytes);
 
-// (V7) for gemm, conv and copy: numbers of operands and outputs, and bytes of
-// each operand.
+// (V7) for gemm, grouped gemm, conv and copy: numbers of operands and outputs,
+// and bytes of each operand.
 absl::Status ValidateGemm(const Gemm& gemm, const Instruction& instruction);
+absl::Status ValidateGroupedGemm(const GroupedGemm& gemm,
+                                 const Instruction& instruction);
 absl::Status ValidateConv(const Conv& conv, const Instruction& instruction);
 absl::Status ValidateCopy(const Instruction& instruction);
 

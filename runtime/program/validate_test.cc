@@ -340,6 +340,43 @@ TEST(ValidateTest, Gemm) {  // V7
             where + ": unknown activation 50");
 }
 
+TEST(ValidateTest, GroupedGemm) {  // V7
+  // The message after `change` to a grouped gemm in place of the gemm.
+  const auto after = [](const std::function<void(GroupedGemmT&)>& change) {
+    return After([&](ProgramT& p) {
+      GroupedGemmT g;
+      g.ids = DType::i32;
+      g.rows = g.lhs_rows = 4, g.groups = 1, g.n = g.k = 8;
+      change(g);
+      Layer(p).body[0]->operation.Set(std::move(g));
+    });
+  };
+  const std::string where = "function 'layer', instruction 0: grouped gemm: ";
+  EXPECT_EQ(after([](GroupedGemmT&) {}), "");
+  EXPECT_EQ(after([](GroupedGemmT& g) { g.lhs_rows = 2; }), "");
+  EXPECT_EQ(after([](GroupedGemmT& g) { g.ids = DType::i64; }), "");
+  EXPECT_EQ(after([](GroupedGemmT& g) { g.dtype = DType::i8; }),
+            where + "element type must be f32, f16 or bf16, found i8");
+  EXPECT_EQ(after([](GroupedGemmT& g) { g.ids = DType::f32; }),
+            where + "indices must be i32 or i64, found f32");
+  EXPECT_EQ(after([](GroupedGemmT& g) { g.ids = static_cast<DType>(90); }),
+            where + "indices must be i32 or i64, found an unknown type");
+  EXPECT_EQ(after([](GroupedGemmT& g) { g.groups = 0; }),
+            where + "size 0 is out of range");
+  EXPECT_EQ(after([](GroupedGemmT& g) { g.lhs_rows = 0; }),
+            where + "size 0 is out of range");
+  EXPECT_EQ(after([](GroupedGemmT& g) { g.groups = g.n = g.k = 1LL << 31; }),
+            where + "[2147483648,2147483648,2147483648] is too big");
+  EXPECT_EQ(after([](GroupedGemmT& g) { g.lhs_rows = 3; }),
+            where + "4 rows are no multiple of lhs's 3");
+  EXPECT_EQ(after([](GroupedGemmT& g) { g.weight_grad = g.transposed = true; }),
+            where + "a weight gradient that is transposed");
+  EXPECT_EQ(after([](GroupedGemmT& g) { g.groups = 2; }),
+            where + "operand 1 needs 512 bytes, found 256");
+  EXPECT_EQ(after([](GroupedGemmT& g) { g.weight_grad = true; }),
+            where + "operand 3 needs 256 bytes, found 128");
+}
+
 TEST(ValidateTest, Conv) {  // V7
   const std::string where = "function 'main', instruction 2: conv";
   EXPECT_EQ(After([](ProgramT& p) { TheConv(p).groups = 3; }),

@@ -185,3 +185,58 @@ func.func @f32_convolution(%x: tensor<1x8x8x3xf32>, %w: tensor<4x3x3x3xf32>, %b:
   %2 = arith.addf %0, %1 : tensor<1x6x6x4xf32>
   return %2 : tensor<1x6x6x4xf32>
 }
+
+// -----
+
+// Rows are multiplied by the matrices of their indices. GPUs have no such library.
+// CHECK-LABEL: @grouped
+// CHECK-NEXT: exec.grouped_gemm %arg0[%arg1], %arg2 : (tensor<6x4xf32>, tensor<6xi64>, tensor<3x5x4xf32>) -> tensor<6x5xf32>
+// CHECK-NEXT: exec.grouped_gemm %arg0[%arg1], %arg3 transposed : (tensor<6x4xf32>, tensor<6xi64>, tensor<3x4x5xf32>) -> tensor<6x5xf32>
+// CHECK-NEXT: exec.grouped_gemm %arg0[%arg1], %{{.*}} weight_grad : (tensor<6x4xf32>, tensor<6xi64>, tensor<6x5xf32>) -> tensor<3x5x4xf32>
+// SUMS-LABEL: @grouped
+// SUMS-COUNT-2: nn.grouped_dot
+// SUMS: nn.grouped_dot_weight_grad
+func.func @grouped(%x: tensor<6x4xf32>, %ids: tensor<6xi64>, %w: tensor<3x5x4xf32>, %v: tensor<3x4x5xf32>) -> (tensor<6x5xf32>, tensor<3x5x4xf32>) {
+  %0 = nn.grouped_dot %x[%ids], %w : tensor<6x4xf32>, tensor<6xi64>, tensor<3x5x4xf32> -> tensor<6x5xf32>
+  %1 = nn.grouped_dot %x[%ids], %v transposed : tensor<6x4xf32>, tensor<6xi64>, tensor<3x4x5xf32> -> tensor<6x5xf32>
+  %2 = nn.grouped_dot_weight_grad %x[%ids], %1 : tensor<6x4xf32>, tensor<6xi64>, tensor<6x5xf32> -> tensor<3x5x4xf32>
+  return %0, %2 : tensor<6x5xf32>, tensor<3x5x4xf32>
+}
+
+// -----
+
+// A row that is repeated for its indices is read once.
+// CHECK-LABEL: @repeated
+// CHECK-NEXT: exec.grouped_gemm %arg0[%arg1], %arg2 : (tensor<3x4xf32>, tensor<6xi64>, tensor<3x5x4xf32>) -> tensor<6x5xf32>
+// CHECK-NEXT: return
+func.func @repeated(%x: tensor<3x4xf32>, %ids: tensor<6xi64>, %w: tensor<3x5x4xf32>) -> tensor<6x5xf32> {
+  %0 = nn.broadcast %x dims = [0, 2] : tensor<3x4xf32> -> tensor<3x2x4xf32>
+  %1 = nn.reshape %0 : tensor<3x2x4xf32> -> tensor<6x4xf32>
+  %2 = nn.grouped_dot %1[%ids], %w : tensor<6x4xf32>, tensor<6xi64>, tensor<3x5x4xf32> -> tensor<6x5xf32>
+  return %2 : tensor<6x5xf32>
+}
+
+// -----
+
+// So are rows with several dimensions.
+// CHECK-LABEL: @repeated_positions
+// CHECK-NEXT: %[[ROWS:.*]] = nn.reshape %arg0 : tensor<1x3x4xf32> -> tensor<3x4xf32>
+// CHECK-NEXT: exec.grouped_gemm %[[ROWS]][%arg1], %arg2 : (tensor<3x4xf32>, tensor<6xi64>, tensor<3x5x4xf32>) -> tensor<6x5xf32>
+func.func @repeated_positions(%x: tensor<1x3x4xf32>, %ids: tensor<6xi64>, %w: tensor<3x5x4xf32>) -> tensor<6x5xf32> {
+  %0 = nn.broadcast %x dims = [0, 1, 3] : tensor<1x3x4xf32> -> tensor<1x3x2x4xf32>
+  %1 = nn.reshape %0 : tensor<1x3x2x4xf32> -> tensor<6x4xf32>
+  %2 = nn.grouped_dot %1[%ids], %w : tensor<6x4xf32>, tensor<6xi64>, tensor<3x5x4xf32> -> tensor<6x5xf32>
+  return %2 : tensor<6x5xf32>
+}
+
+// -----
+
+// Rows repeated in another order are not.
+// CHECK-LABEL: @repeated_all
+// CHECK: exec.grouped_gemm {{.*}} : (tensor<6x4xf32>, tensor<6xi64>, tensor<3x5x4xf32>) -> tensor<6x5xf32>
+func.func @repeated_all(%x: tensor<3x4xf32>, %ids: tensor<6xi64>, %w: tensor<3x5x4xf32>) -> tensor<6x5xf32> {
+  %0 = nn.broadcast %x dims = [1, 2] : tensor<3x4xf32> -> tensor<2x3x4xf32>
+  %1 = nn.reshape %0 : tensor<2x3x4xf32> -> tensor<6x4xf32>
+  %2 = nn.grouped_dot %1[%ids], %w : tensor<6x4xf32>, tensor<6xi64>, tensor<3x5x4xf32> -> tensor<6x5xf32>
+  return %2 : tensor<6x5xf32>
+}

@@ -24,6 +24,62 @@ func.func @gemm_c3(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>) -> tensor<2x4xf32> 
 
 // -----
 
+func.func @grouped_gemm_c1_flags(%x: tensor<6x4xf32>, %i: tensor<6xi64>, %g: tensor<6x5xf32>) {
+  // expected-error@+1 {{expected weight_grad without transposed}}
+  %0 = exec.grouped_gemm %x[%i], %g transposed weight_grad : (tensor<6x4xf32>, tensor<6xi64>, tensor<6x5xf32>) -> tensor<3x5x4xf32>
+  return
+}
+
+// -----
+
+func.func @grouped_gemm_c1_ranks(%x: tensor<6x4xf32>, %i: tensor<6xi64>, %w: tensor<5x4xf32>) {
+  // expected-error@+1 {{expected rows of rank 2, indices of rank 1 and matrices of rank 3, found 'tensor<6x4xf32>', 'tensor<6xi64>', 'tensor<5x4xf32>' and 'tensor<6x5xf32>'}}
+  %0 = exec.grouped_gemm %x[%i], %w : (tensor<6x4xf32>, tensor<6xi64>, tensor<5x4xf32>) -> tensor<6x5xf32>
+  return
+}
+
+// -----
+
+func.func @grouped_gemm_c1_empty(%x: tensor<6x4xf32>, %i: tensor<6xi64>, %w: tensor<0x5x4xf32>) {
+  // expected-error@+1 {{expected no sizes of 0, found 'tensor<0x5x4xf32>'}}
+  %0 = exec.grouped_gemm %x[%i], %w : (tensor<6x4xf32>, tensor<6xi64>, tensor<0x5x4xf32>) -> tensor<6x5xf32>
+  return
+}
+
+// -----
+
+func.func @grouped_gemm_c1_rows(%x: tensor<4x4xf32>, %i: tensor<6xi64>, %w: tensor<3x5x4xf32>) {
+  // expected-error@+1 {{expected 6 rows, as many as indices, and lhs with a divisor of that, found 6 and 4}}
+  %0 = exec.grouped_gemm %x[%i], %w : (tensor<4x4xf32>, tensor<6xi64>, tensor<3x5x4xf32>) -> tensor<6x5xf32>
+  return
+}
+
+// -----
+
+func.func @grouped_gemm_c1_sizes(%x: tensor<6x4xf32>, %i: tensor<6xi64>, %w: tensor<3x4x5xf32>) {
+  // expected-error@+1 {{expected rows of 5 and 4 elements, as the matrices have, found 4 and 5}}
+  %0 = exec.grouped_gemm %x[%i], %w : (tensor<6x4xf32>, tensor<6xi64>, tensor<3x4x5xf32>) -> tensor<6x5xf32>
+  return
+}
+
+// -----
+
+func.func @grouped_gemm_c2_ids(%x: tensor<6x4xf32>, %i: tensor<6xi16>, %w: tensor<3x5x4xf32>) {
+  // expected-error@+1 {{expected indices of i32 or i64, found 'i16'}}
+  %0 = exec.grouped_gemm %x[%i], %w : (tensor<6x4xf32>, tensor<6xi16>, tensor<3x5x4xf32>) -> tensor<6x5xf32>
+  return
+}
+
+// -----
+
+func.func @grouped_gemm_c2_floats(%x: tensor<6x4xf32>, %i: tensor<6xi32>, %w: tensor<3x5x4xbf16>) {
+  // expected-error@+1 {{expected operands of 'f32', found 'tensor<3x5x4xbf16>'}}
+  %0 = exec.grouped_gemm %x[%i], %w : (tensor<6x4xf32>, tensor<6xi32>, tensor<3x5x4xbf16>) -> tensor<6x5xf32>
+  return
+}
+
+// -----
+
 func.func @conv_c1(%x: tensor<1x2x8xf32>, %w: tensor<4x2x3xf32>) -> tensor<1x4x6xf32> {
   // expected-error@+1 {{expected 1 entries, one per spatial dimension, found 2}}
   %0 = exec.conv %x, %w strides = [1, 1] dilations = [1] low = [0] high = [0] groups = 1 : (tensor<1x2x8xf32>, tensor<4x2x3xf32>) -> tensor<1x4x6xf32>
