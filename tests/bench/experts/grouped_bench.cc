@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/dtype.h"
@@ -58,19 +59,20 @@ class Bench {
     PARTITA_ASSIGN_OR_RETURN(const auto grouped, Grouped(c, false, false));
     PARTITA_ASSIGN_OR_RETURN(const auto packed, Grouped(c, true, false));
     PARTITA_ASSIGN_OR_RETURN(const auto grouped_grad, Grouped(c, false, true));
-    void* products[] = {lhs_.data(), matrices_.data(), out_.data()};
-    void* dense_grads[] = {out_.data(), lhs_.data(), matrices_.data()};
-    void* all[] = {lhs_.data(), matrices_.data(), ids_.data(), out_.data()};
-    void* grads[] = {lhs_.data(), out_.data(), ids_.data(), matrices_.data()};
+    const std::vector<void*> products = {lhs_.data(), matrices_.data(),
+                                         out_.data()};
+    const std::vector<void*> dense_grads = {out_.data(), lhs_.data(),
+                                            matrices_.data()};
+    const std::vector<void*> all = {lhs_.data(), matrices_.data(), ids_.data(),
+                                    out_.data()};
+    const std::vector<void*> grads = {lhs_.data(), out_.data(), ids_.data(),
+                                      matrices_.data()};
     std::vector<double> best(6, 1e30);
     for (int round = 0; round < 5; ++round) {
       const std::pair<device::LibraryOp*, std::vector<void*>> ops[] = {
-          {dense.get(), {products, products + 3}},
-          {grouped.get(), {all, all + 4}},
-          {dense_packed.get(), {products, products + 3}},
-          {packed.get(), {all, all + 4}},
-          {grad.get(), {dense_grads, dense_grads + 3}},
-          {grouped_grad.get(), {grads, grads + 4}}};
+          {dense.get(), products},        {grouped.get(), all},
+          {dense_packed.get(), products}, {packed.get(), all},
+          {grad.get(), dense_grads},      {grouped_grad.get(), grads}};
       for (size_t i = 0; i < best.size(); ++i) {
         PARTITA_ASSIGN_OR_RETURN(const double ms,
                                  Measure(*ops[i].first, ops[i].second));
