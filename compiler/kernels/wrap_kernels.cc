@@ -24,13 +24,11 @@ constexpr int64_t kReservedBytes = 1024;
 constexpr int64_t kSharedAlignment = 1024;
 constexpr unsigned kGlobalMemory = 1;
 
-// Blocks that must fit on a multiprocessor at a time. If 0, the assembler
-// decides, and may spill registers to fit one block more. Six blocks leave 80
-// registers to a thread; three leave 168, for attention without tensor cores.
-int64_t blocksThatMustFit(const KernelCode& code, const BlockLayout& layout) {
-  if (code.takes_pieces) return 6;
-  return layout.team == 1 ? 3 : 0;
-}
+// Left to itself, the assembler may spill registers to fit one block more.
+// Six blocks on a multiprocessor leave 80 registers to a thread.
+constexpr char kBlocksOfPieces[] = "6";
+// For attention without tensor cores. Two blocks fit.
+constexpr char kRegistersOfThreads[] = "216";
 
 const llvm::ArrayRef<llvm::Type*> kNoTypes;
 const llvm::ArrayRef<llvm::Value*> kNoValues;
@@ -90,8 +88,10 @@ class KernelBuilder {
         llvm::GlobalValue::ExternalLinkage, code.symbol, module_);
     kernel->setCallingConv(llvm::CallingConv::PTX_Kernel);
     kernel->addFnAttr("nvvm.maxntid", std::to_string(kBlock));
-    if (const int64_t blocks = blocksThatMustFit(code, layout); blocks > 0)
-      kernel->addFnAttr("nvvm.minctasm", std::to_string(blocks));
+    if (code.takes_pieces)
+      kernel->addFnAttr("nvvm.minctasm", kBlocksOfPieces);
+    else if (layout.team == 1)
+      kernel->addFnAttr("nvvm.maxnreg", kRegistersOfThreads);
     return kernel;
   }
 
