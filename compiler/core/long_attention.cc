@@ -65,12 +65,12 @@ ShardingRule AsRing(const ShardingRule& rule) {
 }
 
 bool CanRing(const ShardingRule& rule) {
-  const auto [queries, keys, heads] = *rule.attention;
+  const int queries = rule.attention->queries, keys = rule.attention->keys;
   if (rule.factors[queries].size != rule.factors[keys].size) return false;
   for (const std::vector<TensorFactors>* tensors :
        {&rule.operands, &rule.results})
     for (const TensorFactors& tensor : *tensors) {
-      const auto has = [&, queries = queries](int factor) {
+      const auto has = [&](int factor) {
         return std::any_of(
             tensor.begin(), tensor.end(),
             [&](const DimFactors& factors) { return Holds(factors, factor); });
@@ -80,18 +80,22 @@ bool CanRing(const ShardingRule& rule) {
   return true;
 }
 
-void ChooseLongAttention(const std::vector<Sharding>& shardings,
-                         std::optional<LongAttention> choice, Graph& graph) {
+LongAttentionCounts ChooseLongAttention(const std::vector<Sharding>& shardings,
+                                        std::optional<LongAttention> choice,
+                                        Graph& graph) {
+  LongAttentionCounts counts;
   for (size_t i = 0; i < graph.ops.size(); ++i) {
     Op& op = graph.ops[i];
     if (!op.rule.attention) continue;
     op.attention = LongAttention::kGather;
     if (!DividesQueries(op, shardings)) continue;
+    ++counts.divided;
     const int index = static_cast<int>(i);
     if (choice == LongAttention::kRing) {
-      if (!CanRing(op.rule)) continue;
-      op.attention = LongAttention::kRing;
-      op.rule = AsRing(op.rule);
+      if (CanRing(op.rule)) {
+        op.attention = LongAttention::kRing;
+        op.rule = AsRing(op.rule);
+      }
     } else if (choice) {
       op.attention = *choice;
     } else {
@@ -101,7 +105,9 @@ void ChooseLongAttention(const std::vector<Sharding>& shardings,
       if (exchanged.is_uneven || exchanged.bytes >= whole.bytes)
         op.attention = LongAttention::kGather;
     }
+    counts.as_asked += !choice || op.attention == *choice;
   }
+  return counts;
 }
 
 }  // namespace partita::core

@@ -19,8 +19,13 @@ bool CanRing(const ShardingRule& rule);
 // queries of attention. Without a choice, rows are exchanged for heads where
 // fewer bytes move and the heads divide evenly; otherwise keys are gathered.
 // A ring needs CanRing, else keys are gathered.
-void ChooseLongAttention(const std::vector<Sharding>& shardings,
-                         std::optional<LongAttention> choice, Graph& graph);
+struct LongAttentionCounts {
+  int divided = 0;   // operations whose queries are divided
+  int as_asked = 0;  // of these, computed as `choice` says
+};
+LongAttentionCounts ChooseLongAttention(const std::vector<Sharding>& shardings,
+                                        std::optional<LongAttention> choice,
+                                        Graph& graph);
 
 }  // namespace partita::core
 

@@ -18,7 +18,7 @@ using mlir::arith::CmpIPredicate;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kRows = 2;  // dimension of the sequence in q, k and v
 
-// What both operations share: the positions of keys, and passing them on.
+// Shared by both operations: the positions of keys, and passing them on.
 template <typename Op>
 class Ring {
  public:
@@ -73,8 +73,8 @@ class Ring {
     if (biasTravels()) operands_[bias_] = passed(operands_[bias_]);
   }
 
-  // How much later the queries begin than the keys of step `step`; null if the
-  // attention does not depend on positions.
+  // The first query's position minus the first key's in step `step`; null if
+  // the attention does not depend on positions.
   Value shift(int64_t step) {
     if (!op_.getCausalOffset()) return {};
     const Value distance = math_.multiplyInt(

@@ -69,7 +69,8 @@ class Application {
     }
     FailureOr<int> decomposed = decompose();
     if (mlir::failed(decomposed) || *decomposed > 0) return decomposed;
-    core::ChooseLongAttention(shardings_, plan_.attention, problem_.graph);
+    warnOfAttention(
+        core::ChooseLongAttention(shardings_, plan_.attention, problem_.graph));
     core::DelayReductions(problem_.graph, shardings_);
     warnOfIdleDivisions();
     warnOfIdleAxes();
@@ -112,6 +113,22 @@ class Application {
       core::CanonicalizeBlocks(shape, sharding);
     }
     if (!found) idle_.push_back({&division, scoped, of_one});
+  }
+
+  // Warns if the plan's `attention` is not what operations do.
+  void warnOfAttention(const core::LongAttentionCounts& counts) {
+    if (!plan_.attention) return;
+    if (counts.divided == 0)
+      mlir::emitWarning(module_.getLoc())
+          << "attention: the choice has no effect, because no entry divides "
+             "the sequence (L) of an attention; with dropout inside, attention "
+             "is written out and gathers keys";
+    else if (counts.as_asked < counts.divided)
+      mlir::emitWarning(module_.getLoc())
+          << "attention: " << counts.divided - counts.as_asked << " of "
+          << counts.divided
+          << " attentions gather keys, because their bias has a number for "
+             "each pair of positions, or they have fewer queries than keys";
   }
 
   void warnOfIdleDivisions() {

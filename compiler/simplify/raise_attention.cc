@@ -300,14 +300,14 @@ class AttentionFromProduct : public mlir::OpRewritePattern<nn::DotGeneralOp> {
 
 // Replaces a constant bias of causality or a window, as PyTorch's exporters
 // write it, by the attributes, and removes one that hides nothing.
-class CausalOffsetFromBias : public mlir::OpRewritePattern<nn::AttentionOp> {
+class MaskFromBias : public mlir::OpRewritePattern<nn::AttentionOp> {
  public:
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(nn::AttentionOp op,
                                 PatternRewriter& rewriter) const override {
     const Value bias = op.getBias();
-    if (!bias || op.getCausalOffset() || op.getShift()) return mlir::failure();
+    if (!bias || op.getCausalOffset()) return mlir::failure();
     const ArrayRef<int64_t> shape = tensorType(bias).getShape();
     if (shape[2] != op.getQ().getType().getDimSize(2) ||
         shape[3] != op.getK().getType().getDimSize(2))
@@ -374,9 +374,13 @@ class MasksFromConditions : public mlir::OpRewritePattern<nn::AttentionOp> {
   }
 
  private:
+  // More conditions stay joined, as joined values may repeat one another.
+  static constexpr size_t kMostConditions = 32;
+
   static void collect(View condition, SmallVector<View>& conditions) {
     condition = peel(condition);
-    if (!condition.value.getDefiningOp<arith::AndIOp>())
+    if (!condition.value.getDefiningOp<arith::AndIOp>() ||
+        conditions.size() >= kMostConditions)
       return conditions.push_back(condition);
     collect(operandOf(condition, 0), conditions);
     collect(operandOf(condition, 1), conditions);
@@ -451,7 +455,7 @@ void populateRaiseAttention(mlir::RewritePatternSet& patterns,
                             mlir::Pass::Statistic& attentions) {
   mlir::MLIRContext* context = patterns.getContext();
   patterns.add<AttentionFromProduct>(context, attentions);
-  patterns.add<CausalOffsetFromBias, MasksFromConditions, KeysWithoutRepeats,
+  patterns.add<MaskFromBias, MasksFromConditions, KeysWithoutRepeats,
                BiasWithoutRepeats>(context);
   // Transposes of the keys, which raising has cancelled, hide their repeats.
   nn::TransposeOp::getCanonicalizationPatterns(patterns, context);

@@ -9,9 +9,11 @@
 #include "compiler/simplify/view.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
 
 namespace partita::simplify {
 namespace {
@@ -24,19 +26,25 @@ using mlir::SmallVector;
 using mlir::Value;
 namespace arith = mlir::arith;
 
-// The only value that `value` is computed from by elementwise operations, and
-// that is a result of an Op; null if there is none.
+// The first result of an Op that `value` is computed from by elementwise
+// operations; null if there is none. Values in `seen` have none.
 template <typename Op>
-Value sourceOf(Value value) {
+Value sourceOf(Value value, mlir::DenseSet<Value>& seen) {
   Operation* op = value.getDefiningOp();
-  if (!op) return {};
+  if (!op || !seen.insert(value).second) return {};
   if (mlir::isa<Op>(op)) return value;
   if (!op->hasTrait<mlir::OpTrait::Elementwise>() &&
       !mlir::isa<nn::ReshapeOp, nn::BroadcastOp>(op))
     return {};
   for (Value operand : op->getOperands())
-    if (Value source = sourceOf<Op>(operand)) return source;
+    if (Value source = sourceOf<Op>(operand, seen)) return source;
   return {};
+}
+
+template <typename Op>
+Value sourceOf(Value value) {
+  mlir::DenseSet<Value> seen;
+  return sourceOf<Op>(value, seen);
 }
 
 // True if element i is i.
@@ -68,13 +76,23 @@ bool countsRows(Value value) {
   return tensor.rank() > 0;
 }
 
-// Looks through conversions of counts, which are exact below 2^24.
+// True for conversions that keep counts of rows below 2^24. A signed i1 is 0 or
+// -1, and narrow types hold smaller counts.
+bool keepsCounts(Operation* op) {
+  const auto width = [](Value value) {
+    return mlir::getElementTypeOrSelf(value).getIntOrFloatBitWidth();
+  };
+  if (mlir::isa<arith::ExtUIOp, arith::ExtFOp>(op)) return true;
+  if (mlir::isa<arith::ExtSIOp>(op)) return width(op->getOperand(0)) > 1;
+  if (mlir::isa<arith::SIToFPOp>(op))
+    return width(op->getOperand(0)) > 1 && width(op->getResult(0)) >= 32;
+  return mlir::isa<arith::TruncIOp, arith::FPToSIOp, arith::UIToFPOp>(op) &&
+         width(op->getResult(0)) >= 32;
+}
+
 Value withoutConversions(Value value) {
   while (Operation* op = value.getDefiningOp()) {
-    if (!mlir::isa<arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp,
-                   arith::FPToSIOp, arith::SIToFPOp, arith::UIToFPOp,
-                   arith::ExtFOp>(op))
-      break;
+    if (!keepsCounts(op)) break;
     value = op->getOperand(0);
   }
   return value;

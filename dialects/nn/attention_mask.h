@@ -8,9 +8,8 @@
 namespace partita::nn {
 
 // Builds an i1 tensor with the sizes of `scores`: true where a query sees a
-// key. `scores` has the sizes [B, N, L, S]; B may be 1 without segments, and N
-// may be
-// 1. Null if all queries see all keys.
+// key. `scores` has the sizes [B, N, L, S]; N may be 1, and so may B without
+// segments. Null if all queries see all keys.
 mlir::Value buildVisibleKeys(MathBuilder& b, AttentionOp op,
                              mlir::RankedTensorType scores);
 mlir::Value buildVisibleKeys(MathBuilder& b, AttentionGradOp op,

@@ -120,7 +120,7 @@ class Experts {
                           operands_[bias].position({expert, i}));
   }
 
-  // What `expert` computes of x.
+  // The values of `expert` for x.
   struct Inner {
     Row gate, up, h;  // gate is empty without one
   };

@@ -64,9 +64,10 @@ mlir::OwningOpRef<mlir::ModuleOp> modelOfRow(
     mlir::MLIRContext* context) {
   if (architecture.experts > 0) {
     mlir::emitError(mlir::UnknownLoc::get(context))
-        << "--row: expected a model whose layers the compiler divides, found "
+        << "--row: expected a model that the search knows, found "
         << architecture.experts
-        << " experts, which it does not yet: leave out moe_experts, or predict "
+        << " experts, which it does not know yet: leave out moe_experts, or "
+           "predict "
            "other software with partita simulate --sweep";
     return nullptr;
   }
