@@ -67,6 +67,10 @@ class CompiledModel {
   const std::vector<executor::TensorSpec>& outputs() const {
     return ranks_ ? ranks_->outputs() : executor_->outputs();
   }
+  // Not for models made by Make.
+  const std::vector<executor::ParameterSpec>& parameters() const {
+    return ranks_->parameters();
+  }
   const driver::CompileReport& report() const { return report_; }
   executor::Executor& executor() { return *executor_; }
 

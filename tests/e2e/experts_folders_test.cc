@@ -2,6 +2,7 @@
 // divided: outputs, gradients and five steps of AdamW equal PyTorch's.
 #include "compiler/driver/import_model.h"
 #include "gtest/gtest.h"
+#include "runtime/executor/parameters.h"
 #include "tests/e2e/compiled_model.h"
 #include "tests/e2e/training_case.h"
 
@@ -69,6 +70,12 @@ constexpr Division kExpertDivisions[] = {
     {"B2", "d=2", "B=d"},
     {"M2", "t=2", "M=t"},
     {"N2", "t=2", "N=t"},
+    {"X2", "x=2", "X=x"},
+    {"X4", "x=4", "X=x"},
+    {"B2X2", "d=2,x=2", "B=d;X=x"},
+    {"X2M2", "x=2,t=2", "X=x;M=t"},
+    // Experts over the axis of the batch.
+    {"B2OverX2", "d=2", "B=d;X=d"},
 };
 INSTANTIATE_TEST_SUITE_P(Divided, ExpertsTrainingTest,
                          testing::Combine(testing::ValuesIn(kExpertModels),
@@ -76,6 +83,29 @@ INSTANTIATE_TEST_SUITE_P(Divided, ExpertsTrainingTest,
                          [](const auto& info) {
                            return NameOf(CaseOf(info.param));
                          });
+
+// The shape of a device's block of mixtral's matrices [4, 24, 16].
+std::vector<int64_t> BlockUnder(const Division& division) {
+  TrainingRun run;
+  const absl::Status started = run.Start(CaseOf({"mixtral", division}));
+  EXPECT_TRUE(started.ok()) << started;
+  if (!started.ok()) return {};
+  for (const executor::ParameterSpec& parameter : run.model().parameters())
+    if (parameter.whole.name ==
+        "model.layers.1.block_sparse_moe.experts.*.w3.weight")
+      return parameter.local.shape;
+  return {};
+}
+
+TEST(ExpertsDivisionTest, EachDeviceHoldsItsExperts) {
+  using Shape = std::vector<int64_t>;
+  EXPECT_EQ(BlockUnder({"X2Block", "x=2", "X=x"}), (Shape{2, 24, 16}));
+  EXPECT_EQ(BlockUnder({"X4Block", "x=4", "X=x"}), (Shape{1, 24, 16}));
+  EXPECT_EQ(BlockUnder({"X2M2Block", "x=2,t=2", "X=x;M=t"}),
+            (Shape{2, 12, 16}));
+  EXPECT_EQ(BlockUnder({"B2OverX2Block", "d=2", "B=d;X=d"}),
+            (Shape{2, 24, 16}));
+}
 
 }  // namespace
 }  // namespace partita::e2e

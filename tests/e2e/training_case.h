@@ -47,6 +47,7 @@ class TrainingRun {
   absl::Status Start(const TrainingCase& which);
   // Takes the steps and checks the results with gtest expectations.
   void ExpectEqualsPyTorch();
+  const CompiledModel& model() const { return *model_; }
 
  private:
   mlir::OwningOpRef<mlir::ModuleOp> Import(const TrainingCase& which,
