@@ -12,7 +12,9 @@ namespace {
 
 using nn::ReduceKind;
 
-// Replaces the scores of experts outside the best groups by -inf.
+// Replaces the scores of experts outside the best groups by -inf, as
+// transformers 5 does: a row never leaves its groups, though a correction may
+// make scores in them negative.
 Val closeGroups(Emitter& e, Val scores, const RoutingOptions& options) {
   const int64_t last = scores.rank() - 1, experts = scores.dim(last);
   Shape grouped(scores.shape());
@@ -47,9 +49,10 @@ Val dropRows(Emitter& e, Val ids, int64_t experts, int64_t capacity) {
   const int64_t last = ids.rank() - 1;
   Shape shape(ids.shape());
   shape.back() = experts;
-  // Counts of rows are exact in f32.
-  const Val chosen = e.cast(
-      e.compare(Compare::eq, ids, e.iota(shape, last, e.i64())), e.f32());
+  // Integers, because counts of rows must be exact in a model of any precision.
+  const Val chosen =
+      e.cast(e.compare(Compare::eq, ids, e.iota(shape, last, e.i64())),
+             e.builder().getI32Type());
   const Val count = cumulate(e, ReduceKind::sum, chosen, last - 1);
   const Val place = e.reduce(ReduceKind::sum, e.mul(count, chosen), {last},
                              /*keep_dims=*/true);

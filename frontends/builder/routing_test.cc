@@ -125,6 +125,20 @@ TEST_F(RoutingTest, TheBestWithinTheBestGroups) {
             (std::vector<int64_t>{0, 2}));
 }
 
+// As in transformers 5.23, whose closed experts have a score of -inf; 0 would
+// be more than what the corrections leave to the open ones here.
+TEST_F(RoutingTest, ARowStaysInItsGroupsDespiteNegativeScores) {
+  RoutingOptions options;
+  options.scores = RoutingOptions::Scores::kSigmoid;
+  options.top_k = 2;
+  options.groups = 2;
+  options.open_groups = 1;
+  const Result result =
+      routed({1, 1, 4}, {0, 0, 0, 0}, {-1, -3, -2.5, -2.5}, options);
+  EXPECT_EQ(result.ids, (std::vector<int64_t>{0, 1}));
+  expectNear(result.weights, {0.5, 0.5});
+}
+
 // Rows of each sequence are counted apart.
 TEST_F(RoutingTest, RowsBeyondTheCapacityAreDropped) {
   RoutingOptions options;

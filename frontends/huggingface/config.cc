@@ -67,8 +67,13 @@ const json* Config::find(const char* key) const {
 
 bool Config::has(const char* key) const { return find(key) != nullptr; }
 
+bool Config::isNull(const char* key) const {
+  return json_.contains(key) && !has(key);
+}
+
 void Config::wrong(const char* key, const std::string& expected) {
   const json* value = find(key);
+  wrong_.insert(key);
   complain("'" + section_ + key + "': expected " + expected + ", found " +
            (value ? found(*value) : "none"));
 }
@@ -166,14 +171,17 @@ std::vector<std::string> Config::texts(const char* key) {
 
 void Config::expectOneOf(const char* key, const std::string& value,
                          llvm::ArrayRef<llvm::StringRef> known) {
-  if (!llvm::is_contained(known, value))
-    complain("'" + section_ + key + "': expected one of " +
-             llvm::join(known, ", ") + ", found '" + value + "'");
+  if (llvm::is_contained(known, value) || isWrong(key)) return;
+  wrong_.insert(key);
+  complain("'" + section_ + key + "': expected " +
+           (known.size() == 1 ? "'" + known.front().str() + "'"
+                              : "one of " + llvm::join(known, ", ")) +
+           ", found '" + value + "'");
 }
 
 void Config::expectDivides(const char* divisor_key, int64_t divisor,
                            const char* key, int64_t value) {
-  if (value % divisor != 0)
+  if (value % divisor != 0 && !isWrong(divisor_key) && !isWrong(key))
     complain("'" + section_ + key + "': expected a multiple of '" +
              divisor_key + "' (" + std::to_string(divisor) + "), found " +
              std::to_string(value));

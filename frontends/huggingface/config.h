@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "llvm/ADT/StringSet.h"
 #include "mlir/IR/Location.h"
 #include "mlir/Support/LLVM.h"
 
@@ -67,14 +68,21 @@ class Config {
   std::vector<int64_t> indices(const char* key);
   std::vector<std::string> texts(const char* key);
 
-  // Adds a complaint unless `key` has one of these values.
+  // True if the key is null, which for some models differs from no key.
+  bool isNull(const char* key) const;
+  // True if there is a complaint about the key's value. Checks that compare it
+  // with others would only repeat it.
+  bool isWrong(llvm::StringRef key) const { return wrong_.contains(key); }
+
+  // Adds a complaint unless `key` has one of these values or is wrong already.
   void expectOneOf(const char* key, const std::string& value,
                    llvm::ArrayRef<llvm::StringRef> known);
   // Adds a complaint.
   void complain(std::string complaint) {
     complaints_.push_back(std::move(complaint));
   }
-  // Adds a complaint unless `divisor` divides `value`.
+  // Adds a complaint unless `divisor` divides `value` or one of them is wrong
+  // already.
   void expectDivides(const char* divisor_key, int64_t divisor, const char* key,
                      int64_t value);
   // Takes over the complaints of a section's config.
@@ -92,6 +100,7 @@ class Config {
   mlir::Location loc_;
   std::string section_;
   std::vector<std::string> complaints_;
+  llvm::StringSet<> wrong_;  // keys
 };
 
 }  // namespace partita::huggingface

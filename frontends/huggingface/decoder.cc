@@ -7,14 +7,16 @@
 namespace partita::huggingface {
 
 DecoderConfig::DecoderConfig(Config& config,
-                             std::optional<double> forced_dropout)
-    : vocabulary(config.size("vocab_size")),
+                             std::optional<double> forced_dropout,
+                             const DecoderDefaults& defaults)
+    : defaults(defaults),
+      vocabulary(config.size("vocab_size")),
       width(config.size("hidden_size")),
       inner(config.size("intermediate_size")),
       layers(config.layers("num_hidden_layers")),
       heads(config.size("num_attention_heads")),
-      positions(config.size("max_position_embeddings", 2048)),
-      epsilon(config.number("rms_norm_eps", 1e-6)),
+      positions(config.size("max_position_embeddings", defaults.positions)),
+      epsilon(config.number("rms_norm_eps", defaults.epsilon)),
       attention_dropout(config.dropout("attention_dropout", forced_dropout)),
       activation(config.text("hidden_act", "silu")),
       tied(config.flag("tie_word_embeddings", false)) {
@@ -22,17 +24,25 @@ DecoderConfig::DecoderConfig(Config& config,
 }
 
 HeadsConfig::HeadsConfig(Config& config, DecoderConfig& decoder)
-    : groups(config.size("num_key_value_heads", decoder.heads)),
+    : groups(
+          config.size("num_key_value_heads",
+                      config.isNull("num_key_value_heads")
+                          ? decoder.heads
+                          : decoder.defaults.groups.value_or(decoder.heads))),
       head(config.size("head_dim",
                        std::max<int64_t>(1, decoder.width / decoder.heads))),
       bias(config.flag("attention_bias", false)) {
   config.expectDivides("num_key_value_heads", groups, "num_attention_heads",
                        decoder.heads);
-  decoder.rotary = readRotary(config, "head_dim", head);
+  decoder.rotary = readRotary(config, "head_dim", head, decoder.defaults.theta,
+                              decoder.positions);
 }
 
-void HeadsConfig::readWindow(Config& config) {
-  if (config.has("sliding_window")) window = config.size("sliding_window");
+void HeadsConfig::readWindow(Config& config, const DecoderDefaults& defaults) {
+  if (config.has("sliding_window"))
+    window = config.size("sliding_window");
+  else if (!config.isNull("sliding_window"))
+    window = defaults.window;
 }
 
 Init residualInit(const DecoderConfig& c) {
@@ -70,6 +80,17 @@ Value gatedMlp(Builder& b, Value x, const std::string& name, int64_t inner,
   const Value up = b.linear(x, name + ".up_proj", inner, bias);
   return b.linear(b.mul(gate, up), name + ".down_proj", c.width, bias,
                   residualInit(c));
+}
+
+ExpertsConfig readExperts(Config& config, const DecoderConfig& c,
+                          const char* count_key, const char* inner_key) {
+  ExpertsConfig experts;
+  experts.count = config.experts(count_key);
+  experts.inner = config.size(inner_key);
+  experts.activation = c.activation;
+  experts.down = residualInit(c);
+  config.expectOneOf("hidden_act", c.activation, expertActivationNames());
+  return experts;
 }
 
 OwningModule buildDecoder(ModelSource& source, const DecoderConfig& c,

@@ -10,12 +10,24 @@
 #include "frontends/huggingface/builder.h"
 #include "frontends/huggingface/models.h"
 #include "frontends/huggingface/rotary.h"
+#include "frontends/huggingface/sparse_mlp.h"
 
 namespace partita::huggingface {
 
-struct DecoderConfig {
-  DecoderConfig(Config& config, std::optional<double> forced_dropout);
+// What transformers takes for keys that a config lacks; models differ in them.
+struct DecoderDefaults {
+  int64_t positions = 2048;
+  double epsilon = 1e-6;
+  double theta = 1e4;             // of the rotary positions
+  std::optional<int64_t> groups;  // key-value heads; absent: all heads
+  std::optional<int64_t> window;  // keys that a query sees; absent: all
+};
 
+struct DecoderConfig {
+  DecoderConfig(Config& config, std::optional<double> forced_dropout,
+                const DecoderDefaults& defaults);
+
+  DecoderDefaults defaults;
   int64_t vocabulary, width, inner, layers, heads, positions;
   double epsilon, attention_dropout;
   std::string activation;
@@ -27,8 +39,8 @@ struct DecoderConfig {
 struct HeadsConfig {
   // Reads the heads, and the rotary positions of `decoder`.
   HeadsConfig(Config& config, DecoderConfig& decoder);
-  // Reads `window` from "sliding_window", if there is one.
-  void readWindow(Config& config);
+  // Reads `window` from "sliding_window"; null is no window.
+  void readWindow(Config& config, const DecoderDefaults& defaults);
 
   int64_t groups, head;
   bool bias;
@@ -47,6 +59,10 @@ Value attend(Builder& b, const LayerInputs& in, const DecoderConfig& c,
 // down(activation(gate(x)) * up(x)), with weights "<name>.gate_proj.weight" ...
 Value gatedMlp(Builder& b, Value x, const std::string& name, int64_t inner,
                const DecoderConfig& c, bool bias = false);
+// Experts with the decoder's activation, without their router and the names of
+// their weights. The keys name their number and inner size.
+ExpertsConfig readExperts(Config& config, const DecoderConfig& c,
+                          const char* count_key, const char* inner_key);
 // The initial values of the matrices that end in the residual stream.
 Init residualInit(const DecoderConfig& c);
 

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "frontends/huggingface/decoder.h"
-#include "frontends/huggingface/sparse_mlp.h"
 
 namespace partita::huggingface {
 namespace {
@@ -12,14 +11,18 @@ namespace {
 // per head and a rotated part that all heads share.
 struct LatentConfig {
   explicit LatentConfig(Config& config, DecoderConfig& decoder)
-      : query_rank(config.has("q_lora_rank") ? config.size("q_lora_rank") : 0),
+      : query_rank(config.isNull("q_lora_rank")
+                       ? 0
+                       : config.size("q_lora_rank", 1536)),
         rank(config.size("kv_lora_rank")),
         plain(config.size("qk_nope_head_dim")),
         rotated(config.size("qk_rope_head_dim")),
         value(config.size("v_head_dim")),
-        interleaved(config.flag("rope_interleave", true)),
+        interleaved(
+            config.flag("rope_interleave", !config.isNull("rope_interleave"))),
         bias(config.flag("attention_bias", false)) {
-    decoder.rotary = readRotary(config, "qk_rope_head_dim", rotated);
+    decoder.rotary = readRotary(config, "qk_rope_head_dim", rotated,
+                                decoder.defaults.theta, decoder.positions);
   }
 
   int64_t query_rank, rank, plain, rotated, value;
@@ -77,18 +80,16 @@ Value attendLatent(Builder& b, const LayerInputs& in, const DecoderConfig& c,
                               residualInit(c)));
 }
 
-ExpertsConfig readExperts(Config& config, const DecoderConfig& c) {
-  ExpertsConfig experts;
-  experts.count = config.experts("n_routed_experts");
-  experts.inner = config.size("moe_intermediate_size");
-  experts.activation = c.activation;
-  experts.down = residualInit(c);
+ExpertsConfig readGroupedExperts(Config& config, const DecoderConfig& c) {
+  ExpertsConfig experts =
+      readExperts(config, c, "n_routed_experts", "moe_intermediate_size");
   builder::RoutingOptions& routing = experts.routing;
   routing.scores = builder::RoutingOptions::Scores::kSigmoid;
   routing.top_k = config.size("num_experts_per_tok", 8);
   routing.groups = config.size("n_group", 8);
   routing.open_groups = config.size("topk_group", 4);
-  routing.is_normalised = config.flag("norm_topk_prob", true);
+  routing.is_normalised =
+      config.flag("norm_topk_prob", !config.isNull("norm_topk_prob"));
   routing.epsilon = 1e-20;
   routing.scale = config.number("routed_scaling_factor", 2.5);
   experts.router = "mlp.gate.weight";
@@ -96,7 +97,6 @@ ExpertsConfig readExperts(Config& config, const DecoderConfig& c) {
   experts.gate_name = "mlp.experts.*.gate_proj.weight";
   experts.up_name = "mlp.experts.*.up_proj.weight";
   experts.down_name = "mlp.experts.*.down_proj.weight";
-  config.expectOneOf("hidden_act", c.activation, expertActivationNames());
   // Other ways of scoring and choosing belong to other models of the family.
   config.expectOneOf("scoring_func", config.text("scoring_func", "sigmoid"),
                      {"sigmoid"});
@@ -104,6 +104,8 @@ ExpertsConfig readExperts(Config& config, const DecoderConfig& c) {
                      {"noaux_tc"});
   config.expectDivides("n_group", routing.groups, "n_routed_experts",
                        experts.count);
+  for (const char* key : {"n_routed_experts", "n_group", "topk_group"})
+    if (config.isWrong(key)) return experts;
   if (experts.count / routing.groups < 2 ||
       routing.open_groups > routing.groups)
     config.complain("'topk_group': expected at most 'n_group' (" +
@@ -120,12 +122,14 @@ ExpertsConfig readExperts(Config& config, const DecoderConfig& c) {
 
 OwningModule buildDeepseekV3(ModelSource& source) {
   Config& config = source.config;
-  DecoderConfig c(config, source.options.dropout);
+  DecoderDefaults defaults;
+  defaults.positions = 4096;
+  DecoderConfig c(config, source.options.dropout, defaults);
   const LatentConfig latent(config, c);
-  const ExpertsConfig experts = readExperts(config, c);
+  const ExpertsConfig experts = readGroupedExperts(config, c);
   const int64_t shared = config.size("n_shared_experts", 1);
   const int64_t dense = config.count("first_k_dense_replace", 3);
-  refuseRouterLoss(config, source.options.training);
+  refuseRouterTraining(config, source.options.training);
   // The layers that predict further tokens come after the model's own.
   source.weights.ignore({"model.layers." + std::to_string(c.layers) + ".*"});
 

@@ -121,6 +121,7 @@ json deepseekV3() {
 json switchBase(int64_t experts) {
   json config = t5(12, 768, 64, 3072, 12);
   config["model_type"] = "switch_transformers";
+  config["num_decoder_layers"] = 12;
   config["num_experts"] = experts;
   config["expert_capacity"] = 64;
   config["num_sparse_encoder_layers"] = 6;

@@ -4,11 +4,25 @@
 #include "frontends/huggingface/decoder.h"
 
 namespace partita::huggingface {
+namespace {
+
+DecoderDefaults defaultsOf(Config& config) {
+  DecoderDefaults defaults;
+  if (config.text("model_type", "") == "mistral") {
+    defaults.positions = 131072;
+    defaults.groups = 8;
+    defaults.window = 4096;
+  }
+  return defaults;
+}
+
+}  // namespace
 
 OwningModule buildLlama(ModelSource& source) {
-  DecoderConfig c(source.config, source.options.dropout);
+  DecoderConfig c(source.config, source.options.dropout,
+                  defaultsOf(source.config));
   HeadsConfig heads(source.config, c);
-  heads.readWindow(source.config);
+  heads.readWindow(source.config, c.defaults);
   const bool mlp_bias = source.config.flag("mlp_bias", false);
   const LayerKind block = {
       "block", [&](Builder& b, const LayerInputs& in) {

@@ -3,25 +3,22 @@
 #include <set>
 
 #include "frontends/huggingface/decoder.h"
-#include "frontends/huggingface/sparse_mlp.h"
 
 namespace partita::huggingface {
 namespace {
 
-// The experts' sizes and choice, which all decoders describe alike.
-ExpertsConfig readExperts(Config& config, const DecoderConfig& c,
-                          const char* inner_key, const std::string& mlp) {
-  ExpertsConfig experts;
-  // transformers 5 writes num_local_experts for all models.
-  const char* count_key =
-      config.has("num_local_experts") ? "num_local_experts" : "num_experts";
-  experts.count = config.experts(count_key);
-  experts.inner = config.size(inner_key);
-  experts.activation = c.activation;
-  experts.routing.top_k = config.size("num_experts_per_tok", 2);
-  experts.down = residualInit(c);
+// Experts whose scores are a softmax. `key` is the model's own name for their
+// number, `chosen` how many a row takes unless the config says it.
+ExpertsConfig readSoftmaxExperts(Config& config, const DecoderConfig& c,
+                                 const char* key, const char* inner_key,
+                                 int64_t chosen, const std::string& mlp) {
+  // transformers reads both names, and version 5 writes the first.
+  const char* count_key = config.has("num_local_experts") ? "num_local_experts"
+                          : config.has("num_experts")     ? "num_experts"
+                                                          : key;
+  ExpertsConfig experts = readExperts(config, c, count_key, inner_key);
+  experts.routing.top_k = config.size("num_experts_per_tok", chosen);
   experts.router = mlp + ".gate.weight";
-  config.expectOneOf("hidden_act", c.activation, expertActivationNames());
   checkChoice(config, count_key, "num_experts_per_tok", experts);
   return experts;
 }
@@ -38,16 +35,22 @@ Value expertsBlock(Builder& b, const LayerInputs& in, const DecoderConfig& c,
 
 OwningModule buildMixtral(ModelSource& source) {
   Config& config = source.config;
-  DecoderConfig c(config, source.options.dropout);
+  DecoderDefaults defaults;
+  defaults.positions = 131072;
+  defaults.epsilon = 1e-5;
+  defaults.theta = 1e6;
+  defaults.groups = 8;
+  DecoderConfig c(config, source.options.dropout, defaults);
   HeadsConfig heads(config, c);
-  heads.readWindow(config);
+  heads.readWindow(config, defaults);
   ExpertsConfig experts =
-      readExperts(config, c, "intermediate_size", "block_sparse_moe");
+      readSoftmaxExperts(config, c, "num_local_experts", "intermediate_size",
+                         /*chosen=*/2, "block_sparse_moe");
   experts.routing.is_normalised = true;
   experts.gate_name = "block_sparse_moe.experts.*.w1.weight";
   experts.up_name = "block_sparse_moe.experts.*.w3.weight";
   experts.down_name = "block_sparse_moe.experts.*.w2.weight";
-  refuseRouterLoss(config, source.options.training);
+  refuseRouterTraining(config, source.options.training);
   const LayerKind block = {"block", [&](Builder& b, const LayerInputs& in) {
                              return expertsBlock(b, in, c, heads, experts);
                            }};
@@ -56,17 +59,23 @@ OwningModule buildMixtral(ModelSource& source) {
 
 OwningModule buildQwen3Moe(ModelSource& source) {
   Config& config = source.config;
-  DecoderConfig c(config, source.options.dropout);
+  DecoderDefaults defaults;
+  defaults.positions = 32768;
+  defaults.groups = 4;
+  defaults.window = 4096;
+  DecoderConfig c(config, source.options.dropout, defaults);
   HeadsConfig heads(config, c);
   heads.has_norms = true;
   ExpertsConfig experts =
-      readExperts(config, c, "moe_intermediate_size", "mlp");
+      readSoftmaxExperts(config, c, "num_experts", "moe_intermediate_size",
+                         /*chosen=*/8, "mlp");
   experts.routing.is_normalised = config.flag("norm_topk_prob", false);
   experts.gate_name = "mlp.experts.*.gate_proj.weight";
   experts.up_name = "mlp.experts.*.up_proj.weight";
   experts.down_name = "mlp.experts.*.down_proj.weight";
-  if (config.flag("use_sliding_window", false)) heads.readWindow(config);
-  refuseRouterLoss(config, source.options.training);
+  if (config.flag("use_sliding_window", false))
+    heads.readWindow(config, defaults);
+  refuseRouterTraining(config, source.options.training);
   const int64_t step = config.size("decoder_sparse_step", 1);
   std::set<int64_t> dense;
   if (config.has("mlp_only_layers"))

@@ -9,24 +9,28 @@ namespace {
 
 constexpr int64_t kMaxSize = 8192;
 
-// What a config says about frequencies.
+// The frequencies as a config describes them. Its keys are in the section
+// `rope`, but for older thetas.
 struct RopeConfig {
-  RopeConfig(Config& rope, Config& config)
-      : theta(rope.number("rope_theta", config.number("rope_theta", 10000.0))),
+  RopeConfig(Config& rope, Config& config, double default_theta,
+             int64_t positions)
+      : theta(rope.number("rope_theta",
+                          config.number("rope_theta", default_theta))),
         type(rope.text("rope_type", rope.text("type", "default"))),
         factor(rope.number("factor", 1.0)),
         low(rope.number("low_freq_factor", 1.0)),
         high(rope.number("high_freq_factor", 4.0)),
         fast(rope.number("beta_fast", 32.0)),
         slow(rope.number("beta_slow", 1.0)),
-        original(rope.number("original_max_position_embeddings", 8192.0)),
+        original(rope.number("original_max_position_embeddings",
+                             static_cast<double>(positions))),
         amplitude(rope.number("mscale", 0.0)),
         score_amplitude(rope.number("mscale_all_dim", 0.0)),
         truncate(rope.flag("truncate", true)) {
     rope.expectOneOf("rope_type", type,
                      {"default", "linear", "llama3", "yarn"});
     if (theta <= 0.0) rope.complain("'rope_theta': expected a positive number");
-    if (factor <= 0.0)
+    if (factor <= 0.0 || (type != "default" && !rope.has("factor")))
       rope.complain("'rope_scaling.factor': expected a positive number");
     if (type == "llama3" && (low <= 0.0 || high <= low))
       rope.complain(
@@ -75,7 +79,8 @@ double temperature(double factor, double weight) {
 
 }  // namespace
 
-Rotary readRotary(Config& config, const char* key, int64_t size) {
+Rotary readRotary(Config& config, const char* key, int64_t size, double theta,
+                  int64_t positions) {
   Rotary rotary;
   if (size % 2 != 0 || size > kMaxSize) {
     config.complain(
@@ -92,7 +97,7 @@ Rotary readRotary(Config& config, const char* key, int64_t size) {
   const bool scaled = config.has(section) && values[section].is_object();
   Config section_config(scaled ? values[section] : kNone, config.loc(),
                         std::string(section) + ".");
-  const RopeConfig rope(section_config, config);
+  const RopeConfig rope(section_config, config, theta, positions);
   if (rope.type == "yarn") {
     const double given =
         rope.amplitude != 0.0 && rope.score_amplitude != 0.0

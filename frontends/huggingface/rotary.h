@@ -19,7 +19,10 @@ struct Rotary {
 };
 
 // Reads the frequencies from a config. `key` names the size in complaints.
-Rotary readRotary(Config& config, const char* key, int64_t size);
+// `theta` and `positions` are the model's values for a config without a
+// rope_theta or an original number of positions.
+Rotary readRotary(Config& config, const char* key, int64_t size, double theta,
+                  int64_t positions);
 
 // The cosine or sine of position times frequency, [length, size / 2].
 Value angles(ModelBuilder& m, int64_t length, const Rotary& rotary,

@@ -26,6 +26,7 @@ llvm::ArrayRef<StringRef> expertActivationNames() {
 
 void checkChoice(Config& config, const char* count_key, const char* chosen_key,
                  const ExpertsConfig& experts) {
+  if (config.isWrong(count_key) || config.isWrong(chosen_key)) return;
   const builder::RoutingOptions& routing = experts.routing;
   const int64_t open = experts.count / routing.groups * routing.open_groups;
   if (routing.top_k > open)
@@ -34,15 +35,16 @@ void checkChoice(Config& config, const char* count_key, const char* chosen_key,
                     count_key + "'), found " + std::to_string(routing.top_k));
 }
 
-void refuseRouterLoss(Config& config, bool training) {
+void refuseRouterTraining(Config& config, bool training) {
   if (training && config.flag("output_router_logits", false))
     config.complain(
         "'output_router_logits': expected false for training, found true; the "
         "losses that balance routers are not supported");
-  if (training && config.number("router_jitter_noise", 0.0) != 0.0)
-    config.complain(
-        "'router_jitter_noise': expected 0 for training, found another number; "
-        "noise on a router's input is not supported");
+  const double noise = config.number("router_jitter_noise", 0.0);
+  if (training && noise != 0.0)
+    config.complain("'router_jitter_noise': expected 0 for training, found " +
+                    nlohmann::json(noise).dump() +
+                    "; noise on a router's input is not supported");
 }
 
 Value sparseMlp(Builder& b, Value x, const ExpertsConfig& experts) {

@@ -25,11 +25,13 @@ struct ExpertsConfig {
   std::string gate_name, up_name, down_name;  // gate_name may be empty
 };
 
-// Adds complaints unless `chosen` experts per row can be chosen.
+// Adds a complaint unless there are as many experts as a row chooses. The keys
+// name both numbers; a wrong one has its complaint already.
 void checkChoice(Config& config, const char* count_key, const char* chosen_key,
                  const ExpertsConfig& experts);
-// Complains about training with a loss of the routers, which is not supported.
-void refuseRouterLoss(Config& config, bool training);
+// Complains about what routers do in training only, and we do not support:
+// losses that balance experts, and noise on their inputs.
+void refuseRouterTraining(Config& config, bool training);
 
 // The weighted sum of the experts that the router chooses for each row of
 // [B, L, width].

@@ -11,13 +11,19 @@ namespace partita::huggingface {
 namespace {
 
 struct T5Config {
-  T5Config(Config& config, std::optional<double> forced)
+  // `default_layers`: the decoder's, of a config without them; absent: as many
+  // as the encoder's, which null stands for in any model.
+  T5Config(Config& config, std::optional<double> forced,
+           std::optional<int64_t> default_layers)
       : vocabulary(config.size("vocab_size")),
         width(config.size("d_model")),
         head(config.size("d_kv")),
         inner(config.size("d_ff")),
         layers(config.layers("num_layers")),
-        decoder_layers(config.layers("num_decoder_layers", layers)),
+        decoder_layers(config.layers("num_decoder_layers",
+                                     config.isNull("num_decoder_layers")
+                                         ? layers
+                                         : default_layers.value_or(layers))),
         heads(config.size("num_heads")),
         buckets(config.size("relative_attention_num_buckets", 32)),
         distance(config.size("relative_attention_max_distance", 128)),
@@ -86,11 +92,13 @@ void readSwitch(Config& config, T5Config& c, bool training) {
     config.complain("'router_bias': expected false, found true");
   config.expectOneOf("router_dtype", config.text("router_dtype", "float32"),
                      {"float32"});
-  refuseRouterLoss(config, training);
+  refuseRouterTraining(config, training);
   if (training && c.dropout > 0.0)
     config.complain(
-        "'dropout_rate': expected 0 for training (--dropout 0 sets it), found "
-        "another number; dropout within experts is not supported");
+        "'dropout_rate': expected 0 for training (--dropout 0 sets it), "
+        "found " +
+        nlohmann::json(c.dropout).dump() +
+        "; dropout within experts is not supported");
 }
 
 bool isSparse(int64_t layer, int64_t step) {
@@ -285,7 +293,7 @@ static OwningModule buildModel(ModelSource& source, const T5Config& c) {
 }
 
 OwningModule buildT5(ModelSource& source) {
-  T5Config c(source.config, source.options.dropout);
+  T5Config c(source.config, source.options.dropout, std::nullopt);
   readProjection(source.config, c);
   // transformers 5 marks every T5 as tied, and marks untied models as unscaled.
   // In that case the model's own head counts.
@@ -295,7 +303,7 @@ OwningModule buildT5(ModelSource& source) {
 }
 
 OwningModule buildSwitchTransformers(ModelSource& source) {
-  T5Config c(source.config, source.options.dropout);
+  T5Config c(source.config, source.options.dropout, /*default_layers=*/12);
   readSwitch(source.config, c, source.options.training);
   return buildModel(source, c);
 }

@@ -275,11 +275,42 @@ TEST_F(Refusals, Experts) {
             refused +
                 "'topk_group': expected at most 'n_group' (4) groups of at "
                 "least two experts, found 5 of 8 experts\n");
-  EXPECT_EQ(
-      importExperts("deepseek_v3", {{"scoring_func", "softmax"}}),
-      refused + "'scoring_func': expected one of sigmoid, found 'softmax'\n");
+  EXPECT_EQ(importExperts("deepseek_v3", {{"scoring_func", "softmax"}}),
+            refused + "'scoring_func': expected 'sigmoid', found 'softmax'\n");
   EXPECT_EQ(importExperts("switch_transformers", {{"router_bias", true}}),
             refused + "'router_bias': expected false, found true\n");
+  EXPECT_EQ(importExperts("deepseek_v3",
+                          {{"rope_parameters", {{"rope_type", "yarn"}}}}),
+            refused + "'rope_scaling.factor': expected a positive number\n");
+}
+
+// One complaint for each wrong value, none that only follows from another.
+TEST_F(Refusals, WrongNumbersOfExpertsOnce) {
+  const std::string refused = "error: cannot use this config: ";
+  const auto wrong = [&](const std::string& key, const std::string& end,
+                         const std::string& found) {
+    return refused + "'" + key + "': expected a whole number from 1 to " + end +
+           ", found " + found + "\n";
+  };
+  const std::string key = "num_local_experts", most = "2147483647";
+  for (const nlohmann::json& value : std::vector<nlohmann::json>{0, -4, "four"})
+    EXPECT_EQ(importExperts("mixtral", {{key, value}}),
+              wrong(key, "10000", value.dump()));
+  EXPECT_EQ(importExperts("mixtral", {{key, nullptr}}),
+            wrong(key, "10000", "none"));
+  EXPECT_EQ(importExperts("qwen3_moe", {{key, nullptr}}),
+            wrong("num_experts", "10000", "none"));
+  EXPECT_EQ(importExperts("mixtral", {{"num_experts_per_tok", 0}}),
+            wrong("num_experts_per_tok", most, "0"));
+  for (const std::string wrong_key : {"n_group", "topk_group"})
+    EXPECT_EQ(importExperts("deepseek_v3", {{wrong_key, 0}}),
+              wrong(wrong_key, most, "0"));
+  EXPECT_EQ(importExperts("deepseek_v3", {{"n_routed_experts", 0}}),
+            wrong("n_routed_experts", "10000", "0"));
+  EXPECT_EQ(importExperts("mixtral", {{"num_attention_heads", 0}}),
+            wrong("num_attention_heads", most, "0"));
+  const std::string unknown = importExperts("mixtral", {{"hidden_act", "x"}});
+  EXPECT_EQ(unknown.find("hidden_act"), unknown.rfind("hidden_act"));
 }
 
 TEST_F(Refusals, TrainingOfExperts) {
@@ -297,10 +328,10 @@ TEST_F(Refusals, TrainingOfExperts) {
                     {{"dropout_rate", 0.1}, {"router_jitter_noise", 0.01}},
                     true),
       refused +
-          "'router_jitter_noise': expected 0 for training, found another "
-          "number; noise on a router's input is not supported; "
+          "'router_jitter_noise': expected 0 for training, found 0.01; "
+          "noise on a router's input is not supported; "
           "'dropout_rate': expected 0 for training (--dropout 0 sets it), "
-          "found another number; dropout within experts is not supported\n");
+          "found 0.1; dropout within experts is not supported\n");
 }
 
 // Unusual but accepted folders.
