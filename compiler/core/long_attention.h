@@ -15,14 +15,14 @@ ShardingRule AsRing(const ShardingRule& rule);
 // result has the keys' factor beside the queries' (a bias of pairs).
 bool CanRing(const ShardingRule& rule);
 
-// Sets Op::attention, and the rules of rings, where an operand divides the
-// queries of attention. Without a choice, rows are exchanged for heads where
-// fewer bytes move and the heads divide evenly; otherwise keys are gathered.
-// A ring needs CanRing, else keys are gathered.
 struct LongAttentionCounts {
   int divided = 0;   // operations whose queries are divided
   int as_asked = 0;  // of these, computed as `choice` says
 };
+// Sets Op::attention, and the rules of rings, where an operand divides the
+// queries of attention. Without a choice, rows are exchanged for heads where
+// fewer bytes move and the heads divide evenly; otherwise keys are gathered.
+// A ring needs CanRing, else keys are gathered.
 LongAttentionCounts ChooseLongAttention(const std::vector<Sharding>& shardings,
                                         std::optional<LongAttention> choice,
                                         Graph& graph);

@@ -13,8 +13,8 @@ using mlir::FailureOr;
 using mlir::RankedTensorType;
 using mlir::Value;
 
-// Attention and its gradient. If queries are divided, the positions of a
-// device's queries begin at those of its first query.
+// Attention and its gradient. If queries are divided, a device adds the number
+// of its first query to the positions of its queries.
 template <typename Op>
 struct AttentionForm
     : LocalFormOpInterface::ExternalModel<AttentionForm<Op>, Op> {
@@ -23,7 +23,14 @@ struct AttentionForm
     SmallVector<Value> operands = form.operands;
     const bool is_ring = isRing(op, form);
     if (llvm::isa<nn::AttentionGradOp>(op) || is_ring) clean(form, operands);
-    if (is_ring) return buildRing(llvm::cast<Op>(op), form, operands);
+    if (is_ring) {
+      if (auto grad = llvm::dyn_cast<nn::AttentionGradOp>(op);
+          grad && !grad.getLse())
+        return op->emitOpError(
+            "expected the operand 'lse' for a ring, found none; take another "
+            "'attention' in the plan, or let the forward attention return it");
+      return buildRing(llvm::cast<Op>(op), form, operands);
+    }
     SmallVector<mlir::Type> results;
     for (size_t i = 0; i < op->getNumResults(); ++i)
       results.push_back(form.resultType(i));

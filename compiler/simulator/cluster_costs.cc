@@ -270,8 +270,8 @@ double ClusterCosts::Gemm(const program::Program& program,
 double ClusterCosts::GroupedGemm(const program::Program& program,
                                  const program::GroupedGemm& gemm,
                                  const Instruction& instruction) const {
-  // As many equal products as there are matrices with rows, at most one per
-  // row. The rows of one matrix are at least one.
+  // The rows are shared evenly by all matrices, or one row each if there are
+  // fewer rows than matrices.
   const int64_t used =
       std::max<int64_t>(1, std::min(gemm.groups(), gemm.rows()));
   const int64_t rows = (gemm.rows() + used - 1) / used;

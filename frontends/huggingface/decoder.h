@@ -14,7 +14,8 @@
 
 namespace partita::huggingface {
 
-// What transformers takes for keys that a config lacks; models differ in them.
+// Values that transformers takes for missing keys of a config; they differ
+// between models.
 struct DecoderDefaults {
   int64_t positions = 2048;
   double epsilon = 1e-6;
