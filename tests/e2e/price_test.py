@@ -2,6 +2,7 @@
 makes of it, and all three agree on memory. Tests models of every kind, on GPUs and CPUs, with free and fixed choices.
 """
 
+import csv
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ import unittest
 
 PARTITA = os.path.abspath("compiler/tools/partita")
 TINY = os.path.abspath("tests/data/onnx-tiny")
+EXPERTS = os.path.abspath("tests/data/experts-tiny")
 # Sizes of the golden models.
 GOLDEN = {
     "gpt2": "batch=8,seq=8",
@@ -29,6 +31,7 @@ FULL_SIZE = (
     ("gpt2-xl", "batch=64,seq=1024", "64x a100-80-sxm", "bf16"),
     ("gpt2-xl", "batch=64,seq=1024", "64x h100-sxm", "bf16"),
     ("llama-2-7b", "batch=64,seq=2048", "4 nodes x a100-80-sxm", "bf16"),
+    ("mixtral-8x7b", "batch=128,seq=4096", "64x h100-sxm", "bf16"),
     ("coatnet-0", "batch=64", "8x a100-80-sxm", "bf16"),
     ("coatnet-3", "batch=64", "8x a100-80-sxm", "bf16"),
 )
@@ -72,6 +75,32 @@ class GoldenTest(PriceTest):
             for cluster in CLUSTERS[:2]:
                 with self.subTest(fixed=fixed, cluster=cluster):
                     self.compare(model, cluster, "--fix", fixed, "--precision", "bf16", "--effort", "4000")
+
+
+class ExpertsTest(PriceTest):
+    def test_every_division_of_experts(self):
+        for name in ("mixtral", "qwen3_moe", "deepseek_v3"):
+            for fixed in ("", "ep=2", "ep=4", "tp=2,ep=2", "pp=2,ep=2,schedule=1f1b"):
+                with self.subTest(model=name, fixed=fixed):
+                    planned = self.compare([os.path.join(EXPERTS, name), "--dim", "batch=8,seq=8"], "4x h100-sxm", "--effort", "4000",
+                                           *(("--fix", fixed) if fixed else ()))
+                    if fixed:
+                        self.assertIn("X ", planned["division"])
+
+    def test_rows_of_our_own_with_experts(self):
+        columns = "model_family,layers,hidden,heads,ffn,vocab,seq_len,gbs,n_gpus,gpu,moe_experts,moe_topk,mbs"
+        sizes = "llama,2,64,4,128,256,32,8,4,h100-sxm,4,2,2"
+        with open(os.path.join(self.folder, "rows.csv"), "w", encoding="utf-8") as file:
+            file.write("%s,ep,tp,dp\n%s,4,1,4\n%s,1,1,4\n%s,2,2,2\n%s,2,4,1\n" % (columns, sizes, sizes, sizes, sizes))
+        subprocess.run([PARTITA, "simulate", "--sweep", "rows.csv", "-o", "predicted.csv"], check=True, cwd=self.folder)
+        with open(os.path.join(self.folder, "predicted.csv"), encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        divided, whole, both, refused = rows
+        # Experts over the batch's devices: their gradients need no sum.
+        self.assertIn("reduce_scatter data", divided["predicted_traffic"])
+        self.assertNotIn("reduce_scatter data", whole["predicted_traffic"])
+        self.assertIn("tensor", both["predicted_traffic"])
+        self.assertIn("expected experts over whole axes", refused["predicted_problem"])
 
 
 class FullSizeTest(PriceTest):

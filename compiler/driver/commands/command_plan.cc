@@ -66,7 +66,8 @@ mlir::OwningOpRef<mlir::ModuleOp> makeSmaller(PlanCommand& command,
   auto module = arguments.import(*command.session);
   if (!module) return nullptr;
   auto dropped = dropRepeatedLayers(
-      *module, layers, [](llvm::StringRef, llvm::StringRef) { return true; });
+      *module, layers, [](llvm::StringRef, llvm::StringRef) { return true; },
+      Kinds::kMostCalled);
   if (mlir::failed(dropped) || *dropped == 0) return nullptr;
   auto main = module->lookupSymbol<mlir::func::FuncOp>("main");
   for (unsigned i = main.getNumArguments(); i-- > 0;) {

@@ -15,6 +15,7 @@
 #include "compiler/driver/planning/find_layers.h"
 #include "compiler/driver/planning/price_plan.h"
 #include "compiler/driver/planning/propose_plans.h"
+#include "compiler/driver/planning/vary_experts.h"
 #include "compiler/driver/planning/vary_plan.h"
 #include "compiler/plan/names.h"
 #include "compiler/planner/transformer/software.h"
@@ -128,7 +129,8 @@ class Chooser {
     if (found_ && request_.make &&
         found_->architecture.kind != planner::ModelKind::kT5) {
       const planner::Architecture& model = found_->architecture;
-      pricer_.setLayers({request_.make, model.layers, found_->batch,
+      pricer_.setLayers({request_.make, found_->repeated,
+                         model.layers - found_->repeated, found_->batch,
                          4.0 * static_cast<double>(model.seq * model.hidden)});
     }
     return absl::OkStatus();
@@ -271,8 +273,13 @@ class Chooser {
     while (pricer_.instructions() < limit &&
            varied.insert(found.front()).second) {
       const PricedPlan* from = found.front();
-      for (const plan::Plan& plan : variationsOf(
-               from->plan, batch_, request_.fixed, wantsOffload(*from))) {
+      std::vector<plan::Plan> plans =
+          variationsOf(from->plan, batch_, request_.fixed, wantsOffload(*from));
+      llvm::append_range(
+          plans, expertsOtherwise(from->plan,
+                                  found_ ? found_->architecture.experts : 0,
+                                  request_.fixed));
+      for (const plan::Plan& plan : plans) {
         if (pricer_.instructions() >= limit) return;
         const PricedPlan* priced = add(plan, found);
         if (priced && found.front() == priced) break;

@@ -172,10 +172,11 @@ std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
   rates.rest = few->rest;
   rates.memory = few->memory;
   rates.saved = few->saved;
-  // Layers are equal, so kFew of them take kFew times the seconds of one,
-  // except for operations that run at the same time.
-  rates.layer[0] = kCertainShare * few->forward / (kFew * runs);
-  rates.layer[1] = kCertainShare * few->backward / (kFew * runs);
+  // Layers take about the same time, except for operations that run at the
+  // same time.
+  const auto all = static_cast<double>(kFew + model_.others);
+  rates.layer[0] = kCertainShare * few->forward / (all * runs);
+  rates.layer[1] = kCertainShare * few->backward / (all * runs);
   const auto isOver = [&](std::optional<ComposedPrice>& price) {
     if (!price || price->seconds <= bar) return false;
     price->is_bound = true;
@@ -193,6 +194,10 @@ std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
   const int64_t instructions = 2 * (few->instructions + more->instructions);
   rates.layer[0] = (more->forward - few->forward) / runs;
   rates.layer[1] = (more->backward - few->backward) / runs;
+  if (model_.others > 0) {
+    rates.first[0] += few->forward / runs - kFew * rates.layer[0];
+    rates.first[1] += few->backward / runs - kFew * rates.layer[1];
+  }
   rates.rest_of_layer = more->rest - few->rest;
   rates.memory_of_layer = more->memory - few->memory;
   // Each further microbatch adds its gradients to the sums. That time counts as

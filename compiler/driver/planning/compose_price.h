@@ -36,10 +36,11 @@ inline constexpr double kAnySeconds = std::numeric_limits<double>::infinity();
 using ModelFactory = std::function<mlir::OwningOpRef<mlir::ModuleOp>(
     int64_t layers, int64_t batch)>;
 
-// A model whose layers repeat.
+// A model whose layers repeat. `others` come before them and are not made
+// fewer, as the first layers of DeepSeek-V3, which have no experts.
 struct RepeatedModel {
   ModelFactory make;
-  int64_t layers = 0, batch = 0;
+  int64_t layers = 0, others = 0, batch = 0;
   // Bytes that a layer passes to the next, per sample, in f32.
   double passed_bytes = 0;
 };

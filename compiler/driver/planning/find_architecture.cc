@@ -10,8 +10,10 @@
 
 #include "compiler/driver/inspect/inspect_dims.h"
 #include "compiler/sharding/layer_paths.h"
+#include "dialects/nn/dialect.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
 
@@ -93,7 +95,9 @@ class Finder {
 
  private:
   mlir::LogicalResult readSizes();
+  mlir::LogicalResult readExperts();
   void countLayers();
+  int64_t layersAlike();
   const NamedDims* dims(llvm::StringRef name) const {
     for (const NamedDims& found : report_.names)
       if (found.name == name) return &found;
@@ -106,6 +110,7 @@ class Finder {
   }
 
   mlir::ModuleOp module_;
+  bool gated_ = false;  // the experts
   sharding::NamingReport report_;
   FoundModel found_;
 };
@@ -115,6 +120,8 @@ mlir::LogicalResult Finder::readSizes() {
   for (const char* name : {"E", "M", "N"}) {
     const NamedDims* found = dims(name);
     if (found && found->sizes.size() == 1) continue;
+    // Beside experts there are dense MLPs and narrower projections.
+    if (found && a.experts > 0 && found->name != "N") continue;
     // Grouped-query attention has fewer heads for keys and values.
     if (found && found->name == "N" && found->sizes.size() == 2 &&
         *found->sizes.rbegin() % *found->sizes.begin() == 0)
@@ -130,7 +137,7 @@ mlir::LogicalResult Finder::readSizes() {
                              : std::string(name) + " of sizes " + sizes);
   }
   a.hidden = size("E");
-  a.ffn = size("M");
+  a.ffn = a.experts > 0 ? a.expert_ffn : size("M");
   a.heads = size("N");
   a.kv_heads = *dims("N")->sizes.begin();
   a.seq = std::max<int64_t>(size("L"), 1);
@@ -142,6 +149,39 @@ mlir::LogicalResult Finder::readSizes() {
                              << a.heads << " heads and " << a.hidden;
 }
 
+// Reads the sizes of experts. All layers with experts must be alike.
+mlir::LogicalResult Finder::readExperts() {
+  planner::Architecture& a = found_.architecture;
+  const auto result = module_.walk([&](nn::ExpertsOp op) {
+    const auto sizes =
+        llvm::cast<mlir::RankedTensorType>(op.getUp().getType()).getShape();
+    const auto chosen =
+        llvm::cast<mlir::RankedTensorType>(op.getIds().getType()).getShape();
+    const bool same =
+        a.experts == 0 || (a.experts == sizes[0] && a.expert_ffn == sizes[1] &&
+                           a.topk == chosen.back());
+    a.experts = sizes[0];
+    a.expert_ffn = sizes[1];
+    a.topk = chosen.back();
+    gated_ = static_cast<bool>(op.getGate());
+    return same ? mlir::WalkResult::advance() : mlir::WalkResult::interrupt();
+  });
+  if (!result.wasInterrupted()) return mlir::success();
+  return module_.emitError() << "expected a transformer whose layers are "
+                                "alike, found experts of different sizes";
+}
+
+// The number of layers that are one function; all if @main calls no layer.
+int64_t Finder::layersAlike() {
+  llvm::StringMap<int64_t> calls;
+  int64_t most = 0;
+  auto main = module_.lookupSymbol<mlir::func::FuncOp>("main");
+  for (auto call : main.getOps<mlir::func::CallOp>())
+    most = std::max(most, ++calls[call.getCallee()]);
+  const int64_t layers = found_.architecture.layers;
+  return most > 1 ? std::min(most, layers) : layers;
+}
+
 // Finds the number of products in an MLP by the bytes of its f32 weights: two,
 // or three with a gate.
 void Finder::countLayers() {
@@ -149,6 +189,8 @@ void Finder::countLayers() {
   const int64_t attentions = Attentions(module_).countIn(
       module_.lookupSymbol<mlir::func::FuncOp>("main"));
   const double matrix = 4.0 * a.hidden * a.ffn;
+  const double of_experts =
+      4.0 * a.experts * (gated_ ? 3 : 2) * a.hidden * a.expert_ffn;
   const double products = double(dims("M")->bytes) / matrix;
   const auto table = dims("V");
   a.layers = std::max<int64_t>(attentions, 1);
@@ -156,19 +198,29 @@ void Finder::countLayers() {
     a.kind = planner::ModelKind::kT5;
     a.layers = attentions / 3;
     a.decoder_seq = *dims("L")->sizes.begin();
-  } else if (std::lround(products / double(a.layers)) == 3) {
+  } else if (a.experts > 0 ? gated_
+                           : std::lround(products / double(a.layers)) == 3) {
     a.kind = planner::ModelKind::kLlama;
     a.tied = !table || double(table->bytes) < 6.0 * a.vocab * a.hidden;
   } else if (dims("H") || a.vocab < a.hidden) {
     a.kind = planner::ModelKind::kBert;
   }
+  found_.repeated = a.kind == planner::ModelKind::kT5 ? 0 : layersAlike();
+  if (a.experts == 0) return;
+  const double dense = double(dims("M")->bytes) -
+                       static_cast<double>(found_.repeated) * of_experts;
+  a.shared_ffn = std::max<int64_t>(
+      0,
+      std::llround(dense / double(a.layers) /
+                   (4.0 * (gated_ ? 3 : 2) * static_cast<double>(a.hidden))));
 }
 
 mlir::FailureOr<FoundModel> Finder::find() {
   auto report = inspectDims(module_, "");
   if (mlir::failed(report)) return mlir::failure();
   report_ = *std::move(report);
-  if (mlir::failed(readSizes())) return mlir::failure();
+  if (mlir::failed(readExperts()) || mlir::failed(readSizes()))
+    return mlir::failure();
   countLayers();
   found_.names.layer = findLayerNames(module_, found_.architecture.layers);
   return found_;

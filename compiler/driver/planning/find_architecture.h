@@ -10,13 +10,17 @@ namespace partita::driver {
 
 struct FoundModel {
   planner::Architecture architecture;
-  int64_t batch = 1;         // sequences
+  int64_t batch = 1;  // sequences
+  // The last layers, which are alike. The others differ in their MLP only, as
+  // the first layers of DeepSeek-V3, which have no experts.
+  int64_t repeated = 0;
   planner::PlanNames names;  // `layer` is empty where layers have no numbers
 };
 
 // Finds the sizes of a transformer with identical layers by the meanings of its
-// dimensions. Refuses other models with a diagnostic, e.g. a CoAtNet, whose
-// stages have different widths.
+// dimensions. Layers may have experts; if some have none, the sizes are the
+// average. Refuses other models with a diagnostic, e.g. a CoAtNet, whose stages
+// have different widths.
 mlir::FailureOr<FoundModel> findArchitecture(mlir::ModuleOp module);
 
 }  // namespace partita::driver

@@ -20,6 +20,15 @@ int64_t sizeOf(const plan::Plan& plan, const char* axis) {
   return index < 0 ? 1 : plan.mesh.axes[index].size;
 }
 
+// The number of devices among which the experts are divided.
+int64_t expertParts(const plan::Plan& plan) {
+  int64_t parts = 1;
+  for (const plan::Entry& entry : plan.shard)
+    for (const plan::ShardedDimension& each : entry.dimensions)
+      if (each.dimension == "X") parts *= core::SizeOf(each.axes);
+  return parts;
+}
+
 // Stages per rank.
 int64_t chunksOf(const plan::Plan& plan) {
   if (!plan.schedule) return 1;
@@ -48,9 +57,12 @@ absl::Status refuse(const std::string& name, int64_t found,
 
 absl::Status checkFixedOfLayers(const planner::FixedChoices& fixed,
                                 int64_t devices, int64_t batch) {
-  if (fixed.cp || fixed.sequence_parallel)
+  if (fixed.cp || fixed.ep || fixed.sequence_parallel)
     return absl::InvalidArgumentError(
-        std::string("--fix ") + (fixed.cp ? "cp" : "sp") +
+        std::string("--fix ") +
+        (fixed.cp   ? "cp"
+         : fixed.ep ? "ep"
+                    : "sp") +
         ": expected tp, pp, dp, vpp, zero, mbs, offload, recompute or schedule "
         "for a model that is planned by its layers: leave it out");
   const std::pair<const char*, std::optional<int>> sizes[] = {
@@ -100,9 +112,13 @@ absl::Status checkFixedOfLayers(const planner::FixedChoices& fixed,
 bool keepsTo(const plan::Plan& plan, const planner::FixedChoices& fixed,
              int64_t batch) {
   const std::pair<std::optional<int>, int64_t> sizes[] = {
-      {fixed.tp, sizeOf(plan, "tensor")}, {fixed.pp, sizeOf(plan, "pipe")},
-      {fixed.dp, sizeOf(plan, "data")},   {fixed.cp, sizeOf(plan, "context")},
-      {fixed.vpp, chunksOf(plan)},        {fixed.zero, plan.zero}};
+      {fixed.tp, sizeOf(plan, "tensor")},
+      {fixed.pp, sizeOf(plan, "pipe")},
+      {fixed.dp, sizeOf(plan, "data") * sizeOf(plan, "expert")},
+      {fixed.cp, sizeOf(plan, "context")},
+      {fixed.ep, expertParts(plan)},
+      {fixed.vpp, chunksOf(plan)},
+      {fixed.zero, plan.zero}};
   for (const auto& [wanted, found] : sizes)
     if (wanted && *wanted != found) return false;
   if (fixed.offload &&

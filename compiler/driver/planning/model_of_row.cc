@@ -12,7 +12,19 @@ namespace {
 using llvm::json::Array;
 using llvm::json::Object;
 
+// Mixtral's layers: a Llama's, with experts instead of the MLP.
+Object configOfExperts(const planner::Architecture& a) {
+  return Object{
+      {"model_type", "mixtral"},           {"vocab_size", a.vocab},
+      {"hidden_size", a.hidden},           {"intermediate_size", a.expert_ffn},
+      {"num_hidden_layers", a.layers},     {"num_attention_heads", a.heads},
+      {"num_key_value_heads", a.kv_heads}, {"num_local_experts", a.experts},
+      {"num_experts_per_tok", a.topk},     {"max_position_embeddings", a.seq},
+      {"tie_word_embeddings", a.tied}};
+}
+
 Object configOf(const planner::Architecture& a) {
+  if (a.experts > 0) return configOfExperts(a);
   switch (a.kind) {
     case planner::ModelKind::kGpt:
       return Object{{"model_type", "gpt2"}, {"vocab_size", a.vocab},
@@ -62,13 +74,16 @@ Object configOf(const planner::Architecture& a) {
 mlir::OwningOpRef<mlir::ModuleOp> modelOfRow(
     const planner::Architecture& architecture, int64_t batch,
     mlir::MLIRContext* context) {
-  if (architecture.experts > 0) {
+  if (architecture.experts > 0 &&
+      (architecture.kind != planner::ModelKind::kLlama ||
+       architecture.shared_ffn > 0)) {
     mlir::emitError(mlir::UnknownLoc::get(context))
-        << "--row: expected a model that the search knows, found "
-        << architecture.experts
-        << " experts, which it does not know yet: leave out moe_experts, or "
-           "predict "
-           "other software with partita simulate --sweep";
+        << "--row: expected experts as in Mixtral, i.e. model_family llama "
+           "without shared_experts, found "
+        << (architecture.shared_ffn > 0 ? "shared experts"
+                                        : ToString(architecture.kind))
+        << ": plan the model itself, or predict other software with partita "
+           "simulate --sweep";
     return nullptr;
   }
   huggingface::HfOptions options;

@@ -17,7 +17,7 @@ using absl::StatusOr;
 using llvm::StringRef;
 
 constexpr char kFixedKeys[] =
-    "tp, pp, dp, cp, vpp, zero, mbs, sp (y, n), offload (y, n), recompute "
+    "tp, pp, dp, cp, ep, vpp, zero, mbs, sp (y, n), offload (y, n), recompute "
     "(none, selective, full) or schedule (1f1b, gpipe, zb-h1, zb-v)";
 
 // Columns of a sweep's table that --row does not take, and the option to use
@@ -32,7 +32,7 @@ constexpr std::pair<const char*, const char*> kOtherOptions[] = {
     {"sp", "chosen: --fix sp=... sets it"},
     {"recompute", "chosen: --fix recompute=... sets it"},
     {"zero_stage", "chosen: --fix zero=... sets it"},
-    {"ep", "chosen: leave it out"},
+    {"ep", "chosen: --fix ep=... sets it"},
     {"etp", "chosen: leave it out"},
     {"gbs", "given as --batch"},
     {"n_gpus", "given as --devices, or in --cluster"},
@@ -71,8 +71,9 @@ bool setWord(StringRef key, StringRef value, planner::FixedChoices& fixed) {
 
 bool setNumber(StringRef key, int64_t value, planner::FixedChoices& fixed) {
   const std::pair<const char*, std::optional<int>*> fields[] = {
-      {"tp", &fixed.tp}, {"pp", &fixed.pp},   {"dp", &fixed.dp},
-      {"cp", &fixed.cp}, {"vpp", &fixed.vpp}, {"zero", &fixed.zero}};
+      {"tp", &fixed.tp},    {"pp", &fixed.pp}, {"dp", &fixed.dp},
+      {"cp", &fixed.cp},    {"ep", &fixed.ep}, {"vpp", &fixed.vpp},
+      {"zero", &fixed.zero}};
   for (const auto& [name, field] : fields)
     if (key == name) {
       *field = static_cast<int>(value);

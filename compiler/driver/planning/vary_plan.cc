@@ -101,6 +101,7 @@ class Variations {
     addMicrobatches();
     addZero();
     addOffload();
+    addRing();
     if (hasWholeAxes(plan_)) {
       if (!fixed_.sequence_parallel) addSequence();
       addMeshes();
@@ -158,6 +159,17 @@ class Variations {
     Plan changed = plan_;
     changed.offload =
         on_host ? plan::Offload::kNone : plan::Offload::kOptimizer;
+    made_.push_back(std::move(changed));
+  }
+
+  // Passes keys and values around a ring, or what moves fewer bytes.
+  void addRing() {
+    if (sizeOf(plan_, "context") == 1) return;
+    Plan changed = plan_;
+    if (changed.attention)
+      changed.attention.reset();
+    else
+      changed.attention = plan::LongAttention::kRing;
     made_.push_back(std::move(changed));
   }
 
@@ -296,6 +308,9 @@ std::string describePlan(const Plan& plan) {
             (plan.schedule->kind == plan::ScheduleKind::kInterleaved
                  ? "interleaved(" + std::to_string(plan.schedule->chunks) + ")"
                  : plan::NameOf(plan::ScheduleNames(), plan.schedule->kind));
+  if (plan.attention)
+    text +=
+        "; attention " + plan::NameOf(plan::AttentionNames(), *plan.attention);
   if (plan.zero > 0) text += "; zero " + std::to_string(plan.zero);
   if (plan.offload == plan::Offload::kOptimizer)
     text += "; optimizer states on the host";

@@ -10,12 +10,13 @@
 
 namespace partita::driver {
 
-// Varies the level of ZeRO, recomputation, microbatches, half of an axis to
-// another one or to the pipeline and back, and the sequence over the axis of M
-// and N. Moves the optimizer's states from the host to the devices, and to the
-// host if `offloads` is true. `batch` is the samples per step. Choices in
-// `fixed` do not change. Some of these plans do not compile: the compiler
-// refuses sizes that do not fit together.
+// Varies the level of ZeRO, recomputation, microbatches, rings of attention
+// over the axis `context`, half of an axis to another one or to the pipeline
+// and back, and the sequence over the axis of M and N. Moves the optimizer's
+// states from the host to the devices, and to the host if `offloads` is true.
+// `batch` is the samples per step. Choices in `fixed` do not change. Some of
+// these plans do not compile: the compiler refuses sizes that do not fit
+// together.
 std::vector<plan::Plan> variationsOf(const plan::Plan& plan, int64_t batch,
                                      const planner::FixedChoices& fixed,
                                      bool offloads = false);

@@ -168,5 +168,23 @@ TEST(VaryPlanTest, ZeroGoesWithTheAxesOfTheBatch) {
   }
 }
 
+TEST(VaryPlanTest, RingsWhereTheSequenceIsDivided) {
+  const std::string text = R"(mesh: {data: 2, context: 4}
+shard:
+  - {B: data}
+  - {L: context}
+)";
+  EXPECT_EQ(textsOf(variationsOf(parse(text), 8, {}))
+                .count(text + "attention: ring\n"),
+            1u);
+  EXPECT_EQ(textsOf(variationsOf(parse(text + "attention: ring\n"), 8, {}))
+                .count(text),
+            1u);
+  for (const plan::Plan& each : variationsOf(parse(kDivided), 64, {}))
+    EXPECT_FALSE(each.attention);
+  EXPECT_EQ(describePlan(parse(text + "attention: ring\n")),
+            "data 2 x context 4: B data, L context; attention ring");
+}
+
 }  // namespace
 }  // namespace partita::driver

@@ -61,6 +61,16 @@ bool areAlike(FuncOp main, CallOp a, CallOp b, const Alike& alike) {
                       });
 }
 
+FuncOp mostCalled(FuncOp main, llvm::ArrayRef<FuncOp> functions) {
+  const auto callsOf = [&](FuncOp function) {
+    return llvm::count_if(main.getOps<CallOp>(), [&](CallOp call) {
+      return call.getCallee() == function.getName();
+    });
+  };
+  return *llvm::max_element(
+      functions, [&](FuncOp a, FuncOp b) { return callsOf(a) < callsOf(b); });
+}
+
 int64_t dropCalls(FuncOp main, llvm::ArrayRef<FuncOp> functions, int64_t keep,
                   const Alike& alike) {
   int64_t dropped = 0;
@@ -91,7 +101,7 @@ int64_t workOf(mlir::ModuleOp module) {
 }
 
 mlir::FailureOr<int64_t> dropRepeatedLayers(mlir::ModuleOp module, int64_t keep,
-                                            const Alike& alike) {
+                                            const Alike& alike, Kinds kinds) {
   llvm::StringSet<> before;
   for (FuncOp function : module.getOps<FuncOp>())
     before.insert(function.getName());
@@ -105,7 +115,10 @@ mlir::FailureOr<int64_t> dropRepeatedLayers(mlir::ModuleOp module, int64_t keep,
     layers.push_back(function);
     if (!before.contains(function.getName())) made.push_back(function);
   }
-  const int64_t dropped = dropCalls(main, layers, keep, alike);
+  llvm::SmallVector<FuncOp> dropping = layers;
+  if (kinds == Kinds::kMostCalled && !layers.empty())
+    dropping = {mostCalled(main, layers)};
+  const int64_t dropped = dropCalls(main, dropping, keep, alike);
   writeOut(main, made);
   return dropped;
 }

@@ -18,6 +18,9 @@ int64_t workOf(mlir::ModuleOp module);
 // True if the plan treats the parameters of these two names alike.
 using Alike = std::function<bool(llvm::StringRef, llvm::StringRef)>;
 
+// Kinds of layers to remove from: all, or the one that @main calls most often.
+enum class Kinds { kAll, kMostCalled };
+
 // Removes layers of an imported module. Of repeated layers, each feeding the
 // next, it removes all after the first `keep` whose parameters are all alike to
 // the last kept layer's. The last kept layer's results replace the removed
@@ -25,7 +28,8 @@ using Alike = std::function<bool(llvm::StringRef, llvm::StringRef)>;
 // @main, which is inlined again. @main keeps its arguments, some without uses.
 // Returns the number of removed layers; 0 if none repeat.
 mlir::FailureOr<int64_t> dropRepeatedLayers(mlir::ModuleOp module, int64_t keep,
-                                            const Alike& alike);
+                                            const Alike& alike,
+                                            Kinds kinds = Kinds::kAll);
 
 }  // namespace partita::driver
 

@@ -35,6 +35,7 @@ class Enumeration {
   static bool Allows(const std::optional<T>& fixed, U value) {
     return !fixed || *fixed == static_cast<T>(value);
   }
+  void Experts(Division d);
   void Pipelines(Division d);
   void Microbatches(Division d);
   void States(Division d);
@@ -68,10 +69,31 @@ void Enumeration::Meshes() {
         if (!Allows(fixed_.cp, cp) || !Allows(fixed_.dp, dp)) return;
         d.cp = static_cast<int>(cp);
         d.dp = static_cast<int>(dp);
-        Pipelines(d);
+        Experts(d);
       });
     });
   });
+}
+
+// Divides the experts over a part of the batch's devices. The tensor axis
+// divides the experts' widths or the experts.
+void Enumeration::Experts(Division d) {
+  if (a_.experts == 0) {
+    if (Allows(fixed_.ep, 1)) Pipelines(d);
+    return;
+  }
+  for (int over_data = 1; over_data <= d.dp; ++over_data) {
+    if (d.dp % over_data != 0) continue;
+    for (const bool widths : {true, false}) {
+      if (!widths && d.tp == 1) continue;
+      d.ep = over_data * (widths ? 1 : d.tp);
+      d.etp = widths ? d.tp : 1;
+      if (stopped_ || a_.experts % d.ep != 0 || a_.expert_ffn % d.etp != 0 ||
+          !Allows(fixed_.ep, d.ep))
+        continue;
+      Pipelines(d);
+    }
+  }
 }
 
 void Enumeration::Pipelines(Division d) {
@@ -180,6 +202,15 @@ absl::Status CheckFixed(const Request& request) {
     return refuse("pp", *fixed.pp,
                   t5 ? "1, as a T5 is not divided into stages"
                      : "at most the " + std::to_string(a.layers) + " layers");
+  if (fixed.ep && (*fixed.ep < 1 || *fixed.ep > devices ||
+                   (a.experts == 0 && *fixed.ep > 1) ||
+                   (a.experts > 0 && a.experts % *fixed.ep != 0)))
+    return refuse("ep", *fixed.ep,
+                  a.experts == 0
+                      ? "1 of a model without experts"
+                      : "a divisor of the " + std::to_string(a.experts) +
+                            " experts, and at most the " +
+                            std::to_string(devices) + " devices");
   if (fixed.vpp && (*fixed.vpp < 1 || *fixed.vpp > kMostChunks))
     return refuse("vpp", *fixed.vpp, "1 to " + std::to_string(kMostChunks));
   if (fixed.zero && (*fixed.zero < 0 || *fixed.zero > 3))
@@ -207,8 +238,9 @@ std::string Describe(const FixedChoices& fixed) {
     text += (text.empty() ? "" : ", ") + std::string(name) + "=" + value;
   };
   const std::pair<const char*, const std::optional<int>&> sizes[] = {
-      {"tp", fixed.tp}, {"pp", fixed.pp},   {"dp", fixed.dp},
-      {"cp", fixed.cp}, {"vpp", fixed.vpp}, {"zero", fixed.zero}};
+      {"tp", fixed.tp},    {"pp", fixed.pp}, {"dp", fixed.dp},
+      {"cp", fixed.cp},    {"ep", fixed.ep}, {"vpp", fixed.vpp},
+      {"zero", fixed.zero}};
   for (const auto& [name, value] : sizes)
     if (value) add(name, std::to_string(*value));
   if (fixed.microbatch) add("mbs", std::to_string(*fixed.microbatch));

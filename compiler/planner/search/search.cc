@@ -95,8 +95,8 @@ class SearchRun {
 
   const Request& request_;
   Cluster cluster_;
-  using WorkKey =
-      std::tuple<int, int, int64_t, bool, Recomputation, int, int64_t, bool>;
+  using WorkKey = std::tuple<int, int, int64_t, bool, Recomputation, int,
+                             int64_t, bool, int, int, int>;
   std::map<WorkKey, double> work_;
   using Entry = std::pair<double, size_t>;  // least, index into candidates_
   std::vector<Candidate> candidates_;
@@ -111,7 +111,8 @@ class SearchRun {
 double SearchRun::WorkOf(const Division& d) {
   auto [place, added] = work_.try_emplace(
       {d.tp, d.cp, d.microbatch, d.sequence_parallel, d.recompute,
-       d.zero >= 2 ? d.dp : 1, d.microbatches(), d.SameEnds()});
+       d.zero >= 2 ? d.dp : 1, d.microbatches(), d.SameEnds(), d.ep, d.etp,
+       d.zero >= 2 ? ExpertReplicas(d, *request_.software) : 1});
   if (!added) return place->second;
   const Setting setting = {request_.architecture, d, cluster_,
                            *request_.software};
@@ -296,6 +297,7 @@ std::string Describe(const Division& d) {
   std::string text = "tp " + std::to_string(d.tp) + " x pp " +
                      std::to_string(d.pp) + " x dp " + std::to_string(d.dp);
   if (d.cp > 1) text += " x cp " + std::to_string(d.cp);
+  if (d.ep > 1) text += " x ep " + std::to_string(d.ep);
   if (d.pp > 1) {
     text += ", " + (d.schedule == PipelineSchedule::k1F1B && d.vpp > 1
                         ? "interleaved(" + std::to_string(d.vpp) + ")"

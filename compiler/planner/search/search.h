@@ -18,7 +18,7 @@ namespace partita::planner {
 
 // Choices that the user has made. The search keeps them.
 struct FixedChoices {
-  std::optional<int> tp, pp, dp, cp, vpp, zero;
+  std::optional<int> tp, pp, dp, cp, ep, vpp, zero;
   std::optional<bool> sequence_parallel, offload;
   std::optional<Recomputation> recompute;
   std::optional<int64_t> microbatch;

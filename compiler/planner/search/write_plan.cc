@@ -25,7 +25,13 @@ std::string MeshText(const Division& d) {
             std::to_string(size);
   };
   add("pipe", d.pp);
-  add("data", d.dp);
+  const int over = d.experts_over_data();
+  if (over == d.dp) {
+    add("data", d.dp);
+  } else {
+    add("data", d.dp / over);
+    add("expert", over);
+  }
   add("context", d.cp);
   add("tensor", d.tp);
   // A single device also needs a mesh.
@@ -35,9 +41,17 @@ std::string MeshText(const Division& d) {
 std::string ShardText(const Division& d, const PlanNames& names) {
   std::vector<std::string> entries;
   std::string outer;
-  if (d.dp > 1 || d.devices == 1) outer = "B=data";
+  const int over = d.experts_over_data();
+  const bool part = over > 1 && over < d.dp;  // has an axis of its own
+  if (d.dp > 1 || d.devices == 1) outer = part ? "B=data+expert" : "B=data";
   if (d.pp > 1) outer += std::string(outer.empty() ? "" : ",") + "D=pipe";
   if (!outer.empty()) entries.push_back(outer);
+  if (d.ep > 1) {
+    const std::string data = part ? "expert" : over > 1 ? "data" : "";
+    const std::string tensor = d.etp < d.tp ? "tensor" : "";
+    entries.push_back("X=" + data +
+                      (data.empty() || tensor.empty() ? "" : "+") + tensor);
+  }
   if (d.cp > 1) entries.push_back("L=context");
   if (d.tp > 1) entries.push_back("M=tensor,N=tensor,V=tensor");
   if (d.tp > 1 && d.sequence_parallel && names.sequence)
@@ -164,6 +178,15 @@ StatusOr<plan::Plan> PlanOfLayers(const StepGraph& step,
 
 StatusOr<plan::Plan> PlanOf(const Architecture& architecture, const Division& d,
                             const PlanNames& names) {
+  if (d.ep > 1 && ((d.etp != 1 && d.etp != d.tp) ||
+                   d.experts_over_data() * d.tp != d.ep * d.etp ||
+                   d.dp % d.experts_over_data() != 0))
+    return InvalidArgumentError(
+        "ep, etp: expected experts over whole axes of a plan: etp 1 or the tp "
+        "of " +
+        std::to_string(d.tp) + ", and ep a divisor of the dp of " +
+        std::to_string(d.dp) + ", times tp with etp 1; found ep " +
+        std::to_string(d.ep) + " and etp " + std::to_string(d.etp));
   plan::Plan plan;
   plan.origin = "the planner";
   StatusOr<core::Mesh> mesh = plan::ParseMeshOption(MeshText(d));

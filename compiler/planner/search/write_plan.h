@@ -26,9 +26,10 @@ struct PlanNames {
 plan::RecomputePolicy PolicyOf(Recomputation recompute);
 plan::ScheduleKind KindOf(PipelineSchedule schedule);  // without vpp
 
-// The plan of a division. Its axes are pipe, data, context and tensor, slowest
-// first. Axes of size 1 are left out. Fails for fp8, which a plan cannot
-// express.
+// The plan of a division. Its axes are pipe, data, expert, context and tensor,
+// slowest first. Axes of size 1 are left out. Experts over all of dp need no
+// axis of their own. Fails for fp8, which a plan cannot express, and for
+// experts that are not divided over whole axes.
 absl::StatusOr<plan::Plan> PlanOf(const Architecture& architecture,
                                   const Division& division,
                                   const PlanNames& names);

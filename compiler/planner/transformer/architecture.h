@@ -97,6 +97,9 @@ struct Division {
   core::Precision precision = core::Precision::kBF16;
 
   int expert_copies() const { return tp * cp * dp / (ep * etp); }
+  // In Partita's own programs: the part of dp that divides the experts. If tp
+  // does not divide their widths, it divides the experts, too.
+  int experts_over_data() const { return ep * etp > tp ? ep * etp / tp : 1; }
   int64_t microbatches() const { return batch / (microbatch * dp); }
   int stages() const { return pp * vpp; }
   int RankOfStage(int stage) const {

@@ -362,14 +362,19 @@ Sums SumsOf(const Setting& setting) {
   };
   sums.layer = of(double(LayerParameters(a)) / d.tp, d.dp);
   if (a.experts > 0)
-    sums.layer +=
-        of(double(ExpertParameters(a)) / (d.ep * d.etp), d.expert_copies());
+    sums.layer += of(double(ExpertParameters(a)) / (d.ep * d.etp),
+                     ExpertReplicas(d, setting.software));
   if (a.kind == ModelKind::kT5)
     sums.decoder = of(double(DecoderLayerParameters(a)) / d.tp, d.dp);
   sums.embedding = of(double(EmbeddingParameters(a)) / d.tp, d.dp);
   if (!a.tied || !d.SameEnds())
     sums.head = of(double(a.vocab) * a.hidden / d.tp, d.dp);
   return sums;
+}
+
+int ExpertReplicas(const Division& d, const Software& software) {
+  return software.zero_over_batch ? d.dp / d.experts_over_data()
+                                  : d.expert_copies();
 }
 
 PartCost LayerCost(const Setting& setting) {

@@ -25,6 +25,9 @@ struct Pass {
 };
 Pass operator*(double times, Pass pass);
 
+// Ranks with the same experts, over which ZeRO divides their states.
+int ExpertReplicas(const Division& division, const Software& software);
+
 // Cost of a part of the model. `backward` includes recomputation.
 struct PartCost {
   Pass forward, backward;

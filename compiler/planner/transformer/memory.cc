@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/planner/transformer/evaluate.h"
+#include "compiler/planner/transformer/layer_cost.h"
 
 namespace partita::planner {
 namespace {
@@ -38,8 +39,8 @@ TokenBytes BytesOfToken(const Architecture& a, const Division& d,
                   inner * (a.experts > 0 ? a.shared_ffn : a.ffn);
   // For each copy of a token: the sorted token, its values inside the expert,
   // and the expert's output, which the router's gradient needs. Also the
-  // router's softmax.
-  if (a.experts > 0)
+  // router's softmax. Partita's own programs compute these again.
+  if (a.experts > 0 && !software.own)
     bytes.divided +=
         a.topk * ((2 * h + inner * a.expert_ffn / d.etp) * d.etp + 2 * h) +
         4.0 * a.experts;
@@ -117,7 +118,8 @@ double UnfusedActivationBytes(const Architecture& a, const Division& d,
   if (!software.own || d.recompute != Recomputation::kNone) return 0;
   const double tokens = double(d.microbatch) * a.seq / d.cp;
   const double whole = d.sequence_parallel ? d.tp : 1;
-  const double inner = double(a.ffn) / d.tp, hidden = a.hidden;
+  const double inner = double(a.experts > 0 ? a.shared_ffn : a.ffn) / d.tp;
+  const double hidden = a.hidden;
   return tokens *
          (a.gated() ? 20 * inner + 4 * hidden / whole
                     : 18 * inner + 5.6 * hidden / d.tp + 5.5 * hidden / whole);
@@ -135,7 +137,7 @@ MemoryUse UseOf(const Architecture& a, const Division& d,
   AddStates(a, d, software, parameters / d.tp,
             software.zero_over_batch ? d.dp : d.dp * d.cp, use);
   AddStates(a, d, software, layers * ExpertParameters(a) / (d.ep * d.etp),
-            d.expert_copies(), use);
+            ExpertReplicas(d, software), use);
   use.activations = layers * in_flight *
                     (LayerActivationBytes(a, d, software) +
                      UnfusedActivationBytes(a, d, software));
