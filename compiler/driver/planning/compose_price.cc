@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -25,6 +26,8 @@ namespace {
 
 // Layers of the smaller model.
 constexpr int64_t kFew = 2;
+// Share of a device's memory above which the ends of a pipeline count exactly.
+constexpr double kNearlyFull = 0.9;
 // The share of a layer's seconds in the small model that a lower bound counts.
 constexpr double kCertainShare = 0.97;
 // The operations of @main before the first layer; see
@@ -117,38 +120,13 @@ StepCache& PriceComposer::steps(int64_t layers, int64_t batch) {
   return steps_.try_emplace({layers, batch}, import).first->second;
 }
 
-// Bytes that a layer's forward call keeps for its backward call: the most that
-// one forward call in @main returns.
-int64_t PriceComposer::savedBytes(const program::Program& program) {
-  const auto* main = program.functions()->Get(
-      static_cast<unsigned>(program.entries()->Get(0)->main()));
-  int64_t most = 0;
-  for (unsigned i = 0; i < program::SizeOrZero(main->body()); ++i) {
-    const program::Instruction& instruction = *main->body()->Get(i);
-    const program::Call* call = instruction.operation_as_Call();
-    if (call == nullptr) continue;
-    const llvm::StringRef name =
-        program.functions()
-            ->Get(static_cast<unsigned>(call->function()))
-            ->name()
-            ->c_str();
-    if (!name.contains("_forward") || name.starts_with(kRun)) continue;
-    int64_t bytes = 0;
-    const int64_t operands = program::SizeOrZero(instruction.operands());
-    for (int64_t k = operands - instruction.outputs(); k < operands; ++k)
-      bytes += instruction.operands()->Get(static_cast<unsigned>(k))->bytes();
-    most = std::max(most, bytes);
-  }
-  return most;
-}
-
 bool PriceComposer::isExact(const plan::Plan& plan) {
   return !plan.schedule || (plan.schedule->kind != plan::ScheduleKind::kZbH1 &&
                             plan.schedule->kind != plan::ScheduleKind::kZbV);
 }
 
 std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
-                                                    double bar,
+                                                    double bar, int64_t room,
                                                     std::string& problem) {
   plan::Plan stage = plan::WithoutDepth(plan);
   const int64_t microbatches = plan.microbatches;
@@ -234,6 +212,10 @@ std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
   }
   std::optional<ComposedPrice> price =
       putTogether(plan, rates, problem, halves);
+  if (price && static_cast<double>(price->memory_bytes) >
+                   kNearlyFull * static_cast<double>(room))
+    if (const std::optional<Bases> bases = basesOf(plan, rates))
+      price = putTogether(plan, rates, problem, halves, bases);
   if (price) price->instructions = instructions;
   return price;
 }
@@ -275,25 +257,12 @@ std::optional<PriceComposer::Halves> PriceComposer::halvesOf(
 
 std::optional<PriceComposer::Halves> PriceComposer::measureHalves(
     const plan::Plan& pair, int64_t batch) {
-  CompileOptions options = options_;
-  options.plan = pair;
-  mlir::OwningOpRef<mlir::ModuleOp> module =
-      steps(2 * kFew, batch).simplified(options);
-  if (!module) return std::nullopt;
-  Compilation model(*module, options, Milestone::kSimplified,
-                    /*machine_code=*/false);
-  model.usePassesOf(managers_);
-  Fault fault = Fault::kUser;
-  auto made = compileProgram(model, /*machine_code=*/false, fault);
-  if (mlir::failed(made)) return std::nullopt;
-  auto parts = artifactOf(**made);
-  if (mlir::failed(parts)) return std::nullopt;
-  auto price = simulator::PriceStep(
-      *flatbuffers::GetRoot<program::Program>(parts->program.data()), cluster_);
-  if (!price.ok()) return std::nullopt;
+  const std::optional<Pipeline> made = compilePipeline(pair, 2 * kFew, batch);
+  if (!made) return std::nullopt;
   // Calls and seconds by function.
   std::map<std::string, std::pair<double, double>> functions;
-  for (const simulator::OperationTotal& total : price->simulation.operations) {
+  for (const simulator::OperationTotal& total :
+       made->price.simulation.operations) {
     auto& [calls, seconds] = functions[total.function];
     calls = std::max(calls, total.calls);
     seconds += total.seconds;
@@ -310,9 +279,30 @@ std::optional<PriceComposer::Halves> PriceComposer::measureHalves(
   return halves;
 }
 
+std::optional<PriceComposer::Pipeline> PriceComposer::compilePipeline(
+    const plan::Plan& plan, int64_t layers, int64_t batch) {
+  CompileOptions options = options_;
+  options.plan = plan;
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      steps(layers, batch).simplified(options);
+  if (!module) return std::nullopt;
+  Compilation model(*module, options, Milestone::kSimplified,
+                    /*machine_code=*/false);
+  model.usePassesOf(managers_);
+  Fault fault = Fault::kUser;
+  auto made = compileProgram(model, /*machine_code=*/false, fault);
+  if (mlir::failed(made)) return std::nullopt;
+  auto parts = artifactOf(**made);
+  if (mlir::failed(parts)) return std::nullopt;
+  auto price = simulator::PriceStep(
+      *flatbuffers::GetRoot<program::Program>(parts->program.data()), cluster_);
+  if (!price.ok()) return std::nullopt;
+  return Pipeline{std::move(parts->program), *std::move(price)};
+}
+
 std::optional<ComposedPrice> PriceComposer::putTogether(
     const plan::Plan& plan, const Rates& rates, std::string& problem,
-    const std::optional<Halves>& halves) {
+    const std::optional<Halves>& halves, const std::optional<Bases>& bases) {
   const double ahead = rates.layer[0], back = rates.layer[1];
   const bool pipeline = !plan::DepthAxes(plan).empty();
   const core::Schedule single = core::GPipe(1, 1);
@@ -385,9 +375,14 @@ std::optional<ComposedPrice> PriceComposer::putTogether(
       price.forward = rank.busy * ahead / std::max(ahead + back, 1e-300);
       price.backward = rank.busy - price.forward;
     }
+    int64_t base = rates.memory - kFew * rates.memory_of_layer;
+    const bool has_first = schedule.rank_of_stage.front() == r,
+               has_last = schedule.rank_of_stage.back() == r;
+    if (bases && !(has_first && has_last))
+      base = has_first ? bases->first : has_last ? bases->last : bases->middle;
     const int64_t bytes =
-        rates.memory +
-        static_cast<int64_t>((rank.layers - kFew) *
+        base +
+        static_cast<int64_t>(rank.layers *
                              static_cast<double>(rates.memory_of_layer)) +
         rank.kept * rates.saved;
     price.memory_bytes = std::max(price.memory_bytes, bytes);

@@ -22,6 +22,7 @@
 #include "compiler/driver/run_phase.h"
 #include "compiler/plan/plan.h"
 #include "compiler/planner/cluster/cluster.h"
+#include "compiler/simulator/price.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "runtime/program/program_generated.h"
@@ -50,7 +51,7 @@ struct ComposedPrice {
   double forward = 0, backward = 0;  // of all layers and ends, on one rank
   double rest = 0;    // of the slowest rank: sums, collectives, the update
   double bubble = 0;  // of the slowest rank, waiting
-  int64_t memory_bytes = 0;  // of the fullest rank; ends count on each
+  int64_t memory_bytes = 0;  // of the fullest rank
   // Instructions of all its programs, as if they were compiled for it alone.
   int64_t instructions = 0;
   // `seconds` is a lower bound, above the given bar; memory and parts are
@@ -72,9 +73,11 @@ class PriceComposer {
   // Returns nothing if the plan does not compile; `problem` says why. Plans
   // that differ only in depth share what is compiled. If the step takes longer
   // than `bar` seconds, the result may be a lower bound, which needs fewer
-  // compilations.
+  // compilations. The memory of a pipeline is estimated: each rank has both
+  // ends of the model and no buffers for transfers. If that nearly fills `room`
+  // bytes, a pipeline of three stages gives the memory of ends and buffers.
   std::optional<ComposedPrice> compose(const plan::Plan& plan, double bar,
-                                       std::string& problem);
+                                       int64_t room, std::string& problem);
 
  private:
   // Prices of the same step with `layers` layers and no pipeline.
@@ -108,6 +111,16 @@ class PriceComposer {
   struct Halves {
     double layer[2] = {0, 0}, last[2] = {0, 0};
   };
+  // Bytes of a rank of a pipeline without repeated layers: of the first, a
+  // middle and the last one.
+  struct Bases {
+    int64_t first = 0, middle = 0, last = 0;
+  };
+  // A program with a pipeline, and its price.
+  struct Pipeline {
+    std::string program;
+    simulator::StepPrice price;
+  };
   const std::optional<Part>& compile(const plan::Plan& plan, int64_t layers,
                                      int64_t microbatches,
                                      std::string& problem);
@@ -117,11 +130,17 @@ class PriceComposer {
   // not compile.
   std::optional<Halves> halvesOf(const plan::Plan& plan);
   std::optional<Halves> measureHalves(const plan::Plan& pair, int64_t batch);
+  std::optional<Bases> basesOf(const plan::Plan& plan, const Rates& rates);
+  // Compiles `layers` layers under a plan with a pipeline.
+  std::optional<Pipeline> compilePipeline(const plan::Plan& plan,
+                                          int64_t layers, int64_t batch);
   // Composes the price by the timetable of the plan's schedule. Without
-  // `halves`, cells for input and weight gradients are equal.
+  // `halves`, cells for input and weight gradients are equal. Without `bases`,
+  // both ends count on each rank.
   std::optional<ComposedPrice> putTogether(
       const plan::Plan& plan, const Rates& rates, std::string& problem,
-      const std::optional<Halves>& halves = std::nullopt);
+      const std::optional<Halves>& halves = std::nullopt,
+      const std::optional<Bases>& bases = std::nullopt);
   // The schedule of a plan with a pipeline; null if there is none, with
   // `problem`.
   const core::Schedule* scheduleOf(const plan::Plan& plan,

@@ -205,7 +205,8 @@ std::optional<PricedPlan> PlanPricer::composed(const plan::Plan& plan,
         "kinds: write the plan, compile it and simulate the program";
     return std::nullopt;
   }
-  std::optional<ComposedPrice> found = composer_->compose(plan, bar, problem_);
+  std::optional<ComposedPrice> found =
+      composer_->compose(plan, bar, memory_bytes_, problem_);
   if (!found) return std::nullopt;
   instructions_ += found->instructions;
   PricedPlan priced;

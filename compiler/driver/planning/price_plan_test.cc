@@ -118,5 +118,39 @@ TEST_F(PricePlanTest, ComposesZeroBubblePipelinesOfMoreThanTwoStages) {
   EXPECT_LT(filled->seconds(), plain->seconds());
 }
 
+// An estimate where there is room: both ends on each rank, and no buffers.
+TEST_F(PricePlanTest, CountsEndsAndBuffersOfAPipelineIfMemoryIsShort) {
+  sizes_.vocab = 8192;
+  module_ = make(sizes_.layers, kBatch);
+  const plan::Plan plan = parse(kPipeline);
+  const auto pricerWithin = [&](int64_t room) {
+    CompileOptions options;
+    options.train.optimizer = "adamw";
+    options.target = "cuda:sm_80";
+    PlanPricer pricer(*module_, options,
+                      *planner::BuiltInCluster("8x a100-80-sxm"), room);
+    RepeatedModel model;
+    model.make = [this](int64_t layers, int64_t batch) {
+      return make(layers, batch);
+    };
+    model.layers = sizes_.layers;
+    model.batch = kBatch;
+    pricer.setLayers(std::move(model));
+    return pricer;
+  };
+  PlanPricer roomy = pricerWithin(int64_t{1} << 40), tight = pricerWithin(1);
+  const PricedPlan* both = roomy.compose(plan);
+  const PricedPlan* one = tight.compose(plan);
+  const PricedPlan* exact = roomy.price(plan);
+  ASSERT_NE(both, nullptr) << roomy.problem();
+  ASSERT_NE(one, nullptr) << tight.problem();
+  ASSERT_NE(exact, nullptr) << roomy.problem();
+  ASSERT_FALSE(exact->composed);
+  const double memory = static_cast<double>(exact->price.memory_bytes);
+  EXPECT_NEAR(one->price.memory_bytes / memory, 1, 0.03);
+  EXPECT_LT(both->price.memory_bytes / memory, 0.9);
+  EXPECT_EQ(both->seconds(), one->seconds());
+}
+
 }  // namespace
 }  // namespace partita::driver
