@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "frontends/huggingface/huggingface.h"
+#include "frontends/lora/lora.h"
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/open_dims.h"
 #include "frontends/torch/importer.h"
@@ -199,8 +200,20 @@ mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string& model,
                                               const ImportOptions& options,
                                               mlir::MLIRContext* context) {
   auto module = importAny(model, options, context);
+  if (module && !options.lora.empty()) {
+    auto lora = lora::ParseOptions(options.lora);
+    if (!lora.ok()) {
+      mlir::emitError(mlir::UnknownLoc::get(context))
+          << std::string(lora.status().message());
+      return nullptr;
+    }
+    if (mlir::failed(lora::addAdapters(*module, *lora, options.seed)))
+      return nullptr;
+  }
   if (module && !options.weights.empty() &&
-      mlir::failed(huggingface::takeWeights(*module, options.weights)))
+      mlir::failed(huggingface::takeWeights(
+          *module, options.weights,
+          [](llvm::StringRef name) { return lora::isAdapter(name); })))
     return nullptr;
   return module;
 }

@@ -36,6 +36,10 @@ struct ImportOptions {
   // Folder of safetensors whose weights replace the model's own, by name, e.g.
   // a checkpoint of a training run. Empty: none.
   std::string weights;
+  // Low-rank adapters beside weights: a PEFT folder, or what
+  // frontends/lora/lora.h parses. Empty: none. Adapters that `weights` has
+  // replace theirs.
+  std::string lora;
   // Hugging Face and families only: batch norms use batch statistics, and
   // dropout is active. Models in other formats say this themselves.
   bool training = false;

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringRef.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -64,9 +66,12 @@ mlir::OwningOpRef<mlir::ModuleOp> importConfig(const std::string& text,
 
 // Replaces the f32 weights of a model imported by any frontend with those in a
 // folder of safetensors, such as a training checkpoint. Weights match by name.
-// Fails, after a diagnostic, if names or shapes differ.
+// Fails, after a diagnostic, if names or shapes differ. A weight for whose name
+// `may_lack` is true stays as it is if the folder lacks it.
+using MayLack = llvm::function_ref<bool(llvm::StringRef)>;
 mlir::LogicalResult takeWeights(mlir::ModuleOp module,
-                                const std::string& folder);
+                                const std::string& folder,
+                                MayLack may_lack = nullptr);
 
 // All names that importFamily accepts, in display order.
 std::vector<std::string> familyNames();

@@ -105,7 +105,8 @@ int runCommand(int argc, const char* const* argv) {
   const std::vector<Command> commands = {
       addImport(app),   addCompile(app),  addExplain(app), addVerify(app),
       addAnnotate(app), addInspect(app),  addRun(app),     addTrain(app),
-      addPlanner(app),  addSimulate(app), addMeasure(app), addSlurm(app)};
+      addPlanner(app),  addSimulate(app), addMeasure(app), addSlurm(app),
+      addLora(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -9,6 +9,7 @@
 
 #include "CLI/CLI.hpp"
 #include "compiler/driver/console.h"
+#include "frontends/lora/lora.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -38,6 +39,10 @@ void ModelArguments::add(CLI::App* command, const std::string& what) {
   command->add_option("--weights", options.weights,
                       "Take the weights, by name, from this folder of "
                       "safetensors, e.g. a checkpoint of partita train");
+  command->add_option(
+      "--lora", options.lora,
+      "Add low-rank adapters, which are all that --train trains: \"rank=8; "
+      "alpha=16; targets=*.q_proj,*.v_proj\", or a PEFT folder");
   command->add_option("--seed", options.seed,
                       "Seed of weights that are in no file");
   command
@@ -56,7 +61,7 @@ void ModelArguments::add(CLI::App* command, const std::string& what) {
 std::string ModelArguments::given() const {
   for (const char* name :
        {"--dim", "--input-shape", "--optional-inputs", "--onnx-configuration",
-        "--weights", "--seed", "--dropout"})
+        "--weights", "--lora", "--seed", "--dropout"})
     if (command->get_option(name)->count() > 0) return name;
   return "";
 }
@@ -71,6 +76,12 @@ bool ModelArguments::finish() {
     options.optional_inputs = parseNames(optional_inputs);
   if (!error.empty()) complain(error);
   return error.empty();
+}
+
+void ModelArguments::prepareFor(TrainOptions& train) {
+  options.training = !train.optimizer.empty();
+  if (!options.lora.empty() && command->get_option("--trained")->count() == 0)
+    train.trained = lora::kAdapters;
 }
 
 mlir::OwningOpRef<mlir::ModuleOp> ModelArguments::import(

@@ -29,6 +29,7 @@ Command addPlanner(CLI::App& app);
 Command addSimulate(CLI::App& app);
 Command addMeasure(CLI::App& app);
 Command addSlurm(CLI::App& app);
+Command addLora(CLI::App& app);
 
 }  // namespace partita::driver
 
