@@ -7,6 +7,7 @@
 #include "frontends/stablehlo/graph_importer.h"
 #include "frontends/stablehlo/portable_dialects.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "mlir/Bytecode/BytecodeImplementation.h"
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -27,18 +28,49 @@ std::string_view bytesOf(const llvm::MemoryBuffer& buffer) {
   return {buffer.getBufferStart(), buffer.getBufferSize()};
 }
 
+// MLIR's reader tries an attribute or type again after those that it refers to,
+// so entries of a damaged file that refer to each other would be tried without
+// end. A limit on the number of tries makes that an error.
+class ReadLimit {
+ public:
+  // An entry takes at least a byte of the file.
+  explicit ReadLimit(size_t bytes)
+      : left_(1000 + 64 * static_cast<int64_t>(bytes)) {}
+
+  // `config` must not be used after this object's end.
+  void attachTo(mlir::BytecodeReaderConfig& config) {
+    config.attachAttributeCallback(
+        [this](mlir::DialectBytecodeReader& reader, llvm::StringRef,
+               mlir::Attribute&) { return take(reader); });
+    config.attachTypeCallback([this](mlir::DialectBytecodeReader& reader,
+                                     llvm::StringRef,
+                                     mlir::Type&) { return take(reader); });
+  }
+
+ private:
+  llvm::LogicalResult take(mlir::DialectBytecodeReader& reader) {
+    if (--left_ >= 0) return llvm::success();
+    return reader.emitError(
+        "attributes or types refer to each other without end");
+  }
+
+  int64_t left_;
+};
+
 // The module in the bytecode, not verified; null after an error.
 mlir::OwningOpRef<mlir::ModuleOp> readModule(std::string_view bytecode,
                                              const std::string& path,
                                              mlir::Location loc,
                                              mlir::MLIRContext* context) {
-  loadPortableDialects(context, bytecode.size());
+  loadPortableDialects(context);
   // A copy, as the reader needs aligned memory.
   const auto buffer = llvm::WritableMemoryBuffer::getNewUninitMemBuffer(
       bytecode.size(), path, llvm::Align(64));
   std::copy(bytecode.begin(), bytecode.end(), buffer->getBufferStart());
   mlir::Block block;
-  const mlir::ParserConfig config(context, /*verifyAfterParse=*/false);
+  mlir::ParserConfig config(context, /*verifyAfterParse=*/false);
+  ReadLimit limit(bytecode.size());
+  limit.attachTo(config.getBytecodeReaderConfig());
   if (mlir::failed(
           mlir::readBytecodeFile(buffer->getMemBufferRef(), &block, config)))
     return mlir::emitError(loc) << "cannot read the bytecode: it is damaged, "

@@ -52,19 +52,6 @@ struct PropertyReader
 // operations carry their own.
 struct IgnoredVersion : mlir::DialectVersion {};
 
-class PortableDialect : public mlir::ExtensibleDialect {
- public:
-  PortableDialect(llvm::StringRef name, mlir::MLIRContext* context,
-                  mlir::TypeID id, llvm::ArrayRef<PortableOp> ops);
-
-  void allow(int64_t reads) { reads_left_ = reads; }
-  // False once the limit of attributes and types is reached.
-  bool takeRead() { return --reads_left_ >= 0; }
-
- private:
-  int64_t reads_left_ = 0;
-};
-
 class BytecodeReader : public mlir::BytecodeDialectInterface {
  public:
   explicit BytecodeReader(mlir::Dialect* dialect)
@@ -72,12 +59,10 @@ class BytecodeReader : public mlir::BytecodeDialectInterface {
 
   mlir::Attribute readAttribute(
       mlir::DialectBytecodeReader& reader) const override {
-    if (!takeRead(reader)) return {};
     return getDialect()->getNamespace() == "sdy" ? readSdyAttribute(reader)
                                                  : readVhloAttribute(reader);
   }
   mlir::Type readType(mlir::DialectBytecodeReader& reader) const override {
-    if (!takeRead(reader)) return {};
     if (getDialect()->getNamespace() == "vhlo") return readVhloType(reader);
     reader.emitError("expected no types of dialect 'sdy', found one");
     return {};
@@ -90,30 +75,26 @@ class BytecodeReader : public mlir::BytecodeDialectInterface {
       return nullptr;
     return std::make_unique<IgnoredVersion>();
   }
-
- private:
-  bool takeRead(mlir::DialectBytecodeReader& reader) const {
-    if (static_cast<PortableDialect*>(getDialect())->takeRead()) return true;
-    reader.emitError("attributes or types refer to each other without end");
-    return false;
-  }
 };
 
-PortableDialect::PortableDialect(llvm::StringRef name,
-                                 mlir::MLIRContext* context, mlir::TypeID id,
-                                 llvm::ArrayRef<PortableOp> ops)
-    : ExtensibleDialect(name, context, id) {
-  // Later versions of operations are read, and refused by name.
-  allowUnknownOperations();
-  addInterfaces<BytecodeReader>();
-  const auto accept = [](mlir::Operation*) { return success(); };
-  for (const PortableOp& op : ops) {
-    registerDynamicOp(
-        mlir::DynamicOpDefinition::get(op.name, this, accept, accept));
-    mlir::RegisteredOperationName::lookup((name + "." + op.name).str(), context)
-        ->attachInterface<PropertyReader>();
+class PortableDialect : public mlir::ExtensibleDialect {
+ public:
+  PortableDialect(llvm::StringRef name, mlir::MLIRContext* context,
+                  mlir::TypeID id, llvm::ArrayRef<PortableOp> ops)
+      : ExtensibleDialect(name, context, id) {
+    // Later versions of operations are read, and refused by name.
+    allowUnknownOperations();
+    addInterfaces<BytecodeReader>();
+    const auto accept = [](mlir::Operation*) { return success(); };
+    for (const PortableOp& op : ops) {
+      registerDynamicOp(
+          mlir::DynamicOpDefinition::get(op.name, this, accept, accept));
+      mlir::RegisteredOperationName::lookup((name + "." + op.name).str(),
+                                            context)
+          ->attachInterface<PropertyReader>();
+    }
   }
-}
+};
 
 class VhloDialect : public PortableDialect {
  public:
@@ -133,11 +114,8 @@ class SdyDialect : public PortableDialect {
 
 }  // namespace
 
-void loadPortableDialects(mlir::MLIRContext* context, size_t bytes) {
-  // An attribute takes at least a byte of the file.
-  const int64_t reads = 1000 + 64 * static_cast<int64_t>(bytes);
-  context->getOrLoadDialect<VhloDialect>()->allow(reads);
-  context->getOrLoadDialect<SdyDialect>()->allow(reads);
+void loadPortableDialects(mlir::MLIRContext* context) {
+  context->loadDialect<VhloDialect, SdyDialect>();
 }
 
 }  // namespace partita::stablehlo

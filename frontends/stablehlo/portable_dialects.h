@@ -14,17 +14,12 @@
 #ifndef PARTITA_FRONTENDS_STABLEHLO_PORTABLE_DIALECTS_H_
 #define PARTITA_FRONTENDS_STABLEHLO_PORTABLE_DIALECTS_H_
 
-#include <cstddef>
-
 #include "mlir/IR/MLIRContext.h"
 
 namespace partita::stablehlo {
 
-// Loads both dialects, for the bytecode of this many bytes. MLIR's reader tries
-// an attribute again after those that it refers to, so attributes of a damaged
-// file that refer to each other would be tried without end: a limit on the
-// number of attributes read makes that an error.
-void loadPortableDialects(mlir::MLIRContext* context, size_t bytes);
+// Loads both dialects.
+void loadPortableDialects(mlir::MLIRContext* context);
 
 }  // namespace partita::stablehlo
 
