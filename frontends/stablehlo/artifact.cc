@@ -1,5 +1,6 @@
-// MLIR bytecode begins with a magic number, a version and the producer's name.
-// jax.export writes a flatbuffer whose root table has the bytecode as field 13.
+// MLIR bytecode is a magic number, a version, the producer's name, and
+// sections. jax.export writes a flatbuffer whose root table has the bytecode as
+// field 13.
 #include "frontends/stablehlo/artifact.h"
 
 #include <cstdint>
@@ -56,18 +57,92 @@ std::optional<std::string_view> bytecodeOf(std::string_view file) {
   return std::nullopt;
 }
 
-// The name after the magic number and the version, a prefixed variable-length
-// integer: the count of trailing zeros of its first byte is the count of bytes
-// that follow.
-std::optional<std::string_view> producerOf(std::string_view bytecode) {
-  if (bytecode.size() <= kMagic.size()) return std::nullopt;
-  const auto first = static_cast<uint8_t>(bytecode[kMagic.size()]);
-  size_t extra = 0;
-  while (extra < 8 && !(first >> extra & 1)) ++extra;
-  const size_t start = kMagic.size() + 1 + extra;
-  const size_t end = bytecode.find('\0', start);
-  if (end == std::string_view::npos) return std::nullopt;
-  return bytecode.substr(start, end - start);
+// Reads bytecode from the start. After the end, numbers are 0 and `fine` is
+// false.
+class Cursor {
+ public:
+  explicit Cursor(std::string_view bytes) : bytes_(bytes) {}
+
+  bool fine = true;
+  bool atEnd() const { return at_ == bytes_.size(); }
+
+  uint8_t byte() {
+    if (at_ < bytes_.size()) return static_cast<uint8_t>(bytes_[at_++]);
+    fine = false;
+    return 0;
+  }
+  // The count of trailing zeros of the first byte is the count of bytes that
+  // follow.
+  uint64_t number() {
+    const uint8_t first = byte();
+    int extra = 0;
+    while (extra < 8 && !(first >> extra & 1)) ++extra;
+    uint64_t value = extra == 8 ? 0 : first >> (extra + 1);
+    for (int i = 0; i < extra; ++i) {
+      const int shift = extra == 8 ? 8 * i : 8 * (i + 1) - (extra + 1);
+      value |= static_cast<uint64_t>(byte()) << shift;
+    }
+    return value;
+  }
+  // The bytes before the next zero, which is skipped.
+  std::string_view text() {
+    const size_t end = bytes_.find('\0', at_);
+    fine = fine && end != std::string_view::npos;
+    if (!fine) return {};
+    const size_t start = at_;
+    at_ = end + 1;
+    return bytes_.substr(start, end - start);
+  }
+  std::string_view take(uint64_t size) {
+    fine = fine && size <= bytes_.size() - at_;
+    if (!fine) return {};
+    at_ += size;
+    return bytes_.substr(at_ - size, size);
+  }
+  void align(uint64_t alignment) {
+    while (fine && alignment > 1 && at_ % alignment != 0) byte();
+  }
+
+ private:
+  std::string_view bytes_;
+  size_t at_ = 0;
+};
+
+// The groups of the section of offsets of attributes and types hold as many
+// entries as it says. MLIR's reader writes beyond its tables if they do not.
+bool hasOffsetsOfAllEntries(std::string_view section) {
+  Cursor cursor(section);
+  const uint64_t attributes = cursor.number(), types = cursor.number();
+  for (const uint64_t expected : {attributes, types}) {
+    uint64_t found = 0;
+    while (cursor.fine && found < expected) {
+      cursor.number();  // dialect
+      const uint64_t entries = cursor.number();
+      if (entries > expected - found) return false;
+      found += entries;
+      for (uint64_t i = 0; i < entries && cursor.fine; ++i) cursor.number();
+      if (entries == 0) return false;
+    }
+  }
+  return cursor.fine;
+}
+
+// Reads the header up to the producer's name, and checks the sections.
+bool checkSections(std::string_view bytecode, std::string& producer) {
+  constexpr uint8_t kOffsets = 3, kIsAligned = 0x80;
+  Cursor cursor(bytecode);
+  cursor.take(kMagic.size());
+  cursor.number();  // version
+  producer = std::string(cursor.text());
+  while (cursor.fine && !cursor.atEnd()) {
+    const uint8_t id = cursor.byte();
+    const uint64_t size = cursor.number();
+    if (id & kIsAligned) cursor.align(cursor.number());
+    const std::string_view section = cursor.take(size);
+    if ((id & ~kIsAligned) == kOffsets && !hasOffsetsOfAllEntries(section))
+      return false;
+  }
+  return cursor.fine;
 }
 
 }  // namespace
@@ -89,21 +164,26 @@ bool findArtifact(std::string_view file, Artifact& artifact,
             kRemedy;
     return false;
   }
-  const auto producer = producerOf(*bytecode);
-  if (!producer) {
+  std::string producer;
+  const bool is_whole = checkSections(*bytecode, producer);
+  if (producer.empty()) {
     error =
-        "expected the name of the bytecode's producer, found the end of "
-        "the file";
+        "expected the name of the bytecode's producer, found the end of the "
+        "file";
     return false;
   }
-  if (producer->substr(0, 11) != "StableHLO_v") {
+  if (producer.substr(0, 11) != "StableHLO_v") {
     error =
-        "expected a portable artifact of StableHLO, found MLIR bytecode "
-        "of '" +
-        std::string(*producer) + "'" + kRemedy;
+        "expected a portable artifact of StableHLO, found MLIR bytecode of '" +
+        producer + "'" + kRemedy;
     return false;
   }
-  artifact = {*bytecode, std::string(*producer)};
+  if (!is_whole) {
+    error = "expected the whole of a portable artifact (" + producer +
+            "), found one that is damaged or cut off";
+    return false;
+  }
+  artifact = {*bytecode, producer};
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include "frontends/stablehlo/artifact.h"
 #include "frontends/stablehlo/graph_importer.h"
 #include "frontends/stablehlo/portable_dialects.h"
+#include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "mlir/Bytecode/BytecodeImplementation.h"
 #include "mlir/Bytecode/BytecodeReader.h"
@@ -57,22 +58,49 @@ class ReadLimit {
   int64_t left_;
 };
 
+bool readBlock(llvm::MemoryBufferRef buffer, mlir::MLIRContext* context,
+               mlir::Block& block) {
+  loadPortableDialects(context);
+  mlir::ParserConfig config(context, /*verifyAfterParse=*/false);
+  ReadLimit limit(buffer.getBufferSize());
+  limit.attachTo(config.getBytecodeReaderConfig());
+  return mlir::succeeded(mlir::readBytecodeFile(buffer, &block, config));
+}
+
+// True if MLIR's reader survives the bytecode. It ends the process on some
+// damage, e.g. on counts beyond memory, and then leaves its context unusable.
+// So it first reads into a context of its own, which is not destroyed after
+// that.
+bool isSurvived(llvm::MemoryBufferRef buffer) {
+  auto context = std::make_unique<mlir::MLIRContext>(
+      mlir::MLIRContext::Threading::DISABLED);
+  auto block = std::make_unique<mlir::Block>();
+  context->getDiagEngine().registerHandler([](mlir::Diagnostic&) {});
+  llvm::CrashRecoveryContext::Enable();
+  const bool survived = llvm::CrashRecoveryContext().RunSafely(
+      [&] { readBlock(buffer, context.get(), *block); });
+  llvm::CrashRecoveryContext::Disable();
+  if (survived) {
+    block.reset();  // before its context
+    return true;
+  }
+  static_cast<void>(block.release());
+  static_cast<void>(context.release());
+  return false;
+}
+
 // The module in the bytecode, not verified; null after an error.
 mlir::OwningOpRef<mlir::ModuleOp> readModule(std::string_view bytecode,
                                              const std::string& path,
                                              mlir::Location loc,
                                              mlir::MLIRContext* context) {
-  loadPortableDialects(context);
   // A copy, as the reader needs aligned memory.
   const auto buffer = llvm::WritableMemoryBuffer::getNewUninitMemBuffer(
       bytecode.size(), path, llvm::Align(64));
   std::copy(bytecode.begin(), bytecode.end(), buffer->getBufferStart());
   mlir::Block block;
-  mlir::ParserConfig config(context, /*verifyAfterParse=*/false);
-  ReadLimit limit(bytecode.size());
-  limit.attachTo(config.getBytecodeReaderConfig());
-  if (mlir::failed(
-          mlir::readBytecodeFile(buffer->getMemBufferRef(), &block, config)))
+  if (!isSurvived(buffer->getMemBufferRef()) ||
+      !readBlock(buffer->getMemBufferRef(), context, block))
     return mlir::emitError(loc) << "cannot read the bytecode: it is damaged, "
                                    "or of a later version than StableHLO 1.22",
            nullptr;

@@ -99,6 +99,10 @@ void ExpectSteps(CompiledModel& model, const std::string& name) {
   }
 }
 
+std::string NameOf(const testing::TestParamInfo<const char*>& info) {
+  return info.param;
+}
+
 class JaxModelTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(JaxModelTest, OutputsAreThoseOfJax) {
@@ -110,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(Programs, JaxModelTest,
                          testing::Values("mlp", "gpt", "gpt_scan", "vit",
                                          "coatnet", "moe", "indexing",
                                          "gpt_2x2"),
-                         testing::PrintToStringParamName());
+                         NameOf);
 
 class JaxStepTest : public testing::TestWithParam<const char*> {};
 
@@ -122,7 +126,7 @@ TEST_P(JaxStepTest, FiveStepsAreThoseOfJax) {
 INSTANTIATE_TEST_SUITE_P(Programs, JaxStepTest,
                          testing::Values("gpt_step", "dropout_step",
                                          "coatnet_step", "gpt_step_2x2"),
-                         testing::PrintToStringParamName());
+                         NameOf);
 
 TEST(JaxTest, ShardingsAreIgnoredOnRequest) {
   if (auto model = Load("gpt_2x2", /*ignores_shardings=*/true))

@@ -64,7 +64,7 @@ def apply_norm(p, x):
 
 def attention(p, x, heads, causal):
     batch, length, width = x.shape
-    q, k, v = jnp.split(apply_linear(p["qkv"], x).reshape(batch, length, 3 * heads, width // heads), 3, axis=2)
+    q, k, v = jnp.split((x @ p["qkv"]).reshape(batch, length, 3 * heads, width // heads), 3, axis=2)
     scores = jnp.einsum("blnh,bsnh->bnls", q, k) / (width // heads) ** 0.5
     if causal:
         scores = jnp.where(jnp.tril(jnp.ones((length, length), bool)), scores, -1e9)
@@ -80,7 +80,8 @@ def block(p, x, heads, causal):
 def block_weights(seed, width):
     return {
         "norm1": norm(seed, width),
-        "attention": {"qkv": linear(seed + 2, width, 3 * width), "out": linear(seed + 4, width, width)},
+        # Without a bias: the gradient of the keys' is 0, and Adam would divide its rounding errors by their size.
+        "attention": {"qkv": noise(seed + 2, width, 3 * width, scale=width**-0.5), "out": linear(seed + 4, width, width)},
         "norm2": norm(seed + 6, width),
         "up": linear(seed + 8, width, 4 * width),
         "down": linear(seed + 10, 4 * width, width),
@@ -302,7 +303,7 @@ def divided_block(mesh):
     column, row, whole = (NamedSharding(mesh, spec) for spec in (P(None, "tensor"), P("tensor"), P()))
     return {
         "norm1": {"scale": whole, "bias": whole},
-        "attention": {"qkv": {"w": column, "b": row}, "out": {"w": row, "b": whole}},
+        "attention": {"qkv": column, "out": {"w": row, "b": whole}},
         "norm2": {"scale": whole, "bias": whole},
         "up": {"w": column, "b": row},
         "down": {"w": row, "b": whole},
