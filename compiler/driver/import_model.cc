@@ -9,6 +9,7 @@
 #include "frontends/lora/lora.h"
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/open_dims.h"
+#include "frontends/stablehlo/importer.h"
 #include "frontends/torch/importer.h"
 #include "llvm/ADT/StringRef.h"
 #include "mlir/IR/Diagnostics.h"
@@ -41,6 +42,8 @@ mlir::OwningOpRef<mlir::ModuleOp> importByConfig(const std::string& model,
   if (refuse(!options.input_shapes.empty(), "--input-shape",
              "a Hugging Face model (--dim settles its sizes)", context) ||
       refuse(!options.onnx_configuration.empty(), "--onnx-configuration",
+             "a Hugging Face model", context) ||
+      refuse(options.ignore_shardings, "--ignore-shardings",
              "a Hugging Face model", context))
     return nullptr;
   if (options.dropout && !options.training) {
@@ -126,10 +129,32 @@ mlir::OwningOpRef<mlir::ModuleOp> importTorchFile(const std::string& model,
   return torch::importTorch(model, torch_options, context);
 }
 
+mlir::OwningOpRef<mlir::ModuleOp> importJaxFile(const std::string& model,
+                                                const ImportOptions& options,
+                                                mlir::MLIRContext* context) {
+  constexpr char kKind[] =
+      "a program of JAX, which has its sizes (export it for others)";
+  if (refuse(!options.dims.empty(), "--dim", kKind, context) ||
+      refuse(!options.input_shapes.empty(), "--input-shape", kKind, context) ||
+      refuse(!options.onnx_configuration.empty(), "--onnx-configuration", kKind,
+             context) ||
+      refuse(options.optional_inputs.has_value(), "--optional-inputs", kKind,
+             context) ||
+      refuse(options.dropout.has_value(), "--dropout", kKind, context))
+    return nullptr;
+  return stablehlo::importStablehlo(model, {options.ignore_shardings}, context);
+}
+
 mlir::OwningOpRef<mlir::ModuleOp> importFile(const std::string& model,
                                              const ImportOptions& options,
                                              mlir::MLIRContext* context) {
   const llvm::StringRef name(model);
+  // JAX has no ending of its own for exported files.
+  if (name.ends_with(".mlirbc") || stablehlo::isStablehlo(model))
+    return importJaxFile(model, options, context);
+  if (refuse(options.ignore_shardings, "--ignore-shardings",
+             "a model that is not a program of JAX", context))
+    return nullptr;
   if (name.ends_with(".mlir")) {
     constexpr char kKind[] = "an .mlir file, which was imported already";
     if (refuse(!options.dims.empty(), "--dim", kKind, context) ||
@@ -168,8 +193,9 @@ mlir::OwningOpRef<mlir::ModuleOp> importFile(const std::string& model,
     return module;
   }
   mlir::emitError(mlir::UnknownLoc::get(context))
-      << "expected a model (.onnx, .pt2 or .mlir file, or a folder with "
-         "config.json), found "
+      << "expected a model (.onnx, .pt2 or .mlir file, a program of "
+         "jax.export, "
+         "or a folder with config.json), found "
       << model;
   return nullptr;
 }

@@ -29,6 +29,8 @@ struct ImportOptions {
   // ONNX only: record in locations which tensor of the file an operation
   // computes; see frontends/onnx/marks.h.
   bool mark_tensors = false;
+  // JAX only: leave out the program's own meshes and shardings.
+  bool ignore_shardings = false;
   uint64_t seed = 0;  // of weights that are in no file
   // Hugging Face and families only: the optional inputs that the model takes.
   // Absent: its default.
@@ -47,8 +49,9 @@ struct ImportOptions {
   std::optional<double> dropout;
 };
 
-// Opens `model`: an .onnx, .pt2 or .mlir file, a Hugging Face folder, or the
-// name of a family (coatnet-3). Null after diagnostics if it cannot be read.
+// Opens `model`: an .onnx, .pt2 or .mlir file, a program of jax.export, a
+// Hugging Face folder, or the name of a family (coatnet-3). Null after
+// diagnostics if it cannot be read.
 mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string& model,
                                               const ImportOptions& options,
                                               mlir::MLIRContext* context);

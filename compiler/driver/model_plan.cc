@@ -35,7 +35,9 @@ std::optional<plan::Plan> planOfModel(mlir::ModuleOp module,
       << plan::ToString(plan.mesh)
       << (llvm::StringRef(model).ends_with(".onnx")
               ? "; to read it without them: --onnx-configuration none"
-              : "");
+          : llvm::StringRef(model).ends_with(".mlir")
+              ? ""
+              : "; to read it without them: --ignore-shardings");
   return plan;
 }
 

@@ -71,8 +71,15 @@ bool isStoredArgument(FuncOp main, unsigned argument) {
 }
 
 StoredValues::StoredValues(FuncOp main, const CallGraph& graph) {
+  // Tensors that a run updates are other ones in the next run.
+  llvm::SmallDenseSet<mlir::Attribute> updated;
+  for (unsigned i = 0; i < main.getNumResults(); ++i)
+    if (mlir::Attribute name = main.getResultAttr(i, nn::kUpdatesAttr))
+      updated.insert(name);
   for (mlir::BlockArgument argument : main.getArguments()) {
-    if (isStoredArgument(main, argument.getArgNumber()))
+    const unsigned number = argument.getArgNumber();
+    if (isStoredArgument(main, number) &&
+        !updated.contains(main.getArgAttr(number, nn::kNameAttr)))
       stored_.insert(argument);
   }
   for (FuncOp function : graph.functions) {

@@ -30,6 +30,8 @@ ALLOWED = {
     "frontends/onnx": (("dialects/nn", "dialects/dist", "frontends/builder", "runtime/base"), "an importer writes nn and reads files; ONNX says how a model is divided, too"),
     "frontends/python": ((), "the Python package calls C libraries, and has no C++"),
     "frontends/huggingface": (("dialects/nn", "frontends/builder", "runtime/base"), "an importer writes nn and reads files"),
+    "frontends/stablehlo": (("dialects/nn", "dialects/dist", "frontends/builder"),
+                            "an importer writes nn, and JAX says how a program is divided; MLIR's bytecode reader reads the file"),
     "frontends/torch": (("dialects/nn", "frontends/builder", "runtime/base"), "an importer writes nn and reads files"),
     "compiler/simplify": (("dialects/nn", "dialects/exec"), "simplification is a matter of the model alone, except that no collective moves to load time"),
     "compiler/core": (("dialects/terms",), "the algorithms of dividing work on plain data, without MLIR, for passes, planner and simulator alike"),

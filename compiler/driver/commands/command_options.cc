@@ -36,6 +36,8 @@ void ModelArguments::add(CLI::App* command, const std::string& what) {
       "--onnx-configuration", options.onnx_configuration,
       "Read this device configuration of an ONNX model as a mesh and "
       "shardings, or none; default: the only one it has");
+  command->add_flag("--ignore-shardings", options.ignore_shardings,
+                    "Leave out the meshes and shardings of a program of JAX");
   command->add_option("--weights", options.weights,
                       "Take the weights, by name, from this folder of "
                       "safetensors, e.g. a checkpoint of partita train");
@@ -61,7 +63,7 @@ void ModelArguments::add(CLI::App* command, const std::string& what) {
 std::string ModelArguments::given() const {
   for (const char* name :
        {"--dim", "--input-shape", "--optional-inputs", "--onnx-configuration",
-        "--weights", "--lora", "--seed", "--dropout"})
+        "--ignore-shardings", "--weights", "--lora", "--seed", "--dropout"})
     if (command->get_option(name)->count() > 0) return name;
   return "";
 }

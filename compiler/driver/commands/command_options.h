@@ -22,8 +22,8 @@ class Validator;
 namespace partita::driver {
 
 inline constexpr char kAnyModel[] =
-    "An .onnx, .pt2 or .mlir file, a Hugging Face folder, or a family's name "
-    "(coatnet-0)";
+    "An .onnx, .pt2 or .mlir file, a program of jax.export, a Hugging Face "
+    "folder, or a family's name (coatnet-0)";
 
 // Options that say how to open a model.
 struct ModelArguments {

@@ -13,6 +13,7 @@ from partita_runtime import (DataLossError, InternalError, InvalidError, Missing
 
 from .batches import Ahead, ahead
 from .commands import CompileError, PartitaWarning, UsageError
+from .jax_program import JaxProgram, from_jax
 from .judge import Timetable, explain, inspect, plan, simulate, timetable, verify
 from .optimizers import Optimizer, adafactor, adam, adamw, lamb, sgd
 from .program import Program, compile  # pylint: disable=redefined-builtin
@@ -21,7 +22,7 @@ from .training import State, TrainingStep
 
 __all__ = [
     "Ahead", "Alternative", "CompileError", "Cost", "DataLossError", "Description", "Explanation", "InternalError", "InvalidError",
-    "MissingError", "NoMemoryError", "Optimizer", "ParameterInfo", "PartitaError", "PartitaWarning", "Plan", "Program", "Report", "Session",
+    "JaxProgram", "MissingError", "NoMemoryError", "Optimizer", "ParameterInfo", "PartitaError", "PartitaWarning", "Plan", "Program", "Report", "Session",
     "Simulation", "State", "TensorInfo", "Timetable", "TrainingStep", "UnavailableError", "UsageError", "Verification", "adafactor", "adam",
-    "adamw", "ahead", "compile", "explain", "inspect", "lamb", "plan", "sgd", "simulate", "timetable", "verify"
+    "adamw", "ahead", "compile", "explain", "from_jax", "inspect", "lamb", "plan", "sgd", "simulate", "timetable", "verify"
 ]

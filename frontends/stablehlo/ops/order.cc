@@ -1,0 +1,191 @@
+// Sorting and extremes: what a comparator or reducer does is found by running
+// it on constants.
+#include <cmath>
+#include <optional>
+
+#include "frontends/builder/indexing.h"
+#include "frontends/builder/reduction.h"
+#include "frontends/stablehlo/ops/ops.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace partita::stablehlo {
+namespace {
+
+// The results of a region on constants, as numbers. Nothing if one of them is
+// not a constant.
+std::optional<llvm::SmallVector<double>> evaluate(
+    OpContext& n, unsigned region, llvm::ArrayRef<double> numbers,
+    llvm::ArrayRef<ElementType> types) {
+  Values arguments;
+  for (auto [number, type] : llvm::zip(numbers, types))
+    arguments.push_back(n.e.splat(number, type));
+  llvm::SmallVector<double> results;
+  for (Val value : n.region(region, arguments)) {
+    const auto constant = value.constant();
+    if (!constant || constant.getNumElements() != 1) return std::nullopt;
+    if (value.isFloat()) {
+      llvm::APFloat number = *constant.getValues<llvm::APFloat>().begin();
+      bool loses;
+      number.convert(llvm::APFloat::IEEEdouble(),
+                     llvm::APFloat::rmNearestTiesToEven, &loses);
+      results.push_back(number.convertToDouble());
+    } else {
+      const llvm::APInt number = *constant.getValues<llvm::APInt>().begin();
+      results.push_back(value.is_unsigned || value.isBool()
+                            ? static_cast<double>(number.getZExtValue())
+                            : static_cast<double>(number.getSExtValue()));
+    }
+  }
+  if (n.failed()) return std::nullopt;
+  return results;
+}
+
+// A value and its index.
+struct Entry {
+  double value, index;
+};
+
+// The entry that an argmax or argmin keeps: the extreme one, NaN before all,
+// and the lower index of equal ones.
+Entry keptOf(Entry a, Entry b, bool is_max) {
+  if (a.index > b.index) std::swap(a, b);
+  if (std::isnan(a.value)) return a;
+  if (std::isnan(b.value)) return b;
+  return (is_max ? b.value > a.value : b.value < a.value) ? b : a;
+}
+
+bool sameNumber(double a, double b) {
+  return a == b || (std::isnan(a) && std::isnan(b));
+}
+
+}  // namespace
+
+bool importArgReduction(OpContext& n, int64_t dim) {
+  const Val x = n.in(0), index = n.in(1);
+  const ElementType types[] = {x.elementType(), index.elementType(),
+                               x.elementType(), index.elementType()};
+  if (index.isFloat() || x.isBool()) return false;
+  llvm::SmallVector<double> values = {1, 2, 0, 5};
+  if (x.isFloat()) values.append({-1, NAN, -INFINITY, INFINITY});
+  bool is_max = true, is_min = true;
+  for (double a : values) {
+    for (double b : values) {
+      for (bool is_first : {true, false}) {
+        // Which of two NaNs is kept depends on the order of the reduction.
+        if (std::isnan(a) && std::isnan(b)) continue;
+        const Entry left = {a, is_first ? 3.0 : 7.0},
+                    right = {b, is_first ? 7.0 : 3.0};
+        const auto found = evaluate(
+            n, 0, {left.value, left.index, right.value, right.index}, types);
+        if (!found || found->size() != 2) return false;
+        const auto agrees = [&](bool max) {
+          const Entry kept = keptOf(left, right, max);
+          return sameNumber((*found)[0], kept.value) &&
+                 (*found)[1] == kept.index;
+        };
+        is_max &= agrees(true);
+        is_min &= agrees(false);
+      }
+    }
+  }
+  if (is_max == is_min) return false;
+  // Only indices along the dimension: then a position says all.
+  const Val counted = n.e.iota(index.shape(), dim, index.element());
+  const auto given = index.constant(), expected = counted.constant();
+  auto iota = index.value.getDefiningOp<nn::IotaOp>();
+  const bool counts = (iota && static_cast<int64_t>(iota.getDim()) == dim) ||
+                      (given && expected && given == expected);
+  if (!counts) return false;
+  const Val position = builder::argExtreme(n.e, x, dim, is_max, false);
+  Shape kept(x.shape());
+  kept.erase(kept.begin() + dim);
+  // NaN equals nothing, so argExtreme gives the size for it; its place is found
+  // by itself.
+  Val place = position;
+  if (x.isFloat()) {
+    const Val is_nan = n.e.compare(Compare::ne, x, x);
+    const Val places =
+        n.e.select(is_nan, n.e.iota(x.shape(), dim, n.e.i64()),
+                   n.e.splat(static_cast<double>(x.dim(dim)), n.e.i64()));
+    place = n.e.minimum(position,
+                        n.e.reduce(nn::ReduceKind::min, places, {dim}, true));
+  }
+  n.out(0, n.e.reduce(is_max ? nn::ReduceKind::max : nn::ReduceKind::min, x,
+                      {dim}, false));
+  n.out(1, n.e.cast(n.e.reshape(place, kept), index.elementType()));
+  return true;
+}
+
+Val importSort(OpContext& n) {
+  const Values inputs = n.all();
+  if (n.failed()) return {};
+  if (inputs.empty()) return n.error("expected operands");
+  int64_t dim = n.integer("dimension");
+  const int64_t rank = inputs[0].rank();
+  if (dim < 0) dim += rank;
+  if (n.failed()) return {};
+  if (dim < 0 || dim >= rank)
+    return n.error("expected a dimension of the operands");
+  for (Val input : inputs)
+    if (input.shape() != inputs[0].shape())
+      return n.error("expected operands of one shape");
+  if (inputs[0].size() == 0) {
+    n.outAll(inputs);
+    return {};
+  }
+  // The first operand decides, in one direction.
+  llvm::SmallVector<ElementType> types;
+  for (Val input : inputs) types.append(2, input.elementType());
+  bool ascends = true, descends = true;
+  const double keys[] = {0, 1, 5};
+  const llvm::ArrayRef<double> tried = inputs[0].isBool()
+                                           ? llvm::ArrayRef(keys).take_front(2)
+                                           : llvm::ArrayRef(keys);
+  for (double a : tried) {
+    for (double b : tried) {
+      for (bool others : {false, true}) {
+        llvm::SmallVector<double> numbers = {a, b};
+        for (size_t i = 1; i < inputs.size(); ++i)
+          numbers.append({others ? 1.0 : 0.0, others ? 0.0 : 1.0});
+        const auto found = evaluate(n, 0, numbers, types);
+        if (n.failed()) return {};
+        if (!found || found->size() != 1)
+          return n.unsupported("this comparator");
+        ascends &= ((*found)[0] != 0) == (a < b);
+        descends &= ((*found)[0] != 0) == (a > b);
+      }
+    }
+  }
+  if (ascends == descends)
+    return n.unsupported(
+        "a comparator other than less or greater than of the first operand");
+  Val key = inputs[0];
+  if (key.isBool()) key = n.e.cast(key, n.e.builder().getI32Type());
+  if (key.is_unsigned) return n.unsupported("a sort of unsigned integers");
+  const auto [values, places] =
+      builder::topK(n.e, key, key.dim(dim), dim, /*largest=*/descends);
+  n.out(0, inputs[0].isBool() ? n.e.cast(values, inputs[0].elementType())
+                              : values);
+  for (size_t i = 1; i < inputs.size(); ++i)
+    n.out(i, builder::gatherElements(n.e, inputs[i], places, dim));
+  return {};
+}
+
+Val importTopK(OpContext& n) {
+  const Val x = n.in(0);
+  const ValueType values_type = n.result(0), places_type = n.result(1);
+  if (n.failed()) return {};
+  const int64_t last = x.rank() - 1;
+  if (last < 0 || values_type.shape.empty() ||
+      values_type.shape.back() > x.dim(last) || values_type.shape.back() < 1)
+    return n.error("expected 1 <= k <= the last size");
+  if (x.is_unsigned || x.isBool())
+    return n.unsupported(toString(x.elementType()));
+  const auto [values, places] =
+      builder::topK(n.e, x, values_type.shape.back(), last, /*largest=*/true);
+  n.out(0, values);
+  n.out(1, n.e.cast(places, places_type.element));
+  return {};
+}
+
+}  // namespace partita::stablehlo
