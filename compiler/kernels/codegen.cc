@@ -11,6 +11,7 @@
 #include "compiler/kernels/emit_mma_attention_grad.h"
 #include "compiler/kernels/emit_models.h"
 #include "compiler/kernels/emit_nest.h"
+#include "compiler/kernels/emit_row_sums.h"
 #include "compiler/kernels/emit_scatter.h"
 #include "compiler/kernels/emit_top_k.h"
 #include "compiler/kernels/estimate_work.h"
@@ -285,6 +286,8 @@ FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
     if (failed(emitTopK(emitter, op, outputs, begin, end))) return failure();
     return topKRange(op);
   }
+  if (const std::optional<RowSums> sums = findRowSums(outputs))
+    return emitRowSums(emitter, *sums, begin, end);
   return emitGroups(emitter, body, groups, flatChunkOf(kernel));
 }
 

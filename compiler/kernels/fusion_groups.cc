@@ -153,9 +153,12 @@ class Grouper {
         }
         edgesOf(user->getResult(0), longer, edges, fixed_use);
       } else if (isHeavy(user)) {
-        path.consumer = user;
-        path.operand = use.get();
-        edges.push_back(path);
+        Edge edge = path;
+        // Blocks of rows are the rows in their order.
+        if (hosted_.contains(user)) edge.reshaped = false;
+        edge.consumer = user;
+        edge.operand = use.get();
+        edges.push_back(edge);
       } else {
         fixed_use = true;
       }
@@ -227,6 +230,12 @@ class Grouper {
         group_[op] = candidate;
         return;
       }
+    if (const std::optional<size_t> rows = rowsOf(op)) {
+      members_[*rows].push_back(op);
+      group_[op] = *rows;
+      hosted_.insert(op);
+      return;
+    }
     group_[op] = members_.size();
     members_.push_back({op});
   }
@@ -290,6 +299,68 @@ class Grouper {
         llvm::append_range(open, member->getUsers());
     }
     return false;
+  }
+
+  // The kernel that walks the rows which `op` sums in blocks, if there is one
+  // that can do both.
+  std::optional<size_t> rowsOf(Operation* op) {
+    auto sum = llvm::dyn_cast<nn::ReduceOp>(op);
+    if (!sum || !op->hasAttr(kRowSumsAttr)) return std::nullopt;
+    auto blocks = sum.getInput().getDefiningOp<nn::ReshapeOp>();
+    if (!blocks) return std::nullopt;
+    const ArrayRef<int64_t> rows = typeOf(blocks.getInput()).getShape();
+    llvm::DenseSet<Value> sources;
+    addSources(blocks.getInput(), sources);
+    for (size_t group = 0; group < members_.size(); ++group) {
+      if (members_[group].empty()) continue;
+      // Its last operation writes the elements of the rows.
+      Operation* last = members_[group].front();
+      if (role(last) == FusionRole::elementwise &&
+          typeOf(last->getResult(0)).getShape() == rows &&
+          walksRows(group, rows, typeOf(sum.getInput()).getShape()) &&
+          readsAnyOf(group, sources) &&
+          members_[group].size() < kMostOperations &&
+          !delaysMemory(op, group) && !reachesAround(op, group))
+        return group;
+    }
+    return std::nullopt;
+  }
+
+  // Adds the values that `value` is computed from by elementwise operations.
+  void addSources(Value value, llvm::DenseSet<Value>& sources) const {
+    Operation* op = value.getDefiningOp();
+    if (op && (role(op) == FusionRole::movement ||
+               op->hasTrait<mlir::OpTrait::ConstantLike>()))
+      return;
+    if (!sources.insert(value).second || !op ||
+        role(op) != FusionRole::elementwise)
+      return;
+    for (Value operand : op->getOperands()) addSources(operand, sources);
+  }
+
+  bool readsAnyOf(size_t group, const llvm::DenseSet<Value>& sources) const {
+    return llvm::any_of(members_[group], [&](Operation* member) {
+      return llvm::any_of(member->getOperands(), [&](Value operand) {
+        return sources.contains(operand);
+      });
+    });
+  }
+
+  // True if a kernel reduces along these rows, and other sums of rows in it
+  // have the same blocks.
+  bool walksRows(size_t group, ArrayRef<int64_t> rows,
+                 ArrayRef<int64_t> blocks) const {
+    bool any = false;
+    for (Operation* member : members_[group]) {
+      if (hosted_.contains(member)) {
+        if (typeOf(member->getOperand(0)).getShape() != blocks) return false;
+        continue;
+      }
+      if (role(member) == FusionRole::elementwise) continue;
+      if (rowShape(member) != rows) return false;
+      any = true;
+    }
+    return any;
   }
 
   SmallVector<size_t> candidates(ArrayRef<Edge> edges) const {
@@ -366,6 +437,7 @@ class Grouper {
     });
   }
   ArrayRef<int64_t> rowShape(Operation* op) const {
+    if (hosted_.contains(op)) return {};
     if (role(op) == FusionRole::row || role(op) == FusionRole::reduction)
       return typeOf(op->getOperand(0)).getShape();
     return {};
@@ -408,6 +480,7 @@ class Grouper {
   FusionGroups result_;
   std::vector<SmallVector<Operation*>> members_;  // the last operation first
   llvm::DenseMap<Operation*, size_t> group_;
+  llvm::DenseSet<Operation*> hosted_;  // sums in kernels that walk their rows
   llvm::DenseMap<Operation*, int64_t> calls_before_, transfers_before_;
 };
 

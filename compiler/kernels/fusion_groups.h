@@ -40,6 +40,11 @@ struct FusionGroups {
   llvm::DenseMap<mlir::Operation*, FusionRole> roles;
 };
 
+// Marks the first of the steps of a sum over rows whose other users also reduce
+// along the rows (split_reductions.cc): it sums blocks of rows, and is part of
+// a kernel that walks these rows.
+inline constexpr char kRowSumsAttr[] = "kernel.row_sums";
+
 FusionGroups findFusionGroups(mlir::Block& block);
 
 }  // namespace partita::kernels

@@ -120,7 +120,9 @@ def SplitReductionsPass : Pass<"partita-split-reductions", "::mlir::ModuleOp"> {
     model chooses the number of parts among the divisors of the sizes, so a
     reduction of prime size stays whole. Sums of 16-bit floats stay f32 between the
     steps. Batch norms in training are decomposed if their statistics are such
-    reductions.
+    reductions. If other operations reduce the same rows along their elements, as
+    in the backward pass of a norm, the first step sums blocks of rows and is
+    marked `kernel.row_sums`: form-kernels lets one kernel do both.
 
     ```mlir
     %0 = nn.reduce sum %x dims = [0] : tensor<8192x768xf32> -> tensor<768xf32>
