@@ -53,8 +53,13 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
        },
        ""},
       // Library calls before fusion, which fills the space between them.
+      // Products of a function share padded operands.
       {"library-calls",
        [options](mlir::OpPassManager& pm) {
+         if (options.gpu) {
+           pm.addPass(kernels::createPadProductsPass());
+           pm.addPass(mlir::createCSEPass());
+         }
          kernels::SelectLibraryCallsPassOptions calls;
          calls.gpu = options.gpu;
          pm.addPass(kernels::createSelectLibraryCallsPass(calls));

@@ -82,6 +82,28 @@ def ChooseLayoutsPass : Pass<"partita-choose-layouts", "::mlir::ModuleOp"> {
   let dependentDialects = ["::partita::nn::NNDialect"];
 }
 
+def PadProductsPass : Pass<"partita-pad-products", "::mlir::ModuleOp"> {
+  let summary = "Pads products of 16-bit floats whose rows do not begin at multiples of 16 bytes";
+  let description = [{
+    Libraries for GPUs are several times slower on such rows; an example are the logits of a vocabulary of 50,257. The pass
+    pads the last dimension of an operand or of the result to a multiple of 64, with zeros, and takes the result's own part.
+    It changes products with dimensions of at least `least` elements, for which the copies of operands pay. Padding is
+    fused into the kernel that computes an operand, and the part into the kernels that read it: what is stored, and what a
+    model takes and gives, keeps its size.
+
+    ```mlir
+    %0 = nn.dot_general %x, %w contract = [1] x [1] : tensor<8192x1024xbf16>, tensor<50257x1024xbf16> -> tensor<8192x50257xbf16>
+    // becomes
+    %1 = nn.pad %w, %zero low = [0, 0] high = [47, 0] : tensor<50257x1024xbf16>, tensor<bf16> -> tensor<50304x1024xbf16>
+    %2 = nn.dot_general %x, %1 contract = [1] x [1] : tensor<8192x1024xbf16>, tensor<50304x1024xbf16> -> tensor<8192x50304xbf16>
+    %0 = nn.slice %2 starts = [0, 0] strides = [1, 1] : tensor<8192x50304xbf16> -> tensor<8192x50257xbf16>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::partita::nn::NNDialect"];
+  let options = [Option<"least", "least", "int64_t", "512", "Smallest number of rows, columns and products per element of a padded product">];
+  let statistics = [Statistic<"padded", "padded", "Products padded">];
+}
+
 def SelectLibraryCallsPass : Pass<"partita-select-library-calls", "::mlir::ModuleOp"> {
   let summary = "Lowers matrix products and convolutions to library calls";
   let description = [{
