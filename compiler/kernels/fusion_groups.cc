@@ -20,6 +20,8 @@ using mlir::Value;
 
 // Larger kernels compile slowly and spill registers.
 constexpr size_t kMostOperations = 96;
+// Sums of rows in one kernel, which keeps them in shared memory.
+constexpr size_t kMostRowSums = 2;
 
 RankedTensorType typeOf(Value value) {
   return llvm::cast<RankedTensorType>(value.getType());
@@ -311,7 +313,8 @@ class Grouper {
     const ArrayRef<int64_t> rows = typeOf(blocks.getInput()).getShape();
     llvm::DenseSet<Value> sources;
     addSources(blocks.getInput(), sources);
-    for (size_t group = 0; group < members_.size(); ++group) {
+    // The nearest kernel: others may share only what both are computed from.
+    for (size_t group = members_.size(); group-- > 0;) {
       if (members_[group].empty()) continue;
       // Its last operation writes the elements of the rows.
       Operation* last = members_[group].front();
@@ -351,8 +354,10 @@ class Grouper {
   bool walksRows(size_t group, ArrayRef<int64_t> rows,
                  ArrayRef<int64_t> blocks) const {
     bool any = false;
+    size_t sums = 1;
     for (Operation* member : members_[group]) {
       if (hosted_.contains(member)) {
+        if (++sums > kMostRowSums) return false;
         if (typeOf(member->getOperand(0)).getShape() != blocks) return false;
         continue;
       }
