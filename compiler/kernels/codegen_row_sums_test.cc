@@ -1,5 +1,5 @@
 // Kernels that compute rows and sum blocks of them in one pass: the backward
-// pass of a layer norm.
+// passes of a layer norm and of an activation.
 #include <gtest/gtest.h>
 
 #include "compiler/kernels/codegen_fixture.h"
@@ -134,6 +134,89 @@ TEST_P(CodegenRowSums, AssemblesForGpus) {
     // Two blocks run at a time on either chip. The system takes 1 KB of each.
     EXPECT_LE(launch.shared_bytes, 164 * 1024 / 2 - 1024);
   }
+}
+
+// The gradient of an activation, the activation, and the sums of the gradient's
+// columns.
+std::string activationOf(int rows, int width, int rows_of_block) {
+  const std::string text = R"(
+func.func @k(%x0: ROWS, %g0: ROWS) -> (ROWS, ROWS, SUMS) {
+  %x = arith.extf %x0 : ROWS to WIDE
+  %g = arith.extf %g0 : ROWS to WIDE
+  %t = math.tanh %x : WIDE
+  %gt = arith.mulf %g, %t : WIDE
+  %y = arith.truncf %t : WIDE to ROWS
+  %dx = arith.truncf %gt : WIDE to ROWS
+  %w = arith.extf %dx : ROWS to WIDE
+  %b = nn.reshape %w : WIDE -> BLOCKS
+  %sum = nn.reduce sum %b dims = [1] {kernel.column_sums} : BLOCKS -> SUMS
+  return %y, %dx, %sum : ROWS, ROWS, SUMS
+})";
+  const std::string columns = "x" + std::to_string(width),
+                    blocks = std::to_string(rows / rows_of_block),
+                    all = std::to_string(rows) + columns;
+  std::string result =
+      replaced(text, "BLOCKS",
+               "tensor<" + blocks + "x" + std::to_string(rows_of_block) +
+                   columns + "xf32>");
+  result = replaced(result, "SUMS", "tensor<" + blocks + columns + "xf32>");
+  result = replaced(result, "WIDE", "tensor<" + all + "xf32>");
+  return replaced(result, "ROWS", "tensor<" + all + "xbf16>");
+}
+
+TEST(CodegenColumnSums, EqualTheInterpreter) {
+  for (const int width : {40, 256, 1536})
+    for (const bool teams : {false, true}) {
+      CodegenOptions options = hostCodegenOptions();
+      if (teams) {
+        options.vector_bytes = 16;
+        options.team = 32;
+      }
+      const std::string text = activationOf(24, width, 6);
+      auto kernel = CompiledKernel::fromText(text, options);
+      ASSERT_NE(kernel, nullptr) << text;
+      EXPECT_EQ(kernel->difference(1e-2, 1e-2), "") << width;
+      // Parts of columns are items of their own.
+      if (width == 1536) EXPECT_GT(kernel->code().range, 4);
+      EXPECT_EQ(kernel->code().scratch_bytes, 0);
+    }
+}
+
+TEST(CodegenColumnSums, AssembleForGpus) {
+  if (!hasPtxas()) GTEST_SKIP() << kWithoutPtxas;
+  for (const char* chip : {"sm_80", "sm_90a"}) {
+    PtxKernel launch;
+    const std::string ptx = ptxOf(activationOf(8192, 4096, 64), chip, launch);
+    ASSERT_NE(ptx, "");
+    const Assembled assembled = assemble(ptx, chip);
+    ASSERT_TRUE(assembled.ok) << assembled.report << ptx;
+    EXPECT_EQ(assembled.kernels.at("k").spilled_bytes, 0) << assembled.report;
+    EXPECT_LE(assembled.kernels.at("k").registers, 80) << assembled.report;
+    EXPECT_EQ(launch.shared_bytes, 0);
+  }
+}
+
+// The last steps of sums of several sizes, with items of their own.
+TEST(CodegenIndependentSums, EqualTheInterpreter) {
+  const std::string text = R"(
+func.func @k(%a: tensor<12x1024xf32>, %b: tensor<5x40xf32>, %c: tensor<12x1024xf32>)
+    -> (tensor<1024xbf16>, tensor<40xf32>, tensor<1024xf32>) {
+  %0 = nn.reduce sum %a dims = [0] : tensor<12x1024xf32> -> tensor<1024xf32>
+  %1 = arith.truncf %0 : tensor<1024xf32> to tensor<1024xbf16>
+  %2 = nn.reduce sum %b dims = [0] : tensor<5x40xf32> -> tensor<40xf32>
+  %3 = nn.reduce sum %c dims = [0] : tensor<12x1024xf32> -> tensor<1024xf32>
+  return %1, %2, %3 : tensor<1024xbf16>, tensor<40xf32>, tensor<1024xf32>
+})";
+  CodegenOptions options;
+  options.vector_bytes = 16;
+  options.team = 32;
+  auto kernel = CompiledKernel::fromText(text, options);
+  ASSERT_NE(kernel, nullptr);
+  EXPECT_EQ(kernel->difference(1e-2, 1e-2), "");
+  EXPECT_EQ(kernel->code().range, 8 + 1 + 8);
+  auto on_host = CompiledKernel::fromText(text);
+  ASSERT_NE(on_host, nullptr);
+  EXPECT_EQ(on_host->difference(1e-2, 1e-2), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -1,5 +1,6 @@
-// Walks rows once. Sums stay in scratch, where each thread of a team has its
-// own columns.
+// Walks rows once. If the kernel reduces rows, a team walks along each; sums
+// stay in scratch, where each thread has its own columns. Else each thread
+// walks down a few columns and keeps their sums in registers.
 #include "compiler/kernels/emit_row_sums.h"
 
 #include "compiler/kernels/emit_reduction.h"
@@ -29,16 +30,79 @@ nn::ReduceOp sumOfRows(Value value) {
 class RowSumsEmitter {
  public:
   RowSumsEmitter(Emitter& emitter, const RowSums& kernel)
-      : emitter_(emitter), kernel_(kernel) {
+      : emitter_(emitter),
+        kernel_(kernel),
+        chunk_(std::min(kernel.width, emitter.nativeLanes() * emitter.team())) {
+    for (const Output& sum : kernel.sums)
+      element_types_.push_back(emitter.computeType(
+          cast<RankedTensorType>(sum.value.getType()).getElementType()));
+    const auto reduces = [&](const Output& output) {
+      return emitter.reductionsBehind(output.value) > 0;
+    };
+    along_rows_ = llvm::any_of(kernel.elements, reduces) ||
+                  llvm::any_of(kernel.sums, reduces);
+    if (!along_rows_) return;
     // A masked remainder is stored whole.
     const int64_t padding =
         kernel.width % emitter.nativeLanes() == 0 ? 0 : emitter.nativeLanes();
-    for (const Output& sum : kernel.sums) {
-      element_types_.push_back(emitter.computeType(
-          cast<RankedTensorType>(sum.value.getType()).getElementType()));
-      accumulators_.push_back(
-          emitter.scratch(element_types_.back(), kernel.width + padding));
-    }
+    for (Type type : element_types_)
+      accumulators_.push_back(emitter.scratch(type, kernel.width + padding));
+  }
+
+  int64_t range() const { return kernel_.blocks * chunks(); }
+
+  LogicalResult emitItem(const Symbol* item) {
+    if (along_rows_) return emitBlock(item);
+    auto [block, chunk] = emitter_.split(Index(item), chunks());
+    return emitColumns(block, chunk);
+  }
+
+ private:
+  using Column = llvm::function_ref<LogicalResult(const Symbol*)>;
+
+  int64_t chunks() const {
+    return along_rows_ ? 1 : llvm::divideCeil(kernel_.width, chunk_);
+  }
+
+  // Columns of a block, one chunk of each row.
+  LogicalResult emitColumns(const Index& block, const Index& chunk) {
+    ImplicitLocOpBuilder& builder = emitter_.builder();
+    const auto number = [&](const Index& index) {
+      return emitter_.number(index, builder.getIndexType()).value;
+    };
+    Value begin = number(chunk * chunk_),
+          end = number(chunk * chunk_ + Index(chunk_));
+    if (kernel_.width % chunk_ != 0) end = emitter_.smaller(end, kernel_.width);
+    return emitter_.laneLoop(
+        begin, end, kernel_.width, chunk_, emitter_.nativeLanes(), {},
+        [&](const Symbol* column, ValueRange) -> FailureOr<Values> {
+          if (failed(emitColumn(block, column))) return failure();
+          return Values();
+        });
+  }
+
+  LogicalResult emitColumn(const Index& block, const Symbol* column) {
+    Values zeros;
+    for (Type type : element_types_)
+      zeros.push_back(emitter_.constant(type, 0, column->lanes));
+    FailureOr<Values> sums = emitter_.loop(
+        kernel_.rows, zeros,
+        [&](const Symbol* row, ValueRange before) -> FailureOr<Values> {
+          FailureOr<SmallVector<Lanes>> addends =
+              emitElements((block * kernel_.rows + Index(row)) * kernel_.width +
+                           Index(column));
+          if (failed(addends)) return failure();
+          Values after;
+          for (auto [sum, addend] : llvm::zip_equal(before, *addends))
+            after.push_back(combine(emitter_, nn::ReduceKind::sum, sum,
+                                    emitter_.splat(addend, column->lanes)));
+          return after;
+        });
+    if (failed(sums)) return failure();
+    for (auto [output, sum] : llvm::zip_equal(kernel_.sums, *sums))
+      emitter_.store(output.buffer, block * kernel_.width + Index(column),
+                     {sum, column->lanes});
+    return success();
   }
 
   LogicalResult emitBlock(const Symbol* block) {
@@ -57,7 +121,7 @@ class RowSumsEmitter {
           const Index begin =
               (Index(block) * kernel_.rows + Index(row)) * kernel_.width;
           if (failed(columns([&](const Symbol* column) {
-                return emitElements(begin + Index(column), column);
+                return addElements(begin + Index(column), column);
               })))
             return failure();
           return Values();
@@ -71,9 +135,6 @@ class RowSumsEmitter {
       return success();
     });
   }
-
- private:
-  using Column = llvm::function_ref<LogicalResult(const Symbol*)>;
 
   LogicalResult columns(Column body) {
     return emitter_.laneLoop(
@@ -92,7 +153,8 @@ class RowSumsEmitter {
             cast<RankedTensorType>(output.value.getType()).getShape()));
   }
 
-  LogicalResult emitElements(const Index& position, const Symbol* column) {
+  // Stores the elements at a position and returns the addends there.
+  FailureOr<SmallVector<Lanes>> emitElements(const Index& position) {
     SmallVector<Lanes> elements, addends;
     for (const Output& output : kernel_.elements) {
       FailureOr<Lanes> element = elementOf(output, position);
@@ -106,7 +168,14 @@ class RowSumsEmitter {
     }
     for (auto [output, element] : llvm::zip_equal(kernel_.elements, elements))
       emitter_.store(output.buffer, position, element);
-    for (auto [accumulator, addend] : llvm::zip_equal(accumulators_, addends)) {
+    return addends;
+  }
+
+  LogicalResult addElements(const Index& position, const Symbol* column) {
+    FailureOr<SmallVector<Lanes>> addends = emitElements(position);
+    if (failed(addends)) return failure();
+    for (auto [accumulator, addend] :
+         llvm::zip_equal(accumulators_, *addends)) {
       const Lanes before = emitter_.load(accumulator, Index(column));
       const Value sum = combine(emitter_, nn::ReduceKind::sum, before.value,
                                 emitter_.splat(addend, column->lanes));
@@ -117,6 +186,8 @@ class RowSumsEmitter {
 
   Emitter& emitter_;
   const RowSums& kernel_;
+  const int64_t chunk_;  // elements of a row in one item, in columns
+  bool along_rows_ = false;
   SmallVector<Type> element_types_;
   SmallVector<Buffer> accumulators_;
 };
@@ -157,13 +228,13 @@ FailureOr<int64_t> emitRowSums(Emitter& emitter, const RowSums& kernel,
                                Value begin, Value end) {
   RowSumsEmitter rows(emitter, kernel);
   auto items =
-      emitter.loop(begin, end, kernel.blocks, {},
-                   [&](const Symbol* block, ValueRange) -> FailureOr<Values> {
-                     if (failed(rows.emitBlock(block))) return failure();
+      emitter.loop(begin, end, rows.range(), {},
+                   [&](const Symbol* item, ValueRange) -> FailureOr<Values> {
+                     if (failed(rows.emitItem(item))) return failure();
                      return Values();
                    });
   if (failed(items)) return failure();
-  return kernel.blocks;
+  return rows.range();
 }
 
 }  // namespace partita::kernels

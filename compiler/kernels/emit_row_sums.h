@@ -1,6 +1,6 @@
 // Kernels whose results are elements of rows and sums of rows over blocks of
-// rows, as in the backward pass of a norm. One pass over the rows computes
-// both.
+// rows, as in the backward pass of a norm or of an activation with a bias. One
+// pass over the rows computes both.
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_ROW_SUMS_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_ROW_SUMS_H_
 
@@ -11,7 +11,8 @@
 namespace partita::kernels {
 
 struct RowSums {
-  // An item of the range is a block of `rows` rows of `width` elements.
+  // Blocks of `rows` rows of `width` elements. An item of the range is a block,
+  // or, if rows are not reduced, a part of its columns.
   int64_t blocks = 0, rows = 0, width = 0;
   // Their elements are those of all rows, one after the other.
   llvm::SmallVector<Output> elements;

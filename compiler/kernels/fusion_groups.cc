@@ -40,41 +40,6 @@ bool isTrailing(ArrayRef<int64_t> dims, int64_t rank) {
   return true;
 }
 
-// True if only arithmetic and reductions read the value, perhaps reshaped or
-// repeated.
-bool isReadByArithmetic(Value value) {
-  return llvm::all_of(value.getUsers(), [](Operation* user) {
-    if (llvm::isa<nn::BroadcastOp, nn::ReshapeOp>(user))
-      return isReadByArithmetic(user->getResult(0));
-    return llvm::isa<nn::ReduceOp>(user) ||
-           mlir::OpTrait::hasElementwiseMappableTraits(user);
-  });
-}
-
-FusionRole roleOf(Operation& op) {
-  if (op.getNumResults() == 0 || llvm::isa<mlir::arith::ConstantOp>(op))
-    return FusionRole::fixed;
-  if (llvm::isa<nn::BroadcastOp, nn::ReshapeOp, nn::TransposeOp, nn::SliceOp,
-                nn::IotaOp>(op))
-    return FusionRole::movement;
-  // Each reader widens for itself: that reads half as much as the wide values.
-  if (llvm::isa<mlir::arith::ExtFOp>(op) && isReadByArithmetic(op.getResult(0)))
-    return FusionRole::movement;
-  if (llvm::isa<nn::PadOp, nn::GatherOp>(op) ||
-      mlir::OpTrait::hasElementwiseMappableTraits(&op))
-    return FusionRole::elementwise;
-  if (llvm::isa<nn::ReduceOp>(op)) return FusionRole::reduction;
-  if (auto softmax = llvm::dyn_cast<nn::SoftmaxOp>(op))
-    return static_cast<int64_t>(softmax.getAxis()) ==
-                   typeOf(softmax.getInput()).getRank() - 1
-               ? FusionRole::row
-               : FusionRole::single;
-  if (llvm::isa<nn::LayerNormOp, nn::RmsNormOp>(op)) return FusionRole::row;
-  if (llvm::isa<nn::AttentionOp>(op)) return FusionRole::attention;
-  if (llvm::isa<nn::NNDialect>(op.getDialect())) return FusionRole::single;
-  return FusionRole::fixed;
-}
-
 // How a consumer reads a producer: directly, or through movement that may
 // repeat or reorder elements.
 struct Edge {
@@ -94,7 +59,7 @@ class Grouper {
   FusionGroups run() {
     int64_t calls = 0, transfers = 0;
     for (Operation& op : block_) {
-      result_.roles[&op] = roleOf(op);
+      result_.roles[&op] = fusionRoleOf(op);
       calls += llvm::isa<mlir::func::CallOp>(op);
       calls_before_[&op] = calls;
       transfers += llvm::isa<exec::SendOp, exec::ReceiveOp>(op);
@@ -213,11 +178,12 @@ class Grouper {
 
   // True if producer and consumer walk the same elements, so that one loop can
   // write both.
-  static bool sameDomain(Operation* producer, const Edge& edge) {
+  bool sameDomain(Operation* producer, const Edge& edge) const {
     return !edge.moved && !edge.reshaped && !edge.repeats &&
            edge.consumer->getNumResults() == 1 &&
-           typeOf(producer->getResult(0)).getShape() ==
-               typeOf(edge.consumer->getResult(0)).getShape();
+           (hosted_.contains(edge.consumer) ||
+            typeOf(producer->getResult(0)).getShape() ==
+                typeOf(edge.consumer->getResult(0)).getShape());
   }
 
   void place(Operation* op) {
@@ -225,13 +191,16 @@ class Grouper {
     bool fixed_use = false;
     for (Value result : op->getResults())
       edgesOf(result, Edge{}, edges, fixed_use);
+    hostColumns(op, edges);
     mergeReaders(op, edges);
     for (size_t candidate : candidates(edges))
       if (mayJoin(op, candidate, edges, fixed_use)) {
         members_[candidate].push_back(op);
         group_[op] = candidate;
-        return;
+        break;
       }
+    releaseColumns(edges);
+    if (group_.contains(op)) return;
     if (const std::optional<size_t> rows = rowsOf(op)) {
       members_[*rows].push_back(op);
       group_[op] = *rows;
@@ -240,6 +209,31 @@ class Grouper {
     }
     group_[op] = members_.size();
     members_.push_back({op});
+  }
+
+  // Lets kernels of the elements of `op` sum their columns, where that is
+  // wanted.
+  void hostColumns(Operation* op, llvm::MutableArrayRef<Edge> edges) {
+    if (!mlir::OpTrait::hasElementwiseMappableTraits(op)) return;
+    for (Edge& edge : edges) {
+      if (!edge.consumer->hasAttr(kColumnSumsAttr) || edge.moved ||
+          edge.repeats)
+        continue;
+      hosted_.insert(edge.consumer);
+      edge.reshaped = false;
+    }
+  }
+  // Sums that have not become part of such a kernel are kernels of their own.
+  void releaseColumns(ArrayRef<Edge> edges) {
+    for (const Edge& edge : edges)
+      if (edge.consumer->hasAttr(kColumnSumsAttr) &&
+          members_[group_.lookup(edge.consumer)].size() == 1)
+        hosted_.erase(edge.consumer);
+  }
+  bool sumsColumns(size_t group) const {
+    return llvm::any_of(members_[group], [&](Operation* member) {
+      return member->hasAttr(kColumnSumsAttr) && hosted_.contains(member);
+    });
   }
 
   // Makes one kernel of independent elementwise kernels that read `op` at the
@@ -255,12 +249,14 @@ class Grouper {
         merge(groups[0], other);
   }
 
-  // True if all operations of a group are elementwise, on the shape of `op`.
+  // True if all operations of a group are elementwise, on the shape of `op`, or
+  // sums of the columns of its elements.
   bool isFlat(Operation* op, size_t group) const {
     return llvm::all_of(members_[group], [&](Operation* member) {
-      return mlir::OpTrait::hasElementwiseMappableTraits(member) &&
-             typeOf(member->getResult(0)).getShape() ==
-                 typeOf(op->getResult(0)).getShape();
+      return hosted_.contains(member) ||
+             (mlir::OpTrait::hasElementwiseMappableTraits(member) &&
+              typeOf(member->getResult(0)).getShape() ==
+                  typeOf(op->getResult(0)).getShape());
     });
   }
 
@@ -331,6 +327,7 @@ class Grouper {
 
   // Adds the values that `value` is computed from by elementwise operations.
   void addSources(Value value, llvm::DenseSet<Value>& sources) const {
+    value = beforeWidening(value);
     Operation* op = value.getDefiningOp();
     if (op && (role(op) == FusionRole::movement ||
                op->hasTrait<mlir::OpTrait::ConstantLike>()))
@@ -344,7 +341,7 @@ class Grouper {
   bool readsAnyOf(size_t group, const llvm::DenseSet<Value>& sources) const {
     return llvm::any_of(members_[group], [&](Operation* member) {
       return llvm::any_of(member->getOperands(), [&](Value operand) {
-        return sources.contains(operand);
+        return sources.contains(beforeWidening(operand));
       });
     });
   }
@@ -381,6 +378,8 @@ class Grouper {
                bool fixed_use) {
     if (op->getNumResults() != 1 || members_[group].size() >= kMostOperations)
       return false;
+    // Its warps walk down columns, not along rows.
+    if (sumsColumns(group) && role(op) != FusionRole::elementwise) return false;
     bool escapes = fixed_use, same_domain = true;
     int paths = 0, elsewhere = 0;
     for (const Edge& edge : edges) {
@@ -412,9 +411,10 @@ class Grouper {
   // False if the kernel has a role that writes a single result.
   bool writesRows(size_t group) const {
     return llvm::all_of(members_[group], [&](Operation* member) {
-      return role(member) != FusionRole::attention &&
-             role(member) != FusionRole::single &&
-             role(member) != FusionRole::reduction;
+      return hosted_.contains(member) ||
+             (role(member) != FusionRole::attention &&
+              role(member) != FusionRole::single &&
+              role(member) != FusionRole::reduction);
     });
   }
 
@@ -485,7 +485,8 @@ class Grouper {
   FusionGroups result_;
   std::vector<SmallVector<Operation*>> members_;  // the last operation first
   llvm::DenseMap<Operation*, size_t> group_;
-  llvm::DenseSet<Operation*> hosted_;  // sums in kernels that walk their rows
+  // Sums of rows, in kernels that compute these rows for other reasons.
+  llvm::DenseSet<Operation*> hosted_;
   llvm::DenseMap<Operation*, int64_t> calls_before_, transfers_before_;
 };
 

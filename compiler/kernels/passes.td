@@ -144,7 +144,11 @@ def SplitReductionsPass : Pass<"partita-split-reductions", "::mlir::ModuleOp"> {
     steps. Batch norms in training are decomposed if their statistics are such
     reductions. If other operations reduce the same rows along their elements, as
     in the backward pass of a norm, the first step sums blocks of rows and is
-    marked `kernel.row_sums`: form-kernels lets one kernel do both.
+    marked `kernel.row_sums`: form-kernels lets one kernel do both. If elementwise
+    operations compute the rows, and other operations read them, the first step is
+    marked `kernel.column_sums`: the kernel that writes the rows sums them on the
+    way, as in the gradient of an activation behind a bias. Further steps carry
+    the number of steps that follow (`kernel.late_step`).
 
     ```mlir
     %0 = nn.reduce sum %x dims = [0] : tensor<8192x768xf32> -> tensor<768xf32>
@@ -152,8 +156,8 @@ def SplitReductionsPass : Pass<"partita-split-reductions", "::mlir::ModuleOp"> {
     %1 = nn.reshape %x : tensor<8192x768xf32> -> tensor<512x16x768xf32>
     %2 = nn.reduce sum %1 dims = [1] : tensor<512x16x768xf32> -> tensor<512x768xf32>
     %3 = nn.reshape %2 : tensor<512x768xf32> -> tensor<16x32x768xf32>
-    %4 = nn.reduce sum %3 dims = [1] : tensor<16x32x768xf32> -> tensor<16x768xf32>
-    %0 = nn.reduce sum %4 dims = [0] : tensor<16x768xf32> -> tensor<768xf32>
+    %4 = nn.reduce sum %3 dims = [1] {kernel.late_step = 1 : i64} : tensor<16x32x768xf32> -> tensor<16x768xf32>
+    %0 = nn.reduce sum %4 dims = [0] {kernel.late_step = 0 : i64} : tensor<16x768xf32> -> tensor<768xf32>
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::partita::nn::NNDialect"];
@@ -167,6 +171,8 @@ def FormKernelsPass : Pass<"partita-form-kernels", "::mlir::ModuleOp"> {
     walk the same rows become one kernel. Data movement becomes an index map inside
     the kernels that read it. Each kernel is a private function marked
     `exec.kernel`, launched by `exec.launch`; equal kernels share a function.
+    Independent elementwise kernels that read the same value become one, and so do
+    the same late steps of independent reductions.
     Reshapes between kernels become `exec.view`. A private function that consists
     of one launch is inlined into its callers.
 

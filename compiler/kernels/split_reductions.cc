@@ -93,6 +93,43 @@ int64_t rowOf(nn::ReduceOp op) {
   return shared ? row : 0;
 }
 
+// True if elementwise operations compute the value from what is stored, without
+// rows to reduce first.
+bool isFlat(mlir::Value value, llvm::DenseSet<mlir::Value>& seen) {
+  if (!seen.insert(value).second) return true;
+  mlir::Operation* op = value.getDefiningOp();
+  if (!op) return true;
+  if (llvm::isa<nn::ReduceOp, nn::SoftmaxOp, nn::LayerNormOp, nn::RmsNormOp>(
+          op))
+    return false;
+  if (!isElementwise(op) && !llvm::isa<nn::BroadcastOp, nn::ReshapeOp>(op))
+    return true;
+  return llvm::all_of(op->getOperands(), [&](mlir::Value operand) {
+    return isFlat(operand, seen);
+  });
+}
+
+// True if the reduction sums rows that an elementwise kernel computes and
+// writes for others, such as the gradient of an activation.
+bool sumsWrittenRows(nn::ReduceOp op) {
+  const auto type = llvm::cast<RankedTensorType>(op.getInput().getType());
+  const auto summed = static_cast<int64_t>(op.getDims().size());
+  if (op.getKind() != nn::ReduceKind::sum ||
+      !llvm::isa<mlir::FloatType>(type.getElementType()) ||
+      op.getDims() != ArrayRef(llvm::to_vector(llvm::seq(summed))))
+    return false;
+  int64_t row = 1;
+  for (const int64_t dim : type.getShape().drop_front(summed)) row *= dim;
+  if (row % kWarpElements != 0) return false;
+  mlir::Value input = op.getInput();
+  if (auto widened = input.getDefiningOp<mlir::arith::ExtFOp>())
+    input = widened.getIn();
+  llvm::DenseSet<mlir::Value> seen;
+  return isElementwise(input.getDefiningOp()) &&
+         !(input.hasOneUse() && op.getInput().hasOneUse()) &&
+         isFlat(input, seen);
+}
+
 // The steps of a sum of rows by kernels whose warps walk blocks of whole rows.
 std::vector<core::ReductionStep> stepsOfRows(nn::ReduceOp op) {
   const auto type = llvm::cast<RankedTensorType>(op.getInput().getType());
@@ -133,6 +170,8 @@ int64_t split(nn::ReduceOp op) {
     of_rows = !others.empty();
     if (of_rows) steps = std::move(others);
   }
+  const bool of_columns =
+      !of_rows && steps.front().dims.size() == 1 && sumsWrittenRows(op);
   mlir::OpBuilder builder(op);
   nn::MathBuilder b(builder, op.getLoc());
   // All steps sum 16-bit floats in f32.
@@ -141,8 +180,13 @@ int64_t split(nn::ReduceOp op) {
   for (const core::ReductionStep& step : steps) {
     auto reduce = nn::ReduceOp::create(builder, op.getLoc(), op.getKind(),
                                        b.reshape(value, step.shape), step.dims);
-    if (of_rows && &step == &steps.front())
+    if (&step != &steps.front())
+      reduce->setAttr(kLateStepAttr,
+                      builder.getI64IntegerAttr(&steps.back() - &step));
+    else if (of_rows)
       reduce->setAttr(kRowSumsAttr, builder.getUnitAttr());
+    else if (of_columns)
+      reduce->setAttr(kColumnSumsAttr, builder.getUnitAttr());
     value = reduce;
   }
   op.replaceAllUsesWith(is_float ? b.narrow(value, op.getType()) : value);
