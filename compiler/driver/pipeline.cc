@@ -48,6 +48,7 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
          pm.addPass(kernels::createExpandExpertsPass(experts));
          pm.addPass(kernels::createExpandGradientsPass());
          pm.addPass(kernels::createChooseLayoutsPass());
+         if (options.gpu) pm.addPass(kernels::createStoreByTokensPass());
          pm.addPass(mlir::createCanonicalizerPass());
          pm.addPass(mlir::createCSEPass());
        },

@@ -82,6 +82,30 @@ def ChooseLayoutsPass : Pass<"partita-choose-layouts", "::mlir::ModuleOp"> {
   let dependentDialects = ["::partita::nn::NNDialect"];
 }
 
+def StoreByTokensPass : Pass<"partita-store-by-tokens", "::mlir::ModuleOp"> {
+  let summary = "Stores results of attention with tokens outside of heads, as products read them";
+  let description = [{
+    In training, a layer's backward pass takes the result of attention from the
+    forward pass: as it is, for the gradient of attention, and transposed, for
+    the gradient of the weight behind it. The forward pass writes both, and the
+    backward pass transposes once more. The pass lets private functions return
+    the transposed result, which attention writes itself, and transposes it back
+    in the functions that take it: an index map inside the kernel of the
+    gradient. It changes results that go from calls to calls only.
+
+    ```mlir
+    func.func private @forward(...) -> (..., tensor<8x12x1024x64xbf16>) {
+      %y = nn.attention ... -> tensor<8x12x1024x64xbf16>
+      %t = nn.transpose %y perm = [0, 2, 1, 3] : tensor<8x12x1024x64xbf16> -> tensor<8x1024x12x64xbf16>
+      return ..., %y
+    // becomes
+      return ..., %t
+    ```
+  }];
+  let dependentDialects = ["::partita::nn::NNDialect"];
+  let statistics = [Statistic<"results", "results", "Results stored by tokens">];
+}
+
 def PadProductsPass : Pass<"partita-pad-products", "::mlir::ModuleOp"> {
   let summary = "Pads products of 16-bit floats whose rows do not begin at multiples of 16 bytes";
   let description = [{
