@@ -167,6 +167,16 @@ SmallVector<Output> outputsOf(func::FuncOp kernel, func::FuncOp body) {
   return outputs;
 }
 
+SmallVector<Output> placedOutputsOf(func::FuncOp kernel, func::FuncOp body) {
+  SmallVector<Value> results;
+  SmallVector<Buffer> buffers;
+  for (const Output& output : outputsOf(kernel, body)) {
+    results.push_back(output.value);
+    buffers.push_back(output.buffer);
+  }
+  return gradientsOf(results, buffers);
+}
+
 // Emits a kernel of one part, of any kind. Returns the range.
 FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
                               func::FuncOp body,
@@ -184,7 +194,8 @@ FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
     return attentionRange(emitter, op);
   }
   if (nn::AttentionGradOp op = findAttentionGrad(kernel))
-    return emitAttentionGrad(emitter, op, outputs, begin, end);
+    return emitAttentionGrad(emitter, op, placedOutputsOf(kernel, body), begin,
+                             end);
   if (nn::ScatterOp op = findScatter(kernel))
     return emitScatter(emitter, op, outputs.front(), begin, end);
   if (nn::TopKOp op = findTopK(kernel)) {
@@ -213,17 +224,17 @@ int64_t untouchedBytes(func::FuncOp kernel, SmallVector<Value> values) {
       bytes += bytesOf(cast<RankedTensorType>(value.getType()));
   };
   llvm::for_each(kernel.getArguments(), count);
-  llvm::for_each(kernel.getBody().front().getTerminator()->getOperands(),
-                 count);
+  for (const Output& result :
+       gradientsOf(kernel.getBody().front().getTerminator()->getOperands(), {}))
+    count(result.value);
   return bytes;
 }
 
 // The parts of attention's gradient on tensor cores. The last one has the
 // kernel's name.
 SmallVector<Part> partsOfGrad(func::FuncOp kernel, nn::AttentionGradOp op) {
-  SmallVector<Output> wanted;
-  for (Value result : kernel.getBody().front().getTerminator()->getOperands())
-    wanted.push_back({result, {}});
+  const SmallVector<Output> wanted =
+      gradientsOf(kernel.getBody().front().getTerminator()->getOperands(), {});
   SmallVector<Part> parts;
   for (GradPart which : gradPartsOf(op, wanted)) {
     Part part;
@@ -235,10 +246,10 @@ SmallVector<Part> partsOfGrad(func::FuncOp kernel, nn::AttentionGradOp op) {
                  untouchedBytes(kernel, work.values)};
     part.emit = [=](Emitter& emitter, func::FuncOp body) mutable {
       const unsigned count = body.getNumArguments();
-      return emitMmaAttentionGrad(emitter, op, which, outputsOf(kernel, body),
-                                  body.getArgument(count - 4),
-                                  body.getArgument(count - 3),
-                                  body.getArgument(count - 2));
+      return emitMmaAttentionGrad(
+          emitter, op, which, placedOutputsOf(kernel, body),
+          body.getArgument(count - 4), body.getArgument(count - 3),
+          body.getArgument(count - 2));
     };
     parts.push_back(std::move(part));
   }

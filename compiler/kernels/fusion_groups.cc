@@ -1,6 +1,8 @@
 // Groups producers greedily into consumers; the header describes the idea.
 #include "compiler/kernels/fusion_groups.h"
 
+#include "compiler/kernels/fusion_edge.h"
+#include "compiler/kernels/placed_gradients.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/DenseSet.h"
@@ -39,18 +41,6 @@ bool isTrailing(ArrayRef<int64_t> dims, int64_t rank) {
       return false;
   return true;
 }
-
-// How a consumer reads a producer: directly, or through movement that may
-// repeat or reorder elements.
-struct Edge {
-  Operation* consumer;
-  Value operand;       // the consumer's operand at the end of the path
-  bool moved = false;  // the path has movement other than reshape
-  bool reshaped = false;
-  bool repeats = false;  // the path has a broadcast
-  // Every broadcast on the path only adds trailing dimensions.
-  bool repeats_rows = true;
-};
 
 class Grouper {
  public:
@@ -101,23 +91,7 @@ class Grouper {
       Operation* user = use.getOwner();
       if (role(user) == FusionRole::movement) {
         Edge longer = path;
-        if (auto broadcast = llvm::dyn_cast<nn::BroadcastOp>(user)) {
-          longer.repeats = true;
-          // Leading dimensions are carried over one to one: each element is
-          // needed along whole rows only.
-          for (auto [i, dim] : llvm::enumerate(broadcast.getDims()))
-            if (dim != static_cast<int64_t>(i)) longer.repeats_rows = false;
-          if (longer.moved) longer.repeats_rows = false;
-          for (auto [i, dim] : llvm::enumerate(broadcast.getDims()))
-            if (longer.repeats_rows &&
-                typeOf(broadcast.getInput()).getDimSize(i) !=
-                    typeOf(broadcast.getResult()).getDimSize(dim))
-              longer.repeats_rows = isLastWideDim(broadcast, i);
-        } else if (llvm::isa<nn::ReshapeOp>(user)) {
-          longer.reshaped = true;
-        } else if (!llvm::isa<mlir::arith::ExtFOp>(user)) {
-          longer.moved = true;
-        }
+        longer.pass(user);
         edgesOf(user->getResult(0), longer, edges, fixed_use);
       } else if (isHeavy(user)) {
         Edge edge = path;
@@ -130,15 +104,6 @@ class Grouper {
         fixed_use = true;
       }
     }
-  }
-
-  // True if dimension i of the input has size 1 and only dimensions of size 1
-  // follow it: the broadcast repeats a row's value along the row.
-  static bool isLastWideDim(nn::BroadcastOp broadcast, size_t i) {
-    for (int64_t later = i; later < typeOf(broadcast.getInput()).getRank();
-         ++later)
-      if (typeOf(broadcast.getInput()).getDimSize(later) != 1) return false;
-    return true;
   }
 
   // True if the kernel of `edge.consumer` may compute `producer`.
@@ -191,6 +156,12 @@ class Grouper {
     bool fixed_use = false;
     for (Value result : op->getResults())
       edgesOf(result, Edge{}, edges, fixed_use);
+    if (!fixed_use && writesParts(op, edges)) {
+      const size_t group = group_.lookup(edges.front().consumer);
+      members_[group].push_back(op);
+      group_[op] = group;
+      return;
+    }
     hostColumns(op, edges);
     mergeReaders(op, edges);
     for (size_t candidate : candidates(edges))
@@ -209,6 +180,21 @@ class Grouper {
     }
     group_[op] = members_.size();
     members_.push_back({op});
+  }
+
+  // True if the results of a gradient of attention are all that a kernel joins,
+  // so that the gradient can write them into the joint tensor.
+  bool writesParts(Operation* op, ArrayRef<Edge> edges) const {
+    if (!llvm::isa<nn::AttentionGradOp>(op) || edges.empty()) return false;
+    auto concat = llvm::dyn_cast<nn::ConcatOp>(edges.front().consumer);
+    if (!concat || members_[group_.lookup(concat)].size() != 1 ||
+        calls_before_.lookup(op) != calls_before_.lookup(concat) ||
+        transfers_before_.lookup(op) != transfers_before_.lookup(concat))
+      return false;
+    return placedGradients(concat).size() == edges.size() &&
+           llvm::all_of(edges, [&](const Edge& edge) {
+             return edge.consumer == concat;
+           });
   }
 
   // Lets kernels of the elements of `op` sum their columns, where that is
