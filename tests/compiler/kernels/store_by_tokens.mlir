@@ -4,11 +4,11 @@
 // CHECK-LABEL: func.func @main
 // CHECK: %[[C:.*]]:2 = call @forward(%arg0) : (tensor<1x2x8x4xf32>) -> (tensor<1x8x8xf32>, tensor<1x8x2x4xf32>)
 // CHECK: call @backward(%[[C]]#1) : (tensor<1x8x2x4xf32>) -> tensor<1x2x8x4xf32>
-// CHECK-LABEL: @forward
+// CHECK-LABEL: func.func private @forward
 // CHECK: %[[A:.*]] = nn.attention
 // CHECK: %[[T:.*]] = nn.transpose %[[A]] perm = [0, 2, 1, 3]
 // CHECK: return %{{.*}}, %[[T]]
-// CHECK-LABEL: @backward
+// CHECK-LABEL: func.func private @backward
 // CHECK-SAME: (%arg0: tensor<1x8x2x4xf32>)
 // CHECK-NEXT: nn.transpose %arg0 perm = [0, 2, 1, 3] : tensor<1x8x2x4xf32> -> tensor<1x2x8x4xf32>
 func.func @main(%x: tensor<1x2x8x4xf32>) -> (tensor<1x8x8xf32>, tensor<1x2x8x4xf32>) {
@@ -32,7 +32,7 @@ func.func private @backward(%y: tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32> {
 // Unchanged: main returns the result as well.
 // CHECK-LABEL: func.func @main
 // CHECK: call @forward(%arg0) : (tensor<1x2x8x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8x4xf32>)
-// CHECK-LABEL: @backward
+// CHECK-LABEL: func.func private @backward
 // CHECK-NOT: nn.transpose
 func.func @main(%x: tensor<1x2x8x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>) {
   %0:2 = call @forward(%x) : (tensor<1x2x8x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8x4xf32>)
