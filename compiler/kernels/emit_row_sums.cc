@@ -4,6 +4,7 @@
 #include "compiler/kernels/emit_row_sums.h"
 
 #include "compiler/kernels/emit_reduction.h"
+#include "compiler/kernels/reduction_marks.h"
 #include "dialects/nn/dialect.h"
 
 namespace partita::kernels {
@@ -16,11 +17,14 @@ int64_t sizeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements();
 }
 
-// The sum of blocks of rows that `value` is: nn.reduce of one dimension of a
-// reshaped tensor.
+// The marked sum of blocks of rows that `value` is: nn.reduce of one dimension
+// of a reshaped tensor.
 nn::ReduceOp sumOfRows(Value value) {
   auto reduce = value.getDefiningOp<nn::ReduceOp>();
-  return reduce && reduce.getKind() == nn::ReduceKind::sum &&
+  return reduce &&
+                 (reduce->hasAttr(kRowSumsAttr) ||
+                  reduce->hasAttr(kColumnSumsAttr)) &&
+                 reduce.getKind() == nn::ReduceKind::sum &&
                  reduce.getDims().size() == 1 &&
                  reduce.getInput().getDefiningOp<nn::ReshapeOp>()
              ? reduce

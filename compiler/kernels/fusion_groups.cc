@@ -3,6 +3,7 @@
 
 #include "compiler/kernels/fusion_edge.h"
 #include "compiler/kernels/placed_gradients.h"
+#include "compiler/kernels/reduction_marks.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/DenseSet.h"

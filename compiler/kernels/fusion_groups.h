@@ -43,22 +43,9 @@ struct FusionGroups {
 // The value before a conversion to a wider type that each reader repeats.
 mlir::Value beforeWidening(mlir::Value value);
 
-// Marks the first of the steps of a sum over rows whose other users also reduce
-// along the rows (split_reductions.cc): it sums blocks of rows, and is part of
-// a kernel that walks these rows.
-inline constexpr char kRowSumsAttr[] = "kernel.row_sums";
-
 // The role of an operation by itself. Readers may make a kernel or a view of
 // movement.
 FusionRole fusionRoleOf(mlir::Operation& op);
-
-// Marks the first step of a sum over rows that an elementwise kernel computes
-// and writes: the kernel sums its columns on the way.
-inline constexpr char kColumnSumsAttr[] = "kernel.column_sums";
-
-// Marks the further steps of a split reduction with the number of steps that
-// follow. They take little time each, but a launch each.
-inline constexpr char kLateStepAttr[] = "kernel.late_step";
 
 FusionGroups findFusionGroups(mlir::Block& block);
 

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 
+#include "compiler/kernels/reduction_marks.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/DenseSet.h"

@@ -1,8 +1,8 @@
 // Splits reductions with too few results to fill a GPU into several steps; see
 // passes.td.
 #include "compiler/core/reduction_steps.h"
-#include "compiler/kernels/fusion_groups.h"
 #include "compiler/kernels/passes.h"
+#include "compiler/kernels/reduction_marks.h"
 #include "dialects/nn/math_builder.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
