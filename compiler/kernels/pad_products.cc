@@ -1,6 +1,8 @@
 // Pads products whose rows begin at odd addresses; see passes.td.
+#include "compiler/kernels/passed_results.h"
 #include "compiler/kernels/passes.h"
 #include "dialects/nn/math_builder.h"
+#include "llvm/ADT/DenseSet.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -15,6 +17,7 @@ using llvm::ArrayRef;
 using llvm::SmallVector;
 using mlir::RankedTensorType;
 using mlir::Value;
+using mlir::func::FuncOp;
 
 // Rows are fast if they begin at multiples of 16 bytes.
 constexpr int64_t kAlignedElements = 8;
@@ -77,8 +80,10 @@ class Padder {
     return !padding_[0].empty() || !padding_[1].empty();
   }
 
-  void run() {
+  // Returns the part of a padded result, if there is one.
+  nn::SliceOp run() {
     mlir::OpBuilder builder(op_);
+    nn::SliceOp part;
     const Value lhs = padded(builder, 0), rhs = padded(builder, 1);
     Value result = nn::DotGeneralOp::create(
         builder, op_.getLoc(), lhs, rhs, op_.getLhsBatch(), op_.getRhsBatch(),
@@ -86,11 +91,13 @@ class Padder {
     if (result.getType() != op_.getType()) {
       const size_t rank = typeOf(result).getRank();
       const SmallVector<int64_t> starts(rank, 0), strides(rank, 1);
-      result = nn::SliceOp::create(builder, op_.getLoc(), op_.getType(), result,
-                                   starts, strides);
+      part = nn::SliceOp::create(builder, op_.getLoc(), op_.getType(), result,
+                                 starts, strides);
+      result = part;
     }
     op_.replaceAllUsesWith(result);
     op_.erase();
+    return part;
   }
 
  private:
@@ -139,10 +146,36 @@ class PadProducts : public impl::PadProductsPassBase<PadProducts> {
     for (nn::DotGeneralOp op : products) {
       Padder padder(op);
       if (!padder.choose(least)) continue;
-      padder.run();
+      if (nn::SliceOp part = padder.run()) parts_.insert(part);
       ++padded;
     }
+    if (!parts_.empty()) passPaddedResults();
   }
+
+ private:
+  // Lets functions take padded results of other functions. Otherwise the own
+  // part would be stored beside them.
+  void passPaddedResults() {
+    PassedResults passed(getOperation());
+    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      if (function.isExternal()) continue;
+      mlir::Operation* terminator = function.front().getTerminator();
+      for (unsigned index = 0; index < function.getNumResults(); ++index) {
+        auto part = terminator->getOperand(index).getDefiningOp<nn::SliceOp>();
+        if (!parts_.contains(part)) continue;
+        passed_on += passed.replace(
+            function, index, part.getInput(),
+            [&](mlir::OpBuilder& builder, Value value) {
+              return nn::SliceOp::create(builder, value.getLoc(),
+                                         part.getType(), value,
+                                         part.getStarts(), part.getStrides())
+                  .getResult();
+            });
+      }
+    }
+  }
+
+  llvm::DenseSet<mlir::Operation*> parts_;  // of padded results
 };
 
 }  // namespace

@@ -112,8 +112,9 @@ def PadProductsPass : Pass<"partita-pad-products", "::mlir::ModuleOp"> {
     Libraries for GPUs are several times slower on such rows; an example are the logits of a vocabulary of 50,257. The pass
     pads the last dimension of an operand or of the result to a multiple of 64, with zeros, and takes the result's own part.
     It changes products with dimensions of at least `least` elements, for which the copies of operands pay. Padding is
-    fused into the kernel that computes an operand, and the part into the kernels that read it: what is stored, and what a
-    model takes and gives, keeps its size.
+    fused into the kernel that computes an operand, and the part into the kernels that read it. Private functions pass padded
+    results on to other private functions, such as the logits to the backward pass of a loss. What a model takes and gives
+    keeps its size.
 
     ```mlir
     %0 = nn.dot_general %x, %w contract = [1] x [1] : tensor<8192x1024xbf16>, tensor<50257x1024xbf16> -> tensor<8192x50257xbf16>
@@ -125,7 +126,8 @@ def PadProductsPass : Pass<"partita-pad-products", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::partita::nn::NNDialect"];
   let options = [Option<"least", "least", "int64_t", "512", "Smallest number of rows, columns and products per element of a padded product">];
-  let statistics = [Statistic<"padded", "padded", "Products padded">];
+  let statistics = [Statistic<"padded", "padded", "Products padded">,
+                    Statistic<"passed_on", "passed-on", "Padded results that other functions take">];
 }
 
 def SelectLibraryCallsPass : Pass<"partita-select-library-calls", "::mlir::ModuleOp"> {

@@ -49,3 +49,53 @@ func.func @others(%a: tensor<64x64xbf16>, %b: tensor<72x64xbf16>, %c: tensor<101
   %3 = nn.dot_general %g, %g batch = [2] x [2] contract = [1] x [1] : tensor<64x64x9xbf16>, tensor<64x64x9xbf16> -> tensor<9x64x64xbf16>
   return %0, %1, %2, %3 : tensor<64x72xbf16>, tensor<64x101xf32>, tensor<63x101xbf16>, tensor<9x64x64xbf16>
 }
+
+// -----
+
+// The backward function takes the padded logits, and so does the loss: nobody stores their own part.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[C:.*]]:2 = call @forward(%arg0, %arg1) : (tensor<64x64xbf16>, tensor<101x64xbf16>) -> (tensor<64xbf16>, tensor<64x128xbf16>)
+// CHECK: call @backward(%[[C]]#1) : (tensor<64x128xbf16>) -> tensor<64x101xbf16>
+// CHECK-LABEL: func.func private @forward
+// CHECK: %[[Y:.*]] = nn.dot_general
+// CHECK: %[[P:.*]] = nn.slice %[[Y]]
+// CHECK: %[[L:.*]] = nn.reduce max %[[P]]
+// CHECK: return %[[L]], %[[Y]]
+// CHECK-LABEL: func.func private @backward
+// CHECK-SAME: (%arg0: tensor<64x128xbf16>)
+// CHECK-NEXT: %[[P:.*]] = nn.slice %arg0 starts = [0, 0] strides = [1, 1] : tensor<64x128xbf16> -> tensor<64x101xbf16>
+// CHECK-NEXT: nn.softmax %[[P]]
+func.func @main(%x: tensor<64x64xbf16>, %w: tensor<101x64xbf16>) -> (tensor<64xbf16>, tensor<64x101xbf16>) {
+  %0:2 = call @forward(%x, %w) : (tensor<64x64xbf16>, tensor<101x64xbf16>) -> (tensor<64xbf16>, tensor<64x101xbf16>)
+  %1 = call @backward(%0#1) : (tensor<64x101xbf16>) -> tensor<64x101xbf16>
+  return %0#0, %1 : tensor<64xbf16>, tensor<64x101xbf16>
+}
+func.func private @forward(%x: tensor<64x64xbf16>, %w: tensor<101x64xbf16>) -> (tensor<64xbf16>, tensor<64x101xbf16>) {
+  %0 = nn.dot_general %x, %w contract = [1] x [1] : tensor<64x64xbf16>, tensor<101x64xbf16> -> tensor<64x101xbf16>
+  %1 = nn.reduce max %0 dims = [1] : tensor<64x101xbf16> -> tensor<64xbf16>
+  return %1, %0 : tensor<64xbf16>, tensor<64x101xbf16>
+}
+func.func private @backward(%y: tensor<64x101xbf16>) -> tensor<64x101xbf16> {
+  %0 = nn.softmax %y axis = 1 : tensor<64x101xbf16>
+  return %0 : tensor<64x101xbf16>
+}
+
+// -----
+
+// Unchanged: main reads the result as well.
+// CHECK-LABEL: func.func @main
+// CHECK: call @forward(%arg0, %arg1) : (tensor<64x64xbf16>, tensor<101x64xbf16>) -> tensor<64x101xbf16>
+// CHECK: call @backward({{.*}}) : (tensor<64x101xbf16>)
+func.func @main(%x: tensor<64x64xbf16>, %w: tensor<101x64xbf16>) -> (tensor<64x101xbf16>, tensor<64x101xbf16>) {
+  %0 = call @forward(%x, %w) : (tensor<64x64xbf16>, tensor<101x64xbf16>) -> tensor<64x101xbf16>
+  %1 = call @backward(%0) : (tensor<64x101xbf16>) -> tensor<64x101xbf16>
+  return %0, %1 : tensor<64x101xbf16>, tensor<64x101xbf16>
+}
+func.func private @forward(%x: tensor<64x64xbf16>, %w: tensor<101x64xbf16>) -> tensor<64x101xbf16> {
+  %0 = nn.dot_general %x, %w contract = [1] x [1] : tensor<64x64xbf16>, tensor<101x64xbf16> -> tensor<64x101xbf16>
+  return %0 : tensor<64x101xbf16>
+}
+func.func private @backward(%y: tensor<64x101xbf16>) -> tensor<64x101xbf16> {
+  %0 = arith.negf %y : tensor<64x101xbf16>
+  return %0 : tensor<64x101xbf16>
+}
