@@ -201,10 +201,10 @@ TEST(CodegenIndependentSums, EqualTheInterpreter) {
   const std::string text = R"(
 func.func @k(%a: tensor<12x1024xf32>, %b: tensor<5x40xf32>, %c: tensor<12x1024xf32>)
     -> (tensor<1024xbf16>, tensor<40xf32>, tensor<1024xf32>) {
-  %0 = nn.reduce sum %a dims = [0] : tensor<12x1024xf32> -> tensor<1024xf32>
+  %0 = nn.reduce sum %a dims = [0] {kernel.late_step = 0 : i64} : tensor<12x1024xf32> -> tensor<1024xf32>
   %1 = arith.truncf %0 : tensor<1024xf32> to tensor<1024xbf16>
-  %2 = nn.reduce sum %b dims = [0] : tensor<5x40xf32> -> tensor<40xf32>
-  %3 = nn.reduce sum %c dims = [0] : tensor<12x1024xf32> -> tensor<1024xf32>
+  %2 = nn.reduce sum %b dims = [0] {kernel.late_step = 0 : i64} : tensor<5x40xf32> -> tensor<40xf32>
+  %3 = nn.reduce sum %c dims = [0] {kernel.late_step = 0 : i64} : tensor<12x1024xf32> -> tensor<1024xf32>
   return %1, %2, %3 : tensor<1024xbf16>, tensor<40xf32>, tensor<1024xf32>
 })";
   CodegenOptions teams;

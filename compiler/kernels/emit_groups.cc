@@ -2,6 +2,7 @@
 
 #include <tuple>
 
+#include "compiler/kernels/reduction_marks.h"
 #include "dialects/nn/dialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -38,9 +39,14 @@ SmallVector<Output> partsOf(const Output& whole, int64_t native_lanes) {
   return mean < 4 * native_lanes ? SmallVector<Output>() : parts;
 }
 
-// True if no two results are computed from the same argument, except from
-// single numbers: kernels that do not share work (merge_late_steps.cc).
-bool areIndependent(func::FuncOp kernel) {
+// True if the kernel has steps of several sums (merge_late_steps.cc), and no
+// two results are computed from the same argument, except from single numbers.
+bool areIndependentSums(func::FuncOp kernel) {
+  const WalkResult steps = kernel.walk([](nn::ReduceOp op) {
+    return op->hasAttr(kLateStepAttr) ? WalkResult::interrupt()
+                                      : WalkResult::advance();
+  });
+  if (!steps.wasInterrupted()) return false;
   llvm::SmallPtrSet<Value, 16> of_others;
   for (Value result : kernel.getBody().front().getTerminator()->getOperands()) {
     llvm::SmallPtrSet<Value, 16> seen;
@@ -151,7 +157,8 @@ FailureOr<int64_t> emitGroups(Emitter& emitter, func::FuncOp kernel,
     if (!parts.empty()) groups.clear();
     for (const Output& part : parts) groups.push_back({part});
   }
-  const bool related = kernel.getNumResults() < 2 || !areIndependent(kernel);
+  const bool related =
+      kernel.getNumResults() < 2 || !areIndependentSums(kernel);
   if (!related) {
     SmallVector<Output> outputs;
     for (const SmallVector<Output>& group : groups)
