@@ -55,6 +55,26 @@ TEST_P(Codegen, AssemblesForGpus) {
   }
 }
 
+// The reductions of rows are seen behind padding, so each row is an item.
+TEST(CodegenPadding, KeepsRowsApart) {
+  const std::string text = R"(
+    func.func @k(%x: tensor<64x201xf32>) -> tensor<64x256xf32> {
+      %p = nn.softmax %x axis = 1 : tensor<64x201xf32>
+      %0 = arith.constant dense<0.0> : tensor<f32>
+      %r = nn.pad %p, %0 low = [0, 0] high = [0, 55] : tensor<64x201xf32>, tensor<f32> -> tensor<64x256xf32>
+      return %r : tensor<64x256xf32>
+    })";
+  CodegenOptions teams;
+  teams.vector_bytes = 16;
+  teams.team = 32;
+  for (const CodegenOptions& options : {teams, hostCodegenOptions()}) {
+    auto kernel = CompiledKernel::fromText(text, options);
+    ASSERT_NE(kernel, nullptr);
+    EXPECT_EQ(kernel->code().range, 64);
+    EXPECT_EQ(kernel->difference(1e-6, 1e-5), "");
+  }
+}
+
 std::string nameOf(const testing::TestParamInfo<Case>& info) {
   return info.param.name;
 }

@@ -27,6 +27,9 @@ constexpr int64_t kLongestRow = 1024;
 // Blocks of rows that occupy a large GPU with eight warps per multiprocessor.
 // More would write more partial sums.
 constexpr int64_t kMostBlocks = 1024;
+// With fewer blocks, too few warps walk the rows. Sizes with large prime factors
+// have no other blocks.
+constexpr int64_t kFewestBlocks = kMostBlocks / 2;
 // Elements of a row that a warp reads at once.
 constexpr int64_t kWarpElements = 128;
 
@@ -139,7 +142,7 @@ std::vector<core::ReductionStep> stepsOfRows(nn::ReduceOp op) {
   int64_t rows = 1;
   while (type.getDimSize(last) % rows != 0 || all / rows > kMostBlocks)
     if (++rows > type.getDimSize(last)) return {};
-  if (rows == 1) return {};
+  if (rows == 1 || all / rows < kFewestBlocks) return {};
   core::ReductionStep first;
   first.left = type.getShape().vec();
   first.left[last] /= rows;

@@ -26,6 +26,27 @@ func.func @norm_grad(%x: tensor<8x1024x1024xf32>, %g: tensor<8x1024x1024xf32>, %
 
 // -----
 
+// 197 rows are prime: 64 blocks of whole rows would leave most of a GPU idle.
+// CHECK-LABEL: @few_blocks
+// CHECK-NOT: kernel.row_sums
+func.func @few_blocks(%x: tensor<64x197x768xf32>, %g: tensor<64x197x768xf32>, %r: tensor<64x197x768xf32>)
+    -> (tensor<768xf32>, tensor<768xf32>, tensor<64x197x768xf32>) {
+  %beta = nn.reduce sum %g dims = [0, 1] : tensor<64x197x768xf32> -> tensor<768xf32>
+  %s = nn.reduce sum %x dims = [2] : tensor<64x197x768xf32> -> tensor<64x197xf32>
+  %m = nn.broadcast %s dims = [0, 1] : tensor<64x197xf32> -> tensor<64x197x768xf32>
+  %c = arith.subf %x, %m : tensor<64x197x768xf32>
+  %gc = arith.mulf %g, %c : tensor<64x197x768xf32>
+  %gamma = nn.reduce sum %gc dims = [0, 1] : tensor<64x197x768xf32> -> tensor<768xf32>
+  %t = nn.reduce sum %gc dims = [2] : tensor<64x197x768xf32> -> tensor<64x197xf32>
+  %b = nn.broadcast %t dims = [0, 1] : tensor<64x197xf32> -> tensor<64x197x768xf32>
+  %d = arith.mulf %c, %b : tensor<64x197x768xf32>
+  %dx = arith.subf %g, %d : tensor<64x197x768xf32>
+  %all = arith.addf %dx, %r : tensor<64x197x768xf32>
+  return %beta, %gamma, %all : tensor<768xf32>, tensor<768xf32>, tensor<64x197x768xf32>
+}
+
+// -----
+
 // A sum of rows that no one reduces along their elements, such as the gradient of a bias, stays a kernel that divides rows among warps.
 // CHECK-LABEL: @bias_grad
 // CHECK-NOT: kernel.row_sums
