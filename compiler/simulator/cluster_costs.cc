@@ -197,6 +197,10 @@ bool HasOddRows(const program::Program& program, const program::Gemm& gemm) {
 int64_t CostBytes(const program::Collective& collective) {
   if (collective.kind() == program::CollectiveKind::exchange)
     return ExchangedBytes(collective, program::GroupSize(collective.axes()));
+  if (collective.kind() == program::CollectiveKind::send_rows ||
+      collective.kind() == program::CollectiveKind::return_rows)
+    return BytesOf(collective.dtype(),
+                   {collective.size(), collective.input_shape()->Get(1)});
   return std::max(
       BytesOf(collective.dtype(), program::ToVector(collective.input_shape())),
       BytesOf(collective.dtype(),
