@@ -82,7 +82,7 @@ class GraphImporter {
 };
 
 // The tensor type of a value: signless, with the sign in the element type.
-// Null elements stand for types that nn lacks.
+// The element is null for types that nn lacks.
 struct ValueType {
   Shape shape;
   ElementType element;

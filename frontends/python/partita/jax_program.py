@@ -117,7 +117,7 @@ def _places(exported, states, outputs):
             aliases[int(alias.group(1))] = argument
         elif "jax.buffer_donor = true" in attributes:
             donors.append(argument)
-    # As the compiler pairs them: the first result of the argument's type that is left.
+    # The compiler takes the first result of the argument's type that is left.
     for argument in donors:
         wanted = _type(exported.in_avals[argument])
         free = [i for i, aval in enumerate(exported.out_avals) if i not in aliases and _type(aval) == wanted]

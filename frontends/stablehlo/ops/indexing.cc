@@ -332,7 +332,7 @@ Val importScatter(OpContext& n) {
   const ElementType type = x.elementType();
   const bool is_bool = x.isBool();
   if (is_bool) {
-    // As integers 0 and 1.
+    // Scatters take integers 0 and 1.
     x = n.e.cast(x, n.e.builder().getI32Type());
     updates = n.e.cast(updates, n.e.builder().getI32Type());
   }
