@@ -74,6 +74,7 @@ class GraphImporter {
   llvm::DenseMap<mlir::Value, Values> rows_;
   // For each result of the program: the argument whose memory it takes.
   llvm::DenseMap<int64_t, std::string> updates_;
+  llvm::StringMap<Val> states_;
   Shardings shardings_;
   llvm::DenseMap<mlir::Value, dist::ShardingAttr> argument_shardings_;
   int depth_ = 0;
@@ -81,7 +82,7 @@ class GraphImporter {
 };
 
 // The tensor type of a value: signless, with the sign in the element type.
-// Null elements stand for types that nn lacks.
+// The element is null for types that nn lacks.
 struct ValueType {
   Shape shape;
   ElementType element;

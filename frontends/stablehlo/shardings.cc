@@ -37,7 +37,7 @@ LogicalResult Shardings::read(mlir::ModuleOp program, mlir::Location loc) {
     const auto devices = field<mlir::DenseI64ArrayAttr>(mesh, "devices");
     if (!axes || !devices)
       return damaged(loc) << "expected a mesh with axes, found " << mesh;
-    // One device, or a mesh that stands for all.
+    // A mesh without axes divides nothing.
     if (axes.empty()) continue;
     SmallVector<dist::MeshAxisAttr> own;
     llvm::StringMap<int64_t> sizes;
