@@ -31,8 +31,8 @@ struct Symbol {
   mlir::Value mask;  // lanes that exist; null: all
   // The symbol of which some lanes are masked off; null: none.
   const Symbol* unmasked = nullptr;
-  int depth = 0;     // the scope that defines it
-  int id = 0;        // in order of creation
+  int depth = 0;  // the scope that defines it
+  int id = 0;     // in order of creation
 };
 
 struct Term {

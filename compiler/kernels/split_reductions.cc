@@ -27,8 +27,8 @@ constexpr int64_t kLongestRow = 1024;
 // Blocks of rows that occupy a large GPU with eight warps per multiprocessor.
 // More would write more partial sums.
 constexpr int64_t kMostBlocks = 1024;
-// With fewer blocks, too few warps walk the rows. Sizes with large prime factors
-// have no other blocks.
+// With fewer blocks, too few warps walk the rows. Sizes with large prime
+// factors have no other blocks.
 constexpr int64_t kFewestBlocks = kMostBlocks / 2;
 // Elements of a row that a warp reads at once.
 constexpr int64_t kWarpElements = 128;
