@@ -10,6 +10,17 @@
 #include "runtime/base/status_macros.h"
 
 namespace partita::lora {
+namespace {
+
+// The names that transformers, Partita's checkpoints and PEFT give to files of
+// weights.
+bool holdsWeights(llvm::StringRef file) {
+  return file.ends_with(".safetensors") &&
+         (file.starts_with("model") || file.starts_with("adapter_model") ||
+          file == "weights.safetensors");
+}
+
+}  // namespace
 
 namespace fs = std::filesystem;
 using absl::InvalidArgumentError;
@@ -31,13 +42,13 @@ StatusOr<std::vector<SafetensorsFile>> OpenFolder(const std::string& folder) {
   std::set<std::string> paths;
   fs::directory_iterator entry(folder, error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error))
-    if (entry->path().extension() == ".safetensors" &&
-        !StringRef(entry->path().filename().string()).starts_with("optimizer"))
+    if (holdsWeights(entry->path().filename().string()))
       paths.insert(entry->path().string());
   if (error || paths.empty())
     return InvalidArgumentError(folder +
-                                ": expected a folder with .safetensors files, "
-                                "found " +
+                                ": expected a folder with model*.safetensors, "
+                                "weights.safetensors or "
+                                "adapter_model.safetensors, found " +
                                 (error ? error.message() : "none in it"));
   std::vector<SafetensorsFile> files;
   for (const std::string& path : paths) {
