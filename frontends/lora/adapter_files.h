@@ -18,8 +18,8 @@ inline constexpr char kPeft[] = "base_model.model.";
 
 std::string ShapeText(const std::vector<int64_t>& shape);
 
-// The files of weights in a folder, in the order of their names: model*, weights
-// and adapter_model*.safetensors.
+// The files of weights in a folder, in the order of their names: model*,
+// weights and adapter_model*.safetensors.
 absl::StatusOr<std::vector<base::SafetensorsFile>> OpenFolder(
     const std::string& folder);
 
