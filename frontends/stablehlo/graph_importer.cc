@@ -8,7 +8,9 @@
 #include "frontends/stablehlo/op_context.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace partita::stablehlo {
 namespace {
@@ -17,18 +19,27 @@ namespace {
 constexpr int kMaxDepth = 64;
 constexpr int64_t kMaxOperations = 4'000'000;
 
-// The innermost line of the user's program.
+// The innermost line of the user's program. Parts of a location may be shared
+// and nest without end, so each is visited once, and not all of very many.
 mlir::FileLineColLoc lineOf(mlir::Location loc) {
-  if (auto line = mlir::dyn_cast<mlir::FileLineColLoc>(loc)) return line;
-  if (auto name = mlir::dyn_cast<mlir::NameLoc>(loc))
-    return lineOf(name.getChildLoc());
-  if (auto call = mlir::dyn_cast<mlir::CallSiteLoc>(loc)) {
-    if (auto line = lineOf(call.getCallee())) return line;
-    return lineOf(call.getCaller());
+  constexpr size_t kMaxVisited = 1000;
+  llvm::SmallVector<mlir::Location> left = {loc};
+  llvm::SmallPtrSet<const void*, 16> visited;
+  while (!left.empty() && visited.size() < kMaxVisited) {
+    const mlir::Location next = left.pop_back_val();
+    if (!visited.insert(next.getAsOpaquePointer()).second) continue;
+    if (auto line = mlir::dyn_cast<mlir::FileLineColLoc>(next)) return line;
+    if (auto name = mlir::dyn_cast<mlir::NameLoc>(next)) {
+      left.push_back(name.getChildLoc());
+    } else if (auto call = mlir::dyn_cast<mlir::CallSiteLoc>(next)) {
+      left.push_back(call.getCaller());
+      left.push_back(call.getCallee());
+    } else if (auto fused = mlir::dyn_cast<mlir::FusedLoc>(next)) {
+      for (mlir::Location part :
+           llvm::reverse(fused.getLocations().take_front(kMaxVisited)))
+        left.push_back(part);
+    }
   }
-  if (auto fused = mlir::dyn_cast<mlir::FusedLoc>(loc))
-    for (mlir::Location part : fused.getLocations())
-      if (auto line = lineOf(part)) return line;
   return nullptr;
 }
 
@@ -36,7 +47,9 @@ mlir::FileLineColLoc lineOf(mlir::Location loc) {
 mlir::Location locationOf(mlir::Operation& op) {
   const auto name = mlir::dyn_cast<mlir::NameLoc>(op.getLoc());
   const mlir::FileLineColLoc line = lineOf(op.getLoc());
-  if (!name) return line ? mlir::Location(line) : op.getLoc();
+  // What prints a location visits all of it: without a line, it stays out.
+  if (!name)
+    return line ? mlir::Location(line) : mlir::UnknownLoc::get(op.getContext());
   mlir::Location path = mlir::NameLoc::get(
       mlir::StringAttr::get(op.getContext(), "/" + name.getName().getValue()));
   if (!line) return path;
@@ -66,11 +79,26 @@ mlir::DictionaryAttr attributesOf(mlir::Operation* function,
                                : mlir::DictionaryAttr();
 }
 
+// Only what nests at most once: types of a file may nest without end.
 std::string typeName(mlir::Type type) {
+  const auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+  if (!tensor) return "no tensor";
+  const mlir::Type element = tensor.getElementType();
+  if (!element.isIntOrIndexOrFloat() && !mlir::isa<mlir::ComplexType>(element))
+    return "a tensor of another kind";
   std::string text;
   llvm::raw_string_ostream stream(text);
-  type.print(stream);
+  mlir::RankedTensorType::get(tensor.getShape(), element).print(stream);
   return text;
+}
+
+// The first of `name`, `name`_i, `name`_(i+1), ... that is not taken, which it
+// then is. partita/jax_program.py makes the same names.
+std::string takeName(llvm::StringSet<>& taken, llvm::StringRef name, size_t i) {
+  std::string result = name.str();
+  for (; !taken.insert(result).second; ++i)
+    result = (name + "_" + llvm::Twine(i)).str();
+  return result;
 }
 
 // The terminators, and operations that only declare.
@@ -137,7 +165,7 @@ LogicalResult GraphImporter::checkSupported() {
 
 LogicalResult GraphImporter::declareArguments(mlir::Operation* function,
                                               mlir::Block& body) {
-  llvm::StringMap<int> names;
+  llvm::StringSet<> names;
   struct Stored {
     mlir::BlockArgument argument;
     std::string name;
@@ -150,7 +178,7 @@ LogicalResult GraphImporter::declareArguments(mlir::Operation* function,
     if (auto loc = mlir::dyn_cast<mlir::NameLoc>(argument.getLoc()))
       name = dottedPath(loc.getName());
     if (name.empty()) name = "arg" + std::to_string(i);
-    if (names[name]++) name += "_" + std::to_string(i);
+    name = takeName(names, name, i);
     if (!type.is_static || !type.element.type)
       return mlir::emitError(main_.getLoc())
              << "argument '" << name << "' is " << typeName(argument.getType())
@@ -165,7 +193,10 @@ LogicalResult GraphImporter::declareArguments(mlir::Operation* function,
         attributes ? attributes.getAs<mlir::IntegerAttr>("tf.aliasing_output")
                    : mlir::IntegerAttr();
     if (alias && alias.getValue().getSignificantBits() <= 32) {
-      if (!updates_.try_emplace(alias.getValue().getSExtValue(), name).second)
+      if (!updates_
+               .try_emplace(alias.getValue().getSExtValue(),
+                            Donated{name, type.shape, type.element})
+               .second)
         return mlir::emitError(main_.getLoc())
                << "expected one donated argument for result "
                << alias.getValue().getSExtValue() << ", found '" << name
@@ -187,10 +218,10 @@ LogicalResult GraphImporter::declareArguments(mlir::Operation* function,
     const mlir::DictionaryAttr attributes =
         attributesOf(function, "arg_attrs", i);
     const Val value = values_.lookup(argument);
-    const mlir::Attribute given =
-        attributes ? attributes.get("sdy.sharding") : mlir::Attribute();
-    if (!given) continue;
-    auto sharding = shardings_.sharding(given, value.rank(), main_.getLoc());
+    auto given = shardingOf(attributes);
+    if (failed(given)) return failure();
+    if (!*given) continue;
+    auto sharding = shardings_.sharding(*given, value.rank(), main_.getLoc());
     if (failed(sharding)) return failure();
     if (*sharding) argument_shardings_[value.value] = *sharding;
   }
@@ -201,20 +232,30 @@ LogicalResult GraphImporter::finishMain(mlir::Operation* function,
                                         const Values& results) {
   emitter_.start(main_.getLoc());
   llvm::SmallVector<builder::Result> outputs, updates;
-  llvm::StringMap<int> names;
+  llvm::StringSet<> names;
   for (auto [i, result] : llvm::enumerate(results)) {
     const mlir::DictionaryAttr attributes =
         attributesOf(function, "res_attrs", i);
     Val value = result;
-    if (const mlir::Attribute given =
-            attributes ? attributes.get("sdy.sharding") : mlir::Attribute()) {
-      auto constrained = constrain(value, given);
+    auto given = shardingOf(attributes);
+    if (failed(given)) return failure();
+    if (*given) {
+      auto constrained = constrain(value, *given);
       if (failed(constrained)) return failure();
       value = *constrained;
     }
     if (auto updated = updates_.find(static_cast<int64_t>(i));
         updated != updates_.end()) {
-      updates.push_back({updated->second, value, /*is_update=*/true});
+      const Donated& donated = updated->second;
+      if (value.shape() != Dims(donated.shape) ||
+          !(value.elementType() == donated.element))
+        return mlir::emitError(main_.getLoc())
+               << "expected donated argument '" << donated.name << "' of "
+               << toString(donated.element) << " " << toString(donated.shape)
+               << " to have the type of result " << i << ", found "
+               << toString(value.elementType()) << " "
+               << toString(value.shape());
+      updates.push_back({donated.name, value, /*is_update=*/true});
       continue;
     }
     const auto info =
@@ -223,13 +264,12 @@ LogicalResult GraphImporter::finishMain(mlir::Operation* function,
     std::string name = info ? dottedPath(info.getValue()) : "";
     if (name.empty())
       name = results.size() == 1 ? "result" : "result." + std::to_string(i);
-    if (names[name]++) name += "_" + std::to_string(i);
-    outputs.push_back({name, value});
+    outputs.push_back({takeName(names, name, i), value});
   }
-  for (const auto& [result, name] : updates_)
+  for (const auto& [result, donated] : updates_)
     if (result < 0 || result >= static_cast<int64_t>(results.size()))
       return mlir::emitError(main_.getLoc())
-             << "expected donated argument '" << name
+             << "expected donated argument '" << donated.name
              << "' to have the memory of a result, found result " << result
              << " of " << results.size();
   outputs.append(updates.begin(), updates.end());
@@ -243,7 +283,19 @@ LogicalResult GraphImporter::finishMain(mlir::Operation* function,
   return success();
 }
 
+FailureOr<mlir::Attribute> GraphImporter::shardingOf(
+    mlir::DictionaryAttr attributes) {
+  if (!attributes || ignores_shardings_) return mlir::Attribute();
+  if (attributes.contains("mhlo.sharding"))
+    return mlir::emitError(main_.getLoc())
+           << "expected shardings of Shardy, found mhlo.sharding of an older "
+              "exporter, which is not supported; export with "
+              "jax_use_shardy_partitioner, or import with --ignore-shardings";
+  return attributes.get("sdy.sharding");
+}
+
 FailureOr<Val> GraphImporter::constrain(Val value, mlir::Attribute sharding) {
+  if (ignores_shardings_) return value;
   auto own = shardings_.sharding(sharding, value.rank(), emitter_.loc());
   if (failed(own)) return failure();
   // Every device holds a constant.
@@ -262,6 +314,8 @@ FailureOr<Values> GraphImporter::importRegion(mlir::Region& region,
   }
   ++depth_;
   llvm::scope_exit leave([&] { --depth_; });
+  // An empty region, too, so that loops over nothing end.
+  if (failed(countOne())) return failure();
   if (!region.hasOneBlock() || region.front().empty() ||
       region.front().getNumArguments() != arguments.size()) {
     emitter_.error("expected a region of one block with " +
@@ -286,14 +340,16 @@ FailureOr<Values> GraphImporter::importRegion(mlir::Region& region,
   return results;
 }
 
+LogicalResult GraphImporter::countOne() {
+  if (++imported_ <= kMaxOperations) return success();
+  emitter_.error("the program has more than " + std::to_string(kMaxOperations) +
+                 " operations after calls and loops are unrolled");
+  return failure();
+}
+
 LogicalResult GraphImporter::importOp(mlir::Operation& op) {
   emitter_.start(locationOf(op));
-  if (++imported_ > kMaxOperations) {
-    emitter_.error("the program has more than " +
-                   std::to_string(kMaxOperations) +
-                   " operations after calls and loops are unrolled");
-    return failure();
-  }
+  if (failed(countOne())) return failure();
   const llvm::StringRef name = shortName(op);
   const Handler handler = findHandler(name);
   OpContext context(*this, op, name);

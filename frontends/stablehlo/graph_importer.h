@@ -54,10 +54,15 @@ class GraphImporter {
   FailureOr<Values> importRegion(mlir::Region& region,
                                  llvm::ArrayRef<Val> arguments);
   LogicalResult importOp(mlir::Operation& op);
+  // Counts an operation or region against a limit.
+  LogicalResult countOne();
   LogicalResult checkResult(OpContext& context, unsigned index);
   // Imports the function `name`.
   FailureOr<Values> call(llvm::StringRef name, llvm::ArrayRef<Val> arguments);
 
+  // What Shardy says in the attributes of an argument or result; null if it
+  // says nothing. Refuses what its predecessor says.
+  FailureOr<mlir::Attribute> shardingOf(mlir::DictionaryAttr attributes);
   // Constrains a value to a sharding of Shardy.
   FailureOr<Val> constrain(Val value, mlir::Attribute sharding);
 
@@ -73,7 +78,12 @@ class GraphImporter {
   // their results.
   llvm::DenseMap<mlir::Value, Values> rows_;
   // For each result of the program: the argument whose memory it takes.
-  llvm::DenseMap<int64_t, std::string> updates_;
+  struct Donated {
+    std::string name;
+    Shape shape;
+    ElementType element;
+  };
+  llvm::DenseMap<int64_t, Donated> updates_;
   Shardings shardings_;
   llvm::DenseMap<mlir::Value, dist::ShardingAttr> argument_shardings_;
   int depth_ = 0;
