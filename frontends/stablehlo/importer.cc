@@ -153,9 +153,6 @@ mlir::OwningOpRef<mlir::ModuleOp> importStablehlo(const std::string& path,
 mlir::OwningOpRef<mlir::ModuleOp> importStablehloBytes(
     std::string_view bytes, const std::string& path,
     const ImportOptions& options, mlir::MLIRContext* context) {
-  context
-      ->loadDialect<nn::NNDialect, dist::DistDialect, mlir::arith::ArithDialect,
-                    mlir::math::MathDialect, mlir::func::FuncDialect>();
   const mlir::Location loc = mlir::FileLineColLoc::get(context, path, 0, 0);
   Artifact artifact;
   std::string error;
@@ -171,6 +168,9 @@ mlir::OwningOpRef<mlir::ModuleOp> importStablehloBytes(
 mlir::OwningOpRef<mlir::ModuleOp> importStablehloProgram(
     mlir::ModuleOp program, const std::string& producer, mlir::Location loc,
     const ImportOptions& options) {
+  program.getContext()
+      ->loadDialect<nn::NNDialect, dist::DistDialect, mlir::arith::ArithDialect,
+                    mlir::math::MathDialect, mlir::func::FuncDialect>();
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(loc);
   mlir::OpBuilder builder = mlir::OpBuilder::atBlockEnd(module->getBody());
   auto main = mlir::func::FuncOp::create(builder, loc, "main",

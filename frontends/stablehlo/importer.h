@@ -33,9 +33,8 @@ mlir::OwningOpRef<mlir::ModuleOp> importStablehloBytes(
     std::string_view bytes, const std::string& path,
     const ImportOptions& options, mlir::MLIRContext* context);
 
-// The same from operations that were read with loadPortableDialects, in a
-// context with the dialects of nn, and are not verified. Errors name
-// `producer`.
+// The same from operations that were read with loadPortableDialects and are not
+// verified. Errors name `producer`.
 mlir::OwningOpRef<mlir::ModuleOp> importStablehloProgram(
     mlir::ModuleOp program, const std::string& producer, mlir::Location loc,
     const ImportOptions& options);
