@@ -7,7 +7,9 @@
 #include "frontends/stablehlo/op_context.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace partita::stablehlo {
 namespace {
@@ -16,18 +18,27 @@ namespace {
 constexpr int kMaxDepth = 64;
 constexpr int64_t kMaxOperations = 4'000'000;
 
-// The innermost line of the user's program.
+// The innermost line of the user's program. Parts of a location may be shared
+// and nest without end, so each is visited once, and not all of very many.
 mlir::FileLineColLoc lineOf(mlir::Location loc) {
-  if (auto line = mlir::dyn_cast<mlir::FileLineColLoc>(loc)) return line;
-  if (auto name = mlir::dyn_cast<mlir::NameLoc>(loc))
-    return lineOf(name.getChildLoc());
-  if (auto call = mlir::dyn_cast<mlir::CallSiteLoc>(loc)) {
-    if (auto line = lineOf(call.getCallee())) return line;
-    return lineOf(call.getCaller());
+  constexpr size_t kMaxVisited = 1000;
+  llvm::SmallVector<mlir::Location> left = {loc};
+  llvm::SmallPtrSet<const void*, 16> visited;
+  while (!left.empty() && visited.size() < kMaxVisited) {
+    const mlir::Location next = left.pop_back_val();
+    if (!visited.insert(next.getAsOpaquePointer()).second) continue;
+    if (auto line = mlir::dyn_cast<mlir::FileLineColLoc>(next)) return line;
+    if (auto name = mlir::dyn_cast<mlir::NameLoc>(next)) {
+      left.push_back(name.getChildLoc());
+    } else if (auto call = mlir::dyn_cast<mlir::CallSiteLoc>(next)) {
+      left.push_back(call.getCaller());
+      left.push_back(call.getCallee());
+    } else if (auto fused = mlir::dyn_cast<mlir::FusedLoc>(next)) {
+      for (mlir::Location part :
+           llvm::reverse(fused.getLocations().take_front(kMaxVisited)))
+        left.push_back(part);
+    }
   }
-  if (auto fused = mlir::dyn_cast<mlir::FusedLoc>(loc))
-    for (mlir::Location part : fused.getLocations())
-      if (auto line = lineOf(part)) return line;
   return nullptr;
 }
 
@@ -35,7 +46,9 @@ mlir::FileLineColLoc lineOf(mlir::Location loc) {
 mlir::Location locationOf(mlir::Operation& op) {
   const auto name = mlir::dyn_cast<mlir::NameLoc>(op.getLoc());
   const mlir::FileLineColLoc line = lineOf(op.getLoc());
-  if (!name) return line ? mlir::Location(line) : op.getLoc();
+  // What prints a location visits all of it: without a line, it stays out.
+  if (!name)
+    return line ? mlir::Location(line) : mlir::UnknownLoc::get(op.getContext());
   mlir::Location path = mlir::NameLoc::get(
       mlir::StringAttr::get(op.getContext(), "/" + name.getName().getValue()));
   if (!line) return path;
@@ -120,6 +133,7 @@ LogicalResult GraphImporter::checkSupported() {
 }
 
 FailureOr<Val> GraphImporter::constrain(Val value, mlir::Attribute sharding) {
+  if (ignores_shardings_) return value;
   auto own = shardings_.sharding(sharding, value.rank(), emitter_.loc());
   if (failed(own)) return failure();
   // Every device holds a constant.
@@ -138,6 +152,8 @@ FailureOr<Values> GraphImporter::importRegion(mlir::Region& region,
   }
   ++depth_;
   llvm::scope_exit leave([&] { --depth_; });
+  // An empty region, too, so that loops over nothing end.
+  if (failed(countOne())) return failure();
   if (!region.hasOneBlock() || region.front().empty() ||
       region.front().getNumArguments() != arguments.size()) {
     emitter_.error("expected a region of one block with " +
@@ -162,14 +178,16 @@ FailureOr<Values> GraphImporter::importRegion(mlir::Region& region,
   return results;
 }
 
+LogicalResult GraphImporter::countOne() {
+  if (++imported_ <= kMaxOperations) return success();
+  emitter_.error("the program has more than " + std::to_string(kMaxOperations) +
+                 " operations after calls and loops are unrolled");
+  return failure();
+}
+
 LogicalResult GraphImporter::importOp(mlir::Operation& op) {
   emitter_.start(locationOf(op));
-  if (++imported_ > kMaxOperations) {
-    emitter_.error("the program has more than " +
-                   std::to_string(kMaxOperations) +
-                   " operations after calls and loops are unrolled");
-    return failure();
-  }
+  if (failed(countOne())) return failure();
   const llvm::StringRef name = shortName(op);
   const Handler handler = findHandler(name);
   OpContext context(*this, op, name);

@@ -54,10 +54,15 @@ class GraphImporter {
   FailureOr<Values> importRegion(mlir::Region& region,
                                  llvm::ArrayRef<Val> arguments);
   LogicalResult importOp(mlir::Operation& op);
+  // Counts an operation or region against a limit.
+  LogicalResult countOne();
   LogicalResult checkResult(OpContext& context, unsigned index);
   // Imports the function `name`.
   FailureOr<Values> call(llvm::StringRef name, llvm::ArrayRef<Val> arguments);
 
+  // What Shardy says in the attributes of an argument or result; null if it
+  // says nothing. Refuses what its predecessor says.
+  FailureOr<mlir::Attribute> shardingOf(mlir::DictionaryAttr attributes);
   // Constrains a value to a sharding of Shardy.
   FailureOr<Val> constrain(Val value, mlir::Attribute sharding);
 

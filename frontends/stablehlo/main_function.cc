@@ -4,6 +4,7 @@
 #include "frontends/stablehlo/graph_importer.h"
 #include "frontends/stablehlo/names.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace partita::stablehlo {
 namespace {
@@ -16,11 +17,26 @@ mlir::DictionaryAttr attributesOf(mlir::Operation* function,
                                : mlir::DictionaryAttr();
 }
 
+// Only what nests at most once: types of a file may nest without end.
 std::string typeName(mlir::Type type) {
+  const auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+  if (!tensor) return "no tensor";
+  const mlir::Type element = tensor.getElementType();
+  if (!element.isIntOrIndexOrFloat() && !mlir::isa<mlir::ComplexType>(element))
+    return "a tensor of another kind";
   std::string text;
   llvm::raw_string_ostream stream(text);
-  type.print(stream);
+  mlir::RankedTensorType::get(tensor.getShape(), element).print(stream);
   return text;
+}
+
+// The first of `name`, `name`_i, `name`_(i+1), ... that is not taken, which it
+// then is. partita/jax_program.py makes the same names.
+std::string takeName(llvm::StringSet<>& taken, llvm::StringRef name, size_t i) {
+  std::string result = name.str();
+  for (; !taken.insert(result).second; ++i)
+    result = (name + "_" + llvm::Twine(i)).str();
+  return result;
 }
 
 // For each donated argument, the result that takes its memory. JAX says which
@@ -73,7 +89,7 @@ LogicalResult GraphImporter::declareArguments(mlir::Operation* function,
   auto found = pairDonated(function, body);
   if (failed(found)) return failure();
   const std::map<size_t, int64_t> donated = std::move(*found);
-  llvm::StringMap<int> names;
+  llvm::StringSet<> names;
   struct Stored {
     mlir::BlockArgument argument;
     std::string name;
@@ -86,7 +102,7 @@ LogicalResult GraphImporter::declareArguments(mlir::Operation* function,
     if (auto loc = mlir::dyn_cast<mlir::NameLoc>(argument.getLoc()))
       name = dottedPath(loc.getName());
     if (name.empty()) name = "arg" + std::to_string(i);
-    if (names[name]++) name += "_" + std::to_string(i);
+    name = takeName(names, name, i);
     if (!type.is_static || !type.element.type)
       return mlir::emitError(main_.getLoc())
              << "argument '" << name << "' is " << typeName(argument.getType())
@@ -114,10 +130,10 @@ LogicalResult GraphImporter::declareArguments(mlir::Operation* function,
     const mlir::DictionaryAttr attributes =
         attributesOf(function, "arg_attrs", i);
     const Val value = values_.lookup(argument);
-    const mlir::Attribute given =
-        attributes ? attributes.get("sdy.sharding") : mlir::Attribute();
-    if (!given) continue;
-    auto sharding = shardings_.sharding(given, value.rank(), main_.getLoc());
+    auto given = shardingOf(attributes);
+    if (failed(given)) return failure();
+    if (!*given) continue;
+    auto sharding = shardings_.sharding(*given, value.rank(), main_.getLoc());
     if (failed(sharding)) return failure();
     if (*sharding) argument_shardings_[value.value] = *sharding;
   }
@@ -128,14 +144,15 @@ LogicalResult GraphImporter::finishMain(mlir::Operation* function,
                                         const Values& results) {
   emitter_.start(main_.getLoc());
   llvm::SmallVector<builder::Result> outputs, updates;
-  llvm::StringMap<int> names;
+  llvm::StringSet<> names;
   for (auto [i, result] : llvm::enumerate(results)) {
     const mlir::DictionaryAttr attributes =
         attributesOf(function, "res_attrs", i);
     Val value = result;
-    if (const mlir::Attribute given =
-            attributes ? attributes.get("sdy.sharding") : mlir::Attribute()) {
-      auto constrained = constrain(value, given);
+    auto given = shardingOf(attributes);
+    if (failed(given)) return failure();
+    if (*given) {
+      auto constrained = constrain(value, *given);
       if (failed(constrained)) return failure();
       value = *constrained;
     }
@@ -156,8 +173,7 @@ LogicalResult GraphImporter::finishMain(mlir::Operation* function,
     std::string name = info ? dottedPath(info.getValue()) : "";
     if (name.empty())
       name = results.size() == 1 ? "result" : "result." + std::to_string(i);
-    if (names[name]++) name += "_" + std::to_string(i);
-    outputs.push_back({name, value});
+    outputs.push_back({takeName(names, name, i), value});
   }
   outputs.append(updates.begin(), updates.end());
   if (outputs.empty())
@@ -168,6 +184,17 @@ LogicalResult GraphImporter::finishMain(mlir::Operation* function,
     if (dist::ShardingAttr sharding = argument_shardings_.lookup(argument))
       main_.setArgAttr(argument.getArgNumber(), dist::kShardingAttr, sharding);
   return success();
+}
+
+FailureOr<mlir::Attribute> GraphImporter::shardingOf(
+    mlir::DictionaryAttr attributes) {
+  if (!attributes || ignores_shardings_) return mlir::Attribute();
+  if (attributes.contains("mhlo.sharding"))
+    return mlir::emitError(main_.getLoc())
+           << "expected shardings of Shardy, found mhlo.sharding of an older "
+              "exporter, which is not supported; export with "
+              "jax_use_shardy_partitioner, or import with --ignore-shardings";
+  return attributes.get("sdy.sharding");
 }
 
 }  // namespace partita::stablehlo

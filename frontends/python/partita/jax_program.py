@@ -102,8 +102,11 @@ def _distinct(names):
     seen, result = set(), []
     for i, name in enumerate(names):
         name = name or "arg%d" % i
-        result.append("%s_%d" % (name, i) if name in seen else name)
-        seen.add(name)
+        other, k = name, i
+        while other in seen:
+            other, k = "%s_%d" % (name, k), k + 1
+        result.append(other)
+        seen.add(other)
     return result
 
 

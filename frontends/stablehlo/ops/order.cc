@@ -90,6 +90,22 @@ bool importArgReduction(OpContext& n, int64_t dim) {
     }
   }
   if (is_max == is_min) return false;
+  // argExtreme starts at the first element, so the initial values must be ones
+  // that every element wins against.
+  const auto kind = is_max ? nn::ReduceKind::max : nn::ReduceKind::min;
+  const auto isEqual = [](Val init, Val to) {
+    const auto found = init.constant(), expected = to.constant();
+    return found && expected && found == expected;
+  };
+  const Val first = n.in(2), first_index = n.in(3);
+  if (n.failed()) return false;
+  if (!isEqual(first, n.e.neutral(kind, x.elementType())) ||
+      !isEqual(first_index, n.e.splat(0, index.elementType()))) {
+    n.unsupported(llvm::Twine(is_max ? "an argmax" : "an argmin") +
+                  " with initial values other than the " +
+                  (is_max ? "lowest" : "highest") + " value and index 0");
+    return false;
+  }
   // Only indices along the dimension: then a position says all.
   const Val counted = n.e.iota(index.shape(), dim, index.element());
   const auto given = index.constant(), expected = counted.constant();
@@ -112,10 +128,7 @@ bool importArgReduction(OpContext& n, int64_t dim) {
     place = n.e.minimum(position,
                         n.e.reduce(nn::ReduceKind::min, places, {dim}, true));
   }
-  n.out(0,
-        n.e.cast(n.e.reduce(is_max ? nn::ReduceKind::max : nn::ReduceKind::min,
-                            compared, {dim}, false),
-                 x.elementType()));
+  n.out(0, n.e.cast(n.e.reduce(kind, compared, {dim}, false), x.elementType()));
   n.out(1, n.e.cast(n.e.reshape(place, kept), index.elementType()));
   return true;
 }
