@@ -25,7 +25,10 @@ from jax import export, lax
 from jax.sharding import NamedSharding, PartitionSpec as P
 from jaxlib.mlir.dialects import stablehlo
 
-DATA = pathlib.Path(__file__).resolve().parents[1] / "data" / "jax-tiny"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DATA = ROOT / "tests" / "data" / "jax-tiny"
+# Locations in the files are relative to the repository, wherever it lies.
+jax.config.update("jax_hlo_source_file_canonicalization_regex", re.escape(str(ROOT)) + "/")
 STEPS = 5
 
 
