@@ -231,11 +231,12 @@ LogicalResult Adapters::checkPattern(const std::string& pattern) {
   auto error = mlir::emitError(where());
   error << "--lora: expected targets= with modules whose weight is a matrix, "
            "found none that matches '"
-        << pattern << "'; the first modules are";
+        << pattern << "'";
   int listed = 0;
   for (unsigned i = 0; i < main_.getNumArguments() && listed < kMostListed; ++i)
     if (const StringRef module = moduleOf(i); !module.empty())
-      error << (listed++ == 0 ? " " : ", ") << module;
+      error << (listed++ == 0 ? "; the first modules are " : ", ") << module;
+  if (listed == 0) error << "; the model has no weights with names";
   return error;
 }
 
