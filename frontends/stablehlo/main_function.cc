@@ -162,8 +162,12 @@ LogicalResult GraphImporter::finishMain(mlir::Operation* function,
       if (value.shape() != state.shape() ||
           !(value.elementType() == state.elementType()))
         return mlir::emitError(main_.getLoc())
-               << "expected result " << i << " to have the type of argument '"
-               << updated->second << "', whose memory it takes";
+               << "expected donated argument '" << updated->second << "' of "
+               << toString(state.elementType()) << " "
+               << builder::toString(state.shape())
+               << " to have the type of result " << i << ", found "
+               << toString(value.elementType()) << " "
+               << builder::toString(value.shape());
       updates.push_back({updated->second, value, /*is_update=*/true});
       continue;
     }
