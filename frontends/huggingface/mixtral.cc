@@ -23,7 +23,7 @@ ExpertsConfig readSoftmaxExperts(Config& config, const DecoderConfig& c,
   return experts;
 }
 
-Value expertsBlock(Builder& b, const LayerInputs& in, const DecoderConfig& c,
+Value expertsBlock(Builder& b, LayerInputs& in, const DecoderConfig& c,
                    const HeadsConfig& heads, const ExpertsConfig& experts) {
   const Value x = attend(b, in, c, heads);
   return b.add(x,
@@ -51,10 +51,11 @@ OwningModule buildMixtral(ModelSource& source) {
   experts.up_name = "block_sparse_moe.experts.*.w3.weight";
   experts.down_name = "block_sparse_moe.experts.*.w2.weight";
   refuseRouterTraining(config, source.options.training);
-  const LayerKind block = {"block", [&](Builder& b, const LayerInputs& in) {
+  const LayerKind block = {"block", [&](Builder& b, LayerInputs& in) {
                              return expertsBlock(b, in, c, heads, experts);
                            }};
-  return buildDecoder(source, c, [&](int64_t) { return block; });
+  return buildDecoder(source, c, cacheOf(heads),
+                      [&](int64_t) { return block; });
 }
 
 OwningModule buildQwen3Moe(ModelSource& source) {
@@ -82,18 +83,18 @@ OwningModule buildQwen3Moe(ModelSource& source) {
     for (const int64_t layer : config.indices("mlp_only_layers"))
       dense.insert(layer);
 
-  const LayerKind sparse_block = {
-      "block", [&](Builder& b, const LayerInputs& in) {
-        return expertsBlock(b, in, c, heads, experts);
-      }};
+  const LayerKind sparse_block = {"block", [&](Builder& b, LayerInputs& in) {
+                                    return expertsBlock(b, in, c, heads,
+                                                        experts);
+                                  }};
   const LayerKind dense_block = {
-      "dense_block", [&](Builder& b, const LayerInputs& in) {
+      "dense_block", [&](Builder& b, LayerInputs& in) {
         const Value x = attend(b, in, c, heads);
         const Value normed =
             b.rmsNorm(x, "post_attention_layernorm", c.epsilon);
         return b.add(x, gatedMlp(b, normed, "mlp", c.inner, c));
       }};
-  return buildDecoder(source, c, [&](int64_t i) {
+  return buildDecoder(source, c, cacheOf(heads), [&](int64_t i) {
     return dense.count(i) > 0 || (i + 1) % step != 0 ? dense_block
                                                      : sparse_block;
   });

@@ -34,6 +34,7 @@ OwningModule buildBert(ModelSource& source);
 OwningModule buildVit(ModelSource& source);
 OwningModule buildT5(ModelSource& source);
 OwningModule buildLlama(ModelSource& source);
+OwningModule buildQwen3(ModelSource& source);
 OwningModule buildMixtral(ModelSource& source);
 OwningModule buildQwen3Moe(ModelSource& source);
 OwningModule buildDeepseekV3(ModelSource& source);
