@@ -55,6 +55,7 @@ mlir::OwningOpRef<mlir::ModuleOp> importByConfig(const std::string& model,
   hf.optional_inputs = options.optional_inputs;
   hf.training = options.training;
   hf.dropout = options.dropout;
+  hf.cache = options.cache;
   hf.with_weights = options.weights.empty();
   return is_folder ? huggingface::importHuggingFace(model, hf, context)
                    : huggingface::importFamily(model, hf, context);
@@ -128,6 +129,13 @@ mlir::OwningOpRef<mlir::ModuleOp> importTorchFile(const std::string& model,
 mlir::OwningOpRef<mlir::ModuleOp> importFile(const std::string& model,
                                              const ImportOptions& options,
                                              mlir::MLIRContext* context) {
+  if (options.cache) {
+    mlir::emitError(mlir::UnknownLoc::get(context))
+        << "expected a Hugging Face folder or a model family that generates "
+           "text, found the file "
+        << model;
+    return nullptr;
+  }
   const llvm::StringRef name(model);
   if (name.ends_with(".mlir")) {
     constexpr char kKind[] = "an .mlir file, which was imported already";
