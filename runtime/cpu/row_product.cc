@@ -17,6 +17,9 @@ namespace {
 constexpr int64_t kLanes = 16;
 // Columns whose sums stay in the first-level cache.
 constexpr int64_t kTile = 1024;
+// Elements from one row of sums to the next. Rows do not begin at the same
+// place of a page, where caches would confuse them.
+constexpr int64_t kPitch = kTile + 3 * kLanes;
 // Rows of the matrix that are read at once.
 constexpr int kDepth = 8;
 
@@ -25,6 +28,8 @@ using Vector = float __attribute__((vector_size(64)));
 // Vectors cross no calls: everything that handles them is inlined into a
 // function for one processor.
 #define PARTITA_INLINE [[gnu::always_inline]] inline
+// Sums stay in registers only if loops over them are unrolled.
+#define PARTITA_UNROLL _Pragma("GCC unroll 8")
 
 PARTITA_INLINE Vector Load(const float* from) {
   Vector vector;
@@ -39,7 +44,7 @@ PARTITA_INLINE void Store(float* to, const Vector& vector) {
 struct Part {
   const float* lhs;     // row r at lhs + r * lhs_stride
   const float* matrix;  // element (k, n) at k * row_stride + n * column_stride
-  float* sums;          // row r at sums + r * kTile; column `begin` first
+  float* sums;          // row r at sums + r * kPitch; column `begin` first
   int64_t lhs_stride, row_stride, column_stride;
   int64_t depth;  // k
   int64_t begin, end;
@@ -50,33 +55,40 @@ template <int M>
 PARTITA_INLINE void AddRows(const Part& part) {
   const int64_t width = part.end - part.begin, whole = width / kLanes * kLanes;
   for (int row = 0; row < M; ++row)
-    std::memset(part.sums + row * kTile, 0,
+    std::memset(part.sums + row * kPitch, 0,
                 static_cast<size_t>(width) * sizeof(float));
   for (int64_t k = 0; k < part.depth; k += kDepth) {
     const int count =
         static_cast<int>(std::min<int64_t>(kDepth, part.depth - k));
     const float* const matrix = part.matrix + k * part.row_stride + part.begin;
-    const float* const lhs = part.lhs + k;
+    float lhs[M * kDepth];
+    for (int row = 0; row < M; ++row)
+      for (int i = 0; i < count; ++i)
+        lhs[row * kDepth + i] = part.lhs[row * part.lhs_stride + k + i];
     if (count == kDepth) {
       for (int64_t n = 0; n < whole; n += kLanes) {
         Vector sums[M];
+        PARTITA_UNROLL
         for (int row = 0; row < M; ++row)
-          sums[row] = Load(part.sums + row * kTile + n);
+          sums[row] = Load(part.sums + row * kPitch + n);
+        PARTITA_UNROLL
         for (int i = 0; i < kDepth; ++i) {
           const Vector weights = Load(matrix + i * part.row_stride + n);
+          PARTITA_UNROLL
           for (int row = 0; row < M; ++row)
-            sums[row] += lhs[row * part.lhs_stride + i] * weights;
+            sums[row] += lhs[row * kDepth + i] * weights;
         }
+        PARTITA_UNROLL
         for (int row = 0; row < M; ++row)
-          Store(part.sums + row * kTile + n, sums[row]);
+          Store(part.sums + row * kPitch + n, sums[row]);
       }
     }
     const int64_t first = count == kDepth ? whole : 0;
     for (int i = 0; i < count; ++i)
       for (int row = 0; row < M; ++row)
         for (int64_t n = first; n < width; ++n)
-          part.sums[row * kTile + n] +=
-              lhs[row * part.lhs_stride + i] * matrix[i * part.row_stride + n];
+          part.sums[row * kPitch + n] +=
+              lhs[row * kDepth + i] * matrix[i * part.row_stride + n];
   }
 }
 
@@ -86,21 +98,27 @@ PARTITA_INLINE void SumColumns(const Part& part, int64_t column) {
   Vector sums[C][M] = {};
   const int64_t whole = part.depth / kLanes * kLanes;
   const float* const matrix = part.matrix + column * part.column_stride;
-  for (int64_t k = 0; k < whole; k += kLanes)
+  for (int64_t k = 0; k < whole; k += kLanes) {
+    PARTITA_UNROLL
     for (int c = 0; c < C; ++c) {
       const Vector weights = Load(matrix + c * part.column_stride + k);
+      PARTITA_UNROLL
       for (int row = 0; row < M; ++row)
         sums[c][row] += Load(part.lhs + row * part.lhs_stride + k) * weights;
     }
-  for (int c = 0; c < C; ++c)
+  }
+  PARTITA_UNROLL
+  for (int c = 0; c < C; ++c) {
+    PARTITA_UNROLL
     for (int row = 0; row < M; ++row) {
       float sum = 0;
       for (int64_t lane = 0; lane < kLanes; ++lane) sum += sums[c][row][lane];
       for (int64_t k = whole; k < part.depth; ++k)
         sum += part.lhs[row * part.lhs_stride + k] *
                matrix[c * part.column_stride + k];
-      part.sums[row * kTile + column - part.begin + c] = sum;
+      part.sums[row * kPitch + column - part.begin + c] = sum;
     }
+  }
 }
 
 template <int M>
@@ -203,7 +221,7 @@ class RowProduct : public CpuOp {
 
  private:
   int64_t ThreadBytes() const {
-    return AlignUp(rows_ * kTile * static_cast<int64_t>(sizeof(float)));
+    return AlignUp(rows_ * kPitch * static_cast<int64_t>(sizeof(float)));
   }
   const float* Floats(int index) const {
     return static_cast<const float*>(buffers_[index]);
@@ -235,7 +253,7 @@ class RowProduct : public CpuOp {
     for (int64_t row = 0; row < rows_; ++row)
       for (int64_t n = begin; n < end; ++n) {
         const int64_t at = row * desc_.out_strides[1] + n;
-        float value = sums[row * kTile + n - begin];
+        float value = sums[row * kPitch + n - begin];
         if (bias != nullptr) value += bias[n];
         value = Activate(desc_.activation, value);
         if (residual != nullptr) value += residual[at];
