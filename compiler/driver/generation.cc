@@ -6,6 +6,7 @@
 
 #include "compiler/driver/compile.h"
 #include "compiler/driver/session.h"
+#include "compiler/plan/plan.h"
 #include "frontends/huggingface/huggingface.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -69,6 +70,14 @@ ModelFacts readFacts(const std::string& model) {
   return facts;
 }
 
+// Programs for prompts and for tokens divide the cache in the same way: its
+// length is one of tokens in both.
+void nameCache(plan::Plan& plan) {
+  for (const char* name : {"*keys:2=L", "*values:2=L"})
+    if (auto parsed = plan::ParseName(name); parsed.ok())
+      plan.names.push_back(*parsed);
+}
+
 class FolderCompiler {
  public:
   FolderCompiler(const GenerationOptions& options, Fault& fault)
@@ -116,6 +125,7 @@ class FolderCompiler {
     if (!module) return failure();
     if (!module->getName()) module->setName(fs::path(file).stem().string());
     CompileOptions compile = options_.compile;
+    if (compile.plan) nameCache(*compile.plan);
     compile.output = (fs::path(options_.folder) / file).string();
     return success(succeeded(compileToFile(*module, compile, &fault_)));
   }
