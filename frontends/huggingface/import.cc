@@ -26,14 +26,14 @@ constexpr ModelKind kModels[] = {
     {"gpt2", buildGpt2},
     {"bert", buildBert, /*generates=*/false},
     {"vit", buildVit, /*generates=*/false},
-    {"t5", buildT5},
+    {"t5", buildT5, /*generates=*/false},
     {"llama", buildLlama},
     {"mistral", buildLlama},
     {"qwen3", buildQwen3},
     {"mixtral", buildMixtral},
     {"qwen3_moe", buildQwen3Moe},
     {"deepseek_v3", buildDeepseekV3},
-    {"switch_transformers", buildSwitchTransformers},
+    {"switch_transformers", buildSwitchTransformers, /*generates=*/false},
 };
 
 bool exists(const std::string& folder, const char* file) {
