@@ -59,6 +59,7 @@ mlir::OwningOpRef<mlir::ModuleOp> importByConfig(const std::string& model,
   hf.optional_inputs = options.optional_inputs;
   hf.training = options.training;
   hf.dropout = options.dropout;
+  hf.cache = options.cache;
   hf.with_weights = options.weights.empty();
   return is_folder ? huggingface::importHuggingFace(model, hf, context)
                    : huggingface::importFamily(model, hf, context);
@@ -148,6 +149,13 @@ mlir::OwningOpRef<mlir::ModuleOp> importJaxFile(const std::string& model,
 mlir::OwningOpRef<mlir::ModuleOp> importFile(const std::string& model,
                                              const ImportOptions& options,
                                              mlir::MLIRContext* context) {
+  if (options.cache) {
+    mlir::emitError(mlir::UnknownLoc::get(context))
+        << "expected a Hugging Face folder or a model family that generates "
+           "text, found the file "
+        << model;
+    return nullptr;
+  }
   const llvm::StringRef name(model);
   // JAX has no ending of its own for exported files.
   // An .mlir file holds nn's operations, as text or bytecode.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "frontends/huggingface/huggingface.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -47,6 +48,8 @@ struct ImportOptions {
   bool training = false;
   // When training, replaces all dropout probabilities in the model's config.
   std::optional<double> dropout;
+  // Hugging Face and families only: the model has a cache of keys and values.
+  std::optional<huggingface::CacheOptions> cache;
 };
 
 // Opens `model`: an .onnx, .pt2 or .mlir file, a program of jax.export, a

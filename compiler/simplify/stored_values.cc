@@ -65,6 +65,8 @@ void eraseDeadOperations(FuncOp function) {
 bool isStoredArgument(FuncOp main, unsigned argument) {
   const auto kind =
       main.getArgAttrOfType<mlir::StringAttr>(argument, nn::kKindAttr);
+  // States change from step to step, even where @main only reads them.
+  if (kind && kind.getValue() == "state") return false;
   return main.getArgAttr(argument, nn::kSourceAttr) ||
          (kind &&
           (kind.getValue() == "derived" || kind.getValue() == "coordinate"));

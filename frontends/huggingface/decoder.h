@@ -8,6 +8,7 @@
 #include <string>
 
 #include "frontends/huggingface/builder.h"
+#include "frontends/huggingface/cache.h"
 #include "frontends/huggingface/models.h"
 #include "frontends/huggingface/rotary.h"
 #include "frontends/huggingface/sparse_mlp.h"
@@ -22,6 +23,7 @@ struct DecoderDefaults {
   double theta = 1e4;             // of the rotary positions
   std::optional<int64_t> groups;  // key-value heads; absent: all heads
   std::optional<int64_t> window;  // keys that a query sees; absent: all
+  std::optional<int64_t> head;    // its size; absent: width / heads
 };
 
 struct DecoderConfig {
@@ -50,13 +52,15 @@ struct HeadsConfig {
 };
 
 // The inputs of a layer. `mask`, a bias, may be null, and so may `kept`, the
-// mask [B, L] of integers.
+// mask [B, L] of integers. Attention replaces the keys and values of `cache` by
+// those after the step.
 struct LayerInputs {
   Value x, cosine, sine, mask, kept;
+  LayerCache cache = {};
 };
 
 // x + attention(norm(x)), with weights "self_attn.*".
-Value attend(Builder& b, const LayerInputs& in, const DecoderConfig& c,
+Value attend(Builder& b, LayerInputs& in, const DecoderConfig& c,
              const HeadsConfig& heads);
 // down(activation(gate(x)) * up(x)), with weights "<name>.gate_proj.weight" ...
 Value gatedMlp(Builder& b, Value x, const std::string& name, int64_t inner,
@@ -72,12 +76,22 @@ Init residualInit(const DecoderConfig& c);
 // first result is the layer's; sparse ones may append a router's statistics.
 struct LayerKind {
   std::string name;
-  std::function<ValueList(Builder&, const LayerInputs&)> body;
+  std::function<ValueList(Builder&, LayerInputs&)> body;
 };
+
+// The keys and values of a layer.
+struct CacheSizes {
+  int64_t heads, key, value;  // heads, elements of one head
+  std::optional<int64_t> window;
+};
+inline CacheSizes cacheOf(const HeadsConfig& heads) {
+  return {heads.groups, heads.head, heads.head, heads.window};
+}
 
 // The module of a decoder. `kindOf` gives the kind of each layer. Layers get
 // `kept` if `losses` are used.
 OwningModule buildDecoder(ModelSource& source, const DecoderConfig& c,
+                          const CacheSizes& sizes,
                           const std::function<LayerKind(int64_t)>& kindOf,
                           const RouterLosses& losses = {});
 

@@ -21,6 +21,14 @@
 
 namespace partita::huggingface {
 
+// A model that generates text, with a cache of keys and values.
+struct CacheOptions {
+  // The prompts of some rows, or one token of every row.
+  enum class Step { kPrompts, kTokens } step = Step::kTokens;
+  int64_t rows = 1;    // texts in the cache
+  int64_t length = 1;  // tokens of a text
+};
+
 struct HfOptions {
   // Sizes that a config leaves open: "batch", "seq", "decoder_seq" (T5),
   // "image" (families of vision models). Defaults: batch 1, seq at most 128,
@@ -41,6 +49,13 @@ struct HfOptions {
   bool training = false;
   // Replaces all dropout probabilities of the config; in [0, 1).
   std::optional<double> dropout;
+  // Decoders only: with a cache, whose tensors are states that @main updates.
+  // For prompts, inputs are `input_ids` [batch, seq], `slots` [batch] with
+  // their rows in the cache and `lengths` [batch]; for tokens, `input_ids`
+  // [rows, 1] and `positions` [rows]. A prompt with a slot outside the cache
+  // and a token at a position outside it leave the cache unchanged. Result `y`
+  // has the logits of each row's last token, [.., 1, vocabulary].
+  std::optional<CacheOptions> cache;
 };
 
 // Imports a folder. Returns null after an error, which has been reported as a

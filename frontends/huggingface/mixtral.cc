@@ -23,9 +23,8 @@ ExpertsConfig readSoftmaxExperts(Config& config, const DecoderConfig& c,
   return experts;
 }
 
-ValueList expertsBlock(Builder& b, const LayerInputs& in,
-                       const DecoderConfig& c, const HeadsConfig& heads,
-                       const ExpertsConfig& experts,
+ValueList expertsBlock(Builder& b, LayerInputs& in, const DecoderConfig& c,
+                       const HeadsConfig& heads, const ExpertsConfig& experts,
                        const RouterLosses& losses) {
   const Value x = attend(b, in, c, heads);
   ValueList results(1);
@@ -57,11 +56,12 @@ OwningModule buildMixtral(ModelSource& source) {
   const RouterLosses losses = RouterLosses::read(
       config, source.options.training, /*has_log_sums=*/false);
   refuseRouterNoise(config, source.options.training);
-  const LayerKind block = {"block", [&](Builder& b, const LayerInputs& in) {
+  const LayerKind block = {"block", [&](Builder& b, LayerInputs& in) {
                              return expertsBlock(b, in, c, heads, experts,
                                                  losses);
                            }};
-  return buildDecoder(source, c, [&](int64_t) { return block; }, losses);
+  return buildDecoder(
+      source, c, cacheOf(heads), [&](int64_t) { return block; }, losses);
 }
 
 OwningModule buildQwen3Moe(ModelSource& source) {
@@ -91,12 +91,12 @@ OwningModule buildQwen3Moe(ModelSource& source) {
     for (const int64_t layer : config.indices("mlp_only_layers"))
       dense.insert(layer);
 
-  const LayerKind sparse_block = {
-      "block", [&](Builder& b, const LayerInputs& in) {
-        return expertsBlock(b, in, c, heads, experts, losses);
-      }};
+  const LayerKind sparse_block = {"block", [&](Builder& b, LayerInputs& in) {
+                                    return expertsBlock(b, in, c, heads,
+                                                        experts, losses);
+                                  }};
   const LayerKind dense_block = {
-      "dense_block", [&](Builder& b, const LayerInputs& in) {
+      "dense_block", [&](Builder& b, LayerInputs& in) {
         const Value x = attend(b, in, c, heads);
         const Value normed =
             b.rmsNorm(x, "post_attention_layernorm", c.epsilon);
@@ -106,7 +106,7 @@ OwningModule buildQwen3Moe(ModelSource& source) {
     return dense.count(i) > 0 || (i + 1) % step != 0 ? dense_block
                                                      : sparse_block;
   };
-  return buildDecoder(source, c, kindOf, losses);
+  return buildDecoder(source, c, cacheOf(heads), kindOf, losses);
 }
 
 }  // namespace partita::huggingface
