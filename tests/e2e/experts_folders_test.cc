@@ -100,26 +100,18 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::ValuesIn(kBalancedDivisions)),
     [](const auto& info) { return NameOf(CaseOf(info.param)); });
 
-// The batch cut into microbatches has the mean of their losses of routers,
-// which is no mean over the whole batch, unless the parts are equal.
-TEST(ExpertsMicrobatchesTest, EqualPartsTrainLikeOneBatch) {
+// The loss of the routers depends on all rows of the batch together.
+TEST(ExpertsMicrobatchesTest, AreRefusedWithLossesOfRouters) {
   TrainingCase which = CaseOf({"mixtral_balanced", kWhole});
   which.microbatches = {2, /*repeated=*/true};
   TrainingRun run;
   const absl::Status started = run.Start(which);
-  ASSERT_TRUE(started.ok()) << started;
-  run.ExpectEqualsPyTorch();
-}
-
-// Stages send what the loss of the routers needs.
-TEST(ExpertsPipelineTest, StagesTrainLikeOneBatch) {
-  TrainingCase which = CaseOf({"mixtral_balanced", {"D2", "p=2", "D=p"}});
-  which.microbatches = {2, /*repeated=*/true};
-  which.schedule = "1f1b";
-  TrainingRun run;
-  const absl::Status started = run.Start(which);
-  ASSERT_TRUE(started.ok()) << started;
-  run.ExpectEqualsPyTorch();
+  ASSERT_FALSE(started.ok());
+  EXPECT_NE(std::string(started.message())
+                .find("microbatches: expected each row of the batch to be "
+                      "computed by itself"),
+            std::string::npos)
+      << started;
 }
 
 // The shape of a device's block of mixtral's matrices [4, 24, 16].

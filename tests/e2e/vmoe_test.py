@@ -22,11 +22,11 @@ CONFIG = {
     "num_experts_per_tok": 2, "capacity_factor": 1.25, "images_per_group": 8
 }
 SIDE = 28
-BATCH, STEPS, EQUAL_STEPS = 64, 1600, 20
+BATCH, STEPS, EQUAL_STEPS = 64, 800, 20
 MEAN, DEVIATION = 0.286, 0.353
 PIXELS = ["--pixel-mean", str(MEAN), "--pixel-deviation", str(DEVIATION)]
 SHOWN = 1000  # images per run
-ACCURACY = 0.82
+ACCURACY = 0.78
 
 
 def run(arguments):
