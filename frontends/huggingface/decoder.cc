@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dialects/nn/result_names.h"
+
 namespace partita::huggingface {
 
 DecoderConfig::DecoderConfig(Config& config,
@@ -93,8 +95,34 @@ ExpertsConfig readExperts(Config& config, const DecoderConfig& c,
   return experts;
 }
 
+// The loss of all sparse layers together, as transformers' Mixtral has it: rows
+// of all layers and sequences are one group.
+static Value routerLoss(ModelBuilder& m, const RouterSums& sums, Value ids,
+                        Value kept, double factor) {
+  builder::Emitter e(m.ops());
+  e.start(m.loc());
+  builder::Val rows;
+  if (kept)
+    rows = e.mul(
+        e.cast(e.reduce(nn::ReduceKind::sum, {kept}, {0, 1}, false), e.f32()),
+        static_cast<double>(sums.layers()));
+  else
+    rows = e.splat(static_cast<double>(sums.layers() * m.shapeOf(ids)[0] *
+                                       m.shapeOf(ids)[1]),
+                   e.f32());
+  const auto total = [&](Value value) {
+    return e.reduce(nn::ReduceKind::sum, {value}, {0}, /*keep_dims=*/true);
+  };
+  return e
+      .mul(builder::balanceLoss(e, total(sums.choices()), total(sums.scores()),
+                                rows),
+           factor)
+      .value;
+}
+
 OwningModule buildDecoder(ModelSource& source, const DecoderConfig& c,
-                          const std::function<LayerKind(int64_t)>& kindOf) {
+                          const std::function<LayerKind(int64_t)>& kindOf,
+                          const RouterLosses& losses) {
   source.weights.setBasePrefix("model.");
   source.weights.ignore({"model.layers.*.self_attn.rotary_emb.inv_freq"});
   if (c.tied) source.weights.ignore({"lm_head.weight"});
@@ -120,22 +148,32 @@ OwningModule buildDecoder(ModelSource& source, const DecoderConfig& c,
   ValueList shared = {angles(m, length, c.rotary, std::cos),
                       angles(m, length, c.rotary, std::sin)};
   if (mask) shared.push_back(m.maskBias(mask));
+  if (mask && losses.areUsed()) shared.push_back(mask);
+  RouterSums sums;
   for (int64_t i = 0; i < c.layers; ++i) {
     ValueList inputs = {x};
     inputs.append(shared);
     const LayerKind kind = kindOf(i);
-    x = m.layer(
+    const ValueList results = m.layer(
         kind.name, "model.layers." + std::to_string(i) + ".", inputs,
         [&](Builder& b, ValueRange in) {
-          return ValueList{kind.body(
-              b, {in[0], in[1], in[2], in.size() > 3 ? in[3] : Value()})};
-        })[0];
+          const auto optional = [&](size_t at) {
+            return in.size() > at ? in[at] : Value();
+          };
+          return kind.body(b, {in[0], in[1], in[2], optional(3), optional(4)});
+        });
+    x = results[0];
+    sums.add(m, results);
   }
   x = m.rmsNorm(x, "model.norm", c.epsilon);
   const Value head = c.tied ? tokens
                             : m.weight("lm_head.weight",
                                        {c.vocabulary, c.width}, Init::normal());
-  return m.finish({{m.project(x, head, Value()), "y"}});
+  const Value y = m.project(x, head, Value());
+  if (sums.isEmpty()) return m.finish({{y, "y"}});
+  return m.finish({{y, "y"},
+                   {routerLoss(m, sums, ids, mask, losses.balance),
+                    nn::kAuxiliaryLossResult}});
 }
 
 }  // namespace partita::huggingface

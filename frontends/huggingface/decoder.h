@@ -49,9 +49,10 @@ struct HeadsConfig {
   std::optional<int64_t> window;  // keys that a query sees at most
 };
 
-// The inputs of a layer; `mask` may be null.
+// The inputs of a layer. `mask`, a bias, may be null, and so may `kept`, the
+// mask [B, L] of integers.
 struct LayerInputs {
-  Value x, cosine, sine, mask;
+  Value x, cosine, sine, mask, kept;
 };
 
 // x + attention(norm(x)), with weights "self_attn.*".
@@ -67,15 +68,18 @@ ExpertsConfig readExperts(Config& config, const DecoderConfig& c,
 // The initial values of the matrices that end in the residual stream.
 Init residualInit(const DecoderConfig& c);
 
-// A kind of layer: one function in the module for all layers of this name.
+// A kind of layer: one function in the module for all layers of this name. The
+// first result is the layer's; sparse ones may append a router's statistics.
 struct LayerKind {
   std::string name;
-  std::function<Value(Builder&, const LayerInputs&)> body;
+  std::function<ValueList(Builder&, const LayerInputs&)> body;
 };
 
-// The module of a decoder. `kindOf` gives the kind of each layer.
+// The module of a decoder. `kindOf` gives the kind of each layer. Layers get
+// `kept` if `losses` are used.
 OwningModule buildDecoder(ModelSource& source, const DecoderConfig& c,
-                          const std::function<LayerKind(int64_t)>& kindOf);
+                          const std::function<LayerKind(int64_t)>& kindOf,
+                          const RouterLosses& losses = {});
 
 }  // namespace partita::huggingface
 

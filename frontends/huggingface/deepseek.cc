@@ -129,17 +129,18 @@ OwningModule buildDeepseekV3(ModelSource& source) {
   const ExpertsConfig experts = readGroupedExperts(config, c);
   const int64_t shared = config.size("n_shared_experts", 1);
   const int64_t dense = config.count("first_k_dense_replace", 3);
-  refuseRouterTraining(config, source.options.training);
   // The layers that predict further tokens come after the model's own.
   source.weights.ignore({"model.layers." + std::to_string(c.layers) + ".*"});
 
   const auto block = [&](Builder& b, const LayerInputs& in, bool is_sparse) {
     const Value x = attendLatent(b, in, c, latent);
     const Value normed = b.rmsNorm(x, "post_attention_layernorm", c.epsilon);
-    if (!is_sparse) return b.add(x, gatedMlp(b, normed, "mlp", c.inner, c));
+    if (!is_sparse)
+      return ValueList{b.add(x, gatedMlp(b, normed, "mlp", c.inner, c))};
     const Value routed = sparseMlp(b, normed, experts);
-    return b.add(x, b.add(routed, gatedMlp(b, normed, "mlp.shared_experts",
-                                           shared * experts.inner, c)));
+    return ValueList{
+        b.add(x, b.add(routed, gatedMlp(b, normed, "mlp.shared_experts",
+                                        shared * experts.inner, c)))};
   };
   const LayerKind dense_block = {
       "dense_block",

@@ -25,6 +25,7 @@ constexpr ModelKind kModels[] = {
     {"gpt2", buildGpt2},
     {"bert", buildBert},
     {"vit", buildVit},
+    {"vmoe", buildVmoe},
     {"t5", buildT5},
     {"llama", buildLlama},
     {"mistral", buildLlama},

@@ -29,7 +29,8 @@ OwningModule buildLlama(ModelSource& source) {
         const Value x = attend(b, in, c, heads);
         const Value normed =
             b.rmsNorm(x, "post_attention_layernorm", c.epsilon);
-        return b.add(x, gatedMlp(b, normed, "mlp", c.inner, c, mlp_bias));
+        return ValueList{
+            b.add(x, gatedMlp(b, normed, "mlp", c.inner, c, mlp_bias))};
       }};
   return buildDecoder(source, c, [&](int64_t) { return block; });
 }

@@ -32,6 +32,7 @@ struct ModelSource {
 OwningModule buildGpt2(ModelSource& source);
 OwningModule buildBert(ModelSource& source);
 OwningModule buildVit(ModelSource& source);
+OwningModule buildVmoe(ModelSource& source);
 OwningModule buildT5(ModelSource& source);
 OwningModule buildLlama(ModelSource& source);
 OwningModule buildMixtral(ModelSource& source);

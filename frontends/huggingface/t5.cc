@@ -3,6 +3,7 @@
 // some of its layers (Fedus et al., 2021).
 #include <cmath>
 
+#include "dialects/nn/result_names.h"
 #include "frontends/huggingface/builder.h"
 #include "frontends/huggingface/models.h"
 #include "frontends/huggingface/sparse_mlp.h"
@@ -52,6 +53,7 @@ struct T5Config {
   // Every how many layers there are experts; 0: nowhere.
   int64_t encoder_step = 0, decoder_step = 0;
   ExpertsConfig experts;  // names of weights within the MLP
+  RouterLosses losses;
 };
 
 void readProjection(Config& config, T5Config& c) {
@@ -92,7 +94,8 @@ void readSwitch(Config& config, T5Config& c, bool training) {
     config.complain("'router_bias': expected false, found true");
   config.expectOneOf("router_dtype", config.text("router_dtype", "float32"),
                      {"float32"});
-  refuseRouterTraining(config, training);
+  c.losses = RouterLosses::read(config, training, /*has_log_sums=*/true);
+  refuseRouterNoise(config, training);
   if (training && c.dropout > 0.0)
     config.complain(
         "'dropout_rate': expected 0 for training (--dropout 0 sets it), "
@@ -173,20 +176,23 @@ Value attend(Builder& b, Value x, Value source, Value bias, bool causal,
                             c.dropout));
 }
 
-// x + experts(norm(x)).
-Value feedExperts(Builder& b, Value x, const std::string& layer,
-                  const T5Config& c) {
+// x + experts(norm(x)), and the statistics of the router if losses need them.
+ValueList feedExperts(Builder& b, Value x, const std::string& layer,
+                      const T5Config& c) {
   const Value normed = b.rmsNorm(x, layer + ".layer_norm", c.epsilon);
   ExpertsConfig experts = c.experts;
   for (std::string* name :
        {&experts.router, &experts.up_name, &experts.down_name})
     *name = layer + "." + c.mlp + "." + *name;
-  return b.add(x, sparseMlp(b, normed, experts));
+  ValueList results(1);
+  results[0] = b.add(x, sparseMlp(b, normed, experts,
+                                  c.losses.areUsed() ? &results : nullptr));
+  return results;
 }
 
-// x + mlp(norm(x)).
-Value feedForward(Builder& b, Value x, const std::string& layer,
-                  const T5Config& c, bool is_sparse) {
+// x + mlp(norm(x)) first.
+ValueList feedForward(Builder& b, Value x, const std::string& layer,
+                      const T5Config& c, bool is_sparse) {
   if (is_sparse) return feedExperts(b, x, layer, c);
   const Init up = Init::normal(1.0 / std::sqrt(static_cast<double>(c.width)));
   const Init down = Init::normal(1.0 / std::sqrt(static_cast<double>(c.inner)));
@@ -198,12 +204,33 @@ Value feedForward(Builder& b, Value x, const std::string& layer,
   Value inner = b.activation(linear(c.gated ? "wi_0" : "wi"), c.activation);
   if (c.gated) inner = b.mul(inner, linear("wi_1"));
   inner = b.dropout(inner, c.dropout);
-  return b.add(x, b.dropout(b.linear(inner, layer + "." + c.mlp + ".wo",
-                                     c.width, /*bias=*/false, down),
-                            c.dropout));
+  return {b.add(x, b.dropout(b.linear(inner, layer + "." + c.mlp + ".wo",
+                                      c.width, /*bias=*/false, down),
+                             c.dropout))};
 }
 
-Value encode(ModelBuilder& m, Value x, Value mask, const T5Config& c) {
+// The losses of the routers of a stack, as transformers' Switch Transformers
+// have them: rows of all layers of a sequence are one group. A stack with
+// experts in every layer has none.
+Value routerLoss(ModelBuilder& m, const RouterSums& sums, int64_t length,
+                 int64_t step, const T5Config& c) {
+  if (sums.isEmpty() || step <= 1) return {};
+  builder::Emitter e(m.ops());
+  e.start(m.loc());
+  const builder::Val scores = {sums.scores()};
+  const double rows = static_cast<double>(length * sums.layers());
+  const builder::Val balance = builder::balanceLoss(
+      e, {sums.choices()}, scores, e.splat(rows, scores.elementType()));
+  return e
+      .add(e.mul(balance, c.losses.balance),
+           e.mul(
+               {sums.logSums()},
+               c.losses.log_sums / (rows * static_cast<double>(scores.dim(0)))))
+      .value;
+}
+
+Value encode(ModelBuilder& m, Value x, Value mask, const T5Config& c,
+             RouterSums& sums) {
   Value bias = relativeBias(m, "encoder.block.0.layer.0.SelfAttention.",
                             m.shapeOf(x)[1], /*both_directions=*/true, c);
   if (mask) {
@@ -214,21 +241,23 @@ Value encode(ModelBuilder& m, Value x, Value mask, const T5Config& c) {
   }
   for (int64_t i = 0; i < c.layers; ++i) {
     const bool is_sparse = isSparse(i, c.encoder_step);
-    x = m.layer(
+    const ValueList results = m.layer(
         is_sparse ? "sparse_encoder_block" : "encoder_block",
         "encoder.block." + std::to_string(i) + ".", {x, bias},
         [&](Builder& b, ValueRange in) {
           const Value seen = attend(b, in[0], Value(), in[1], /*causal=*/false,
                                     "layer.0", "SelfAttention", c);
-          return ValueList{feedForward(b, seen, "layer.1", c, is_sparse)};
-        })[0];
+          return feedForward(b, seen, "layer.1", c, is_sparse);
+        });
+    x = results[0];
+    sums.add(m, results);
   }
   return m.dropout(m.rmsNorm(x, "encoder.final_layer_norm", c.epsilon),
                    c.dropout);
 }
 
 Value decode(ModelBuilder& m, Value x, Value encoded, Value mask,
-             const T5Config& c) {
+             const T5Config& c, RouterSums& sums) {
   const Value bias =
       relativeBias(m, "decoder.block.0.layer.0.SelfAttention.", m.shapeOf(x)[1],
                    /*both_directions=*/false, c);
@@ -236,15 +265,18 @@ Value decode(ModelBuilder& m, Value x, Value encoded, Value mask,
     ValueList inputs = {x, bias, encoded};
     if (mask) inputs.push_back(mask);
     const bool is_sparse = isSparse(i, c.decoder_step);
-    x = m.layer(is_sparse ? "sparse_decoder_block" : "decoder_block",
+    const ValueList results =
+        m.layer(is_sparse ? "sparse_decoder_block" : "decoder_block",
                 "decoder.block." + std::to_string(i) + ".", inputs,
                 [&](Builder& b, ValueRange in) {
                   Value y = attend(b, in[0], Value(), in[1], /*causal=*/true,
                                    "layer.0", "SelfAttention", c);
                   y = attend(b, y, in[2], in.size() > 3 ? in[3] : Value(),
                              /*causal=*/false, "layer.1", "EncDecAttention", c);
-                  return ValueList{feedForward(b, y, "layer.2", c, is_sparse)};
-                })[0];
+                  return feedForward(b, y, "layer.2", c, is_sparse);
+                });
+    x = results[0];
+    sums.add(m, results);
   }
   return m.dropout(m.rmsNorm(x, "decoder.final_layer_norm", c.epsilon),
                    c.dropout);
@@ -282,14 +314,24 @@ static OwningModule buildModel(ModelSource& source, const T5Config& c) {
   const auto embedded = [&](Value which) {
     return m.dropout(m.rows(tokens, which), c.dropout);
   };
-  const Value encoded = encode(m, embedded(ids), mask, c);
-  Value x = decode(m, embedded(decoder_ids), encoded, mask, c);
+  RouterSums encoder_sums, decoder_sums;
+  const Value encoded = encode(m, embedded(ids), mask, c, encoder_sums);
+  Value x = decode(m, embedded(decoder_ids), encoded, mask, c, decoder_sums);
   if (c.scaled) x = m.scale(x, 1.0 / std::sqrt(static_cast<double>(c.width)));
   const Value head = c.tied
                          ? tokens
                          : m.weight("lm_head.weight", {c.vocabulary, c.width},
                                     Init::normal(1.0));
-  return m.finish({{m.project(x, head, Value()), "y"}});
+  const Value y = m.project(x, head, Value());
+  const Value of_encoder =
+                  routerLoss(m, encoder_sums, length, c.encoder_step, c),
+              of_decoder = routerLoss(m, decoder_sums, decoder_length,
+                                      c.decoder_step, c);
+  if (!of_encoder && !of_decoder) return m.finish({{y, "y"}});
+  const Value loss = of_encoder && of_decoder ? m.add(of_encoder, of_decoder)
+                     : of_encoder             ? of_encoder
+                                              : of_decoder;
+  return m.finish({{y, "y"}, {loss, nn::kAuxiliaryLossResult}});
 }
 
 OwningModule buildT5(ModelSource& source) {

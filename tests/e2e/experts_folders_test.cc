@@ -84,6 +84,44 @@ INSTANTIATE_TEST_SUITE_P(Divided, ExpertsTrainingTest,
                            return NameOf(CaseOf(info.param));
                          });
 
+// Training with the losses that keep routers balanced.
+constexpr const char* kBalancedModels[] = {
+    "mixtral_balanced", "qwen3_moe_balanced", "switch_transformers_balanced"};
+constexpr Division kBalancedDivisions[] = {
+    kWhole,
+    {"B2", "d=2", "B=d"},
+    {"L2", "s=2", "L=s"},
+    {"X2", "x=2", "X=x"},
+    {"B2OverX2", "d=2", "B=d;X=d"},
+};
+INSTANTIATE_TEST_SUITE_P(
+    Balanced, ExpertsTrainingTest,
+    testing::Combine(testing::ValuesIn(kBalancedModels),
+                     testing::ValuesIn(kBalancedDivisions)),
+    [](const auto& info) { return NameOf(CaseOf(info.param)); });
+
+// The batch cut into microbatches has the mean of their losses of routers,
+// which is no mean over the whole batch, unless the parts are equal.
+TEST(ExpertsMicrobatchesTest, EqualPartsTrainLikeOneBatch) {
+  TrainingCase which = CaseOf({"mixtral_balanced", kWhole});
+  which.microbatches = {2, /*repeated=*/true};
+  TrainingRun run;
+  const absl::Status started = run.Start(which);
+  ASSERT_TRUE(started.ok()) << started;
+  run.ExpectEqualsPyTorch();
+}
+
+// Stages send what the loss of the routers needs.
+TEST(ExpertsPipelineTest, StagesTrainLikeOneBatch) {
+  TrainingCase which = CaseOf({"mixtral_balanced", {"D2", "p=2", "D=p"}});
+  which.microbatches = {2, /*repeated=*/true};
+  which.schedule = "1f1b";
+  TrainingRun run;
+  const absl::Status started = run.Start(which);
+  ASSERT_TRUE(started.ok()) << started;
+  run.ExpectEqualsPyTorch();
+}
+
 // The shape of a device's block of mixtral's matrices [4, 24, 16].
 std::vector<int64_t> BlockUnder(const Division& division) {
   TrainingRun run;

@@ -108,6 +108,7 @@ mlir::OwningOpRef<mlir::ModuleOp> TrainingRun::Import(
     if (tensor.shape.size() == 2)
       options.dims[name == "decoder_input_ids" ? "decoder_seq" : "seq"] =
           tensor.shape[1];
+    if (name == "attention_mask") options.optional_inputs = {{name}};
   }
   return driver::importModel(folder, options, context);
 }
