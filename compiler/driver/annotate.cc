@@ -9,6 +9,7 @@
 #include "compiler/driver/compilation.h"
 #include "compiler/driver/model_plan.h"
 #include "compiler/driver/sharding_spec.h"
+#include "compiler/plan/names.h"
 #include "compiler/sharding/convert.h"
 #include "compiler/sharding/parameter_views.h"
 #include "dialects/nn/dialect.h"
@@ -51,6 +52,9 @@ class Annotation {
     mesh_ = std::move(*mesh);
     annotations_.name = options_.configuration;
     annotations_.num_devices = mesh_.Size();
+    if (plan_->attention)
+      annotations_.attention =
+          plan::NameOf(plan::AttentionNames(), *plan_->attention);
     collectArguments();
     collectValues();
     return write();

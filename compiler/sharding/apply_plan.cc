@@ -12,6 +12,7 @@
 #include "compiler/sharding/problem.h"
 #include "compiler/sharding/scopes.h"
 #include "dialects/nn/dialect.h"
+#include "llvm/ADT/DenseSet.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace partita::sharding {
@@ -107,12 +108,30 @@ class Application {
           continue;
         }
         found = true;
-        if (append(division.axes, sharding, dim, priority))
+        if (append(division.axes, sharding, dim, priority)) {
           setBlock(dim, (*names)[i], shape[i]);
+          if (division.dimension == "X")
+            warnOfIdleExperts(division, dim, shape[i]);
+        }
       }
       core::CanonicalizeBlocks(shape, sharding);
     }
     if (!found) idle_.push_back({&division, scoped, of_one});
+  }
+
+  // Warns, once per division, if devices have no experts.
+  void warnOfIdleExperts(const plan::ShardedDimension& division,
+                         const core::DimSharding& dim, int64_t experts) {
+    const int64_t devices = core::SizeOf(dim.axes),
+                  block = core::BlockOf(experts, dim),
+                  busy = llvm::divideCeil(experts, block);
+    if (busy >= devices || !warned_.insert(&division).second) return;
+    mlir::emitWarning(module_.getLoc())
+        << plan::Where(plan_, division.where) << ": shard 'X' divides "
+        << experts << " experts over " << devices << " devices in blocks of "
+        << block << ", so that " << devices - busy
+        << " without any compute nothing; take a number of devices that "
+           "divides the experts";
   }
 
   // Warns if the plan's `attention` is not what operations do.
@@ -247,6 +266,8 @@ class Application {
   Problem problem_;
   std::vector<core::Sharding> shardings_;
   std::vector<Idle> idle_;
+  // Divisions that leave devices without experts.
+  llvm::DenseSet<const plan::ShardedDimension*> warned_;
 };
 
 // Builds the plan from the options of a pass.

@@ -192,6 +192,14 @@ LogicalResult DistDialect::verifyOperationAttribute(
                       "module, found "
                    << attribute.getValue();
   }
+  if (attribute.getName() == "dist.attention") {
+    if (llvm::isa<mlir::StringAttr>(attribute.getValue()) &&
+        llvm::isa<mlir::ModuleOp>(op))
+      return success();
+    return error() << "expected 'dist.attention' to be a string, the plan's "
+                      "choice of attention, on a module, found "
+                   << attribute.getValue();
+  }
   if (attribute.getName() == "dist.entries") {
     auto entries = llvm::dyn_cast<mlir::ArrayAttr>(attribute.getValue());
     if (entries && llvm::isa<mlir::ModuleOp>(op) &&

@@ -109,7 +109,9 @@ struct Case {
   const char* schedule = "";
 };
 
-absl::StatusOr<std::unique_ptr<CompiledModel>> Train(const Case& given) {
+// Clips the norm of the gradients if `clip_norm` is not 0.
+absl::StatusOr<std::unique_ptr<CompiledModel>> Train(const Case& given,
+                                                     double clip_norm = 0) {
   CompilerContext context;
   auto module =
       mlir::parseSourceString<mlir::ModuleOp>(ModelText(), context.get());
@@ -136,9 +138,10 @@ absl::StatusOr<std::unique_ptr<CompiledModel>> Train(const Case& given) {
   train.loss = "mse";
   train.keep_gradients = true;
   train.microbatches = given.microbatches;
-  auto model = CompiledModel::MakeTraining(*module, testing::TempDir(),
-                                           absl::StrCat("experts", given.name),
-                                           plan, train);
+  train.clip_norm = clip_norm;
+  auto model = CompiledModel::MakeTraining(
+      *module, testing::TempDir(),
+      absl::StrCat("experts", given.name, clip_norm), plan, train);
   if (!model.ok())
     return absl::InternalError(
         absl::StrCat(model.status().ToString(), "\n", context.errors));
@@ -224,6 +227,73 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"D2X2", "p=2,x=2", "D=p;X=x", 0, 2, "1f1b"},
         Case{"D2B2X2Zero1", "p=2,d=2", "D=p;B=d;X=d", 1, 2, "1f1b"},
         Case{"D2M2ZbH1", "p=2,t=2", "D=p;M=t", 0, 2, "zb-h1"}),
+    [](const testing::TestParamInfo<Case>& info) {
+      return std::string(info.param.name);
+    });
+
+// The norm of the gradients counts every element once, wherever it is: shards
+// of experts and of their width, replicated and partial gradients, stages, and
+// shards of ZeRO. Clipping makes later steps depend on it.
+constexpr double kClipNorm = 0.25;
+
+class ExpertsNormTest : public testing::TestWithParam<Case> {
+ protected:
+  static void SetUpTestSuite() {
+    auto whole = Train({"Whole", "", ""}, kClipNorm);
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    for (int64_t step = 1; step <= kSteps; ++step)
+      undivided_.push_back(Step(**whole, step)["grad_norm"].floats()[0]);
+    // The norms are clipped, and differ.
+    for (const float norm : undivided_) ASSERT_GT(norm, 2 * kClipNorm);
+    ASSERT_GT(std::abs(undivided_[1] - undivided_[0]), 1e-3 * undivided_[0]);
+  }
+
+  static inline std::vector<float> undivided_;
+};
+
+TEST_P(ExpertsNormTest, EqualsUndivided) {
+  ASSERT_EQ(undivided_.size(), static_cast<size_t>(kSteps));
+  auto divided = Train(GetParam(), kClipNorm);
+  ASSERT_TRUE(divided.ok()) << divided.status();
+  for (int64_t step = 1; step <= kSteps; ++step) {
+    auto outputs = Step(**divided, step);
+    ASSERT_EQ(outputs.count("grad_norm"), 1u);
+    EXPECT_NEAR(outputs["grad_norm"].floats()[0], undivided_[step - 1],
+                1e-5 * undivided_[step - 1])
+        << "step " << step;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Plans, ExpertsNormTest,
+    testing::Values(
+        Case{"X2", "x=2", "X=x"}, Case{"X4", "x=4", "X=x"},
+        Case{"M2", "t=2", "M=t"}, Case{"X2M2", "x=2,t=2", "X=x,M=t"},
+        Case{"B2", "d=2", "B=d"}, Case{"B2Zero1", "d=2", "B=d", 1},
+        Case{"B2Zero2", "d=2", "B=d", 2, 2}, Case{"B2Zero3", "d=2", "B=d", 3},
+        Case{"B2M2", "d=2,t=2", "B=d;M=t"},
+        Case{"B2M2Zero1", "d=2,t=2", "B=d;M=t", 1},
+        Case{"B2M2Zero3", "d=2,t=2", "B=d;M=t", 3},
+        Case{"B2X2", "d=2", "B=d;X=d"}, Case{"B2X2Zero1", "d=2", "B=d;X=d", 1},
+        Case{"B2X2Zero2", "d=2", "B=d;X=d", 2, 2},
+        Case{"B2X2Zero3", "d=2", "B=d;X=d", 3},
+        Case{"B2AndX2", "d=2,x=2", "B=d;X=x"},
+        Case{"B2AndX2Zero1", "d=2,x=2", "B=d;X=x", 1},
+        Case{"B2AndX2Zero2", "d=2,x=2", "B=d;X=x", 2, 2},
+        Case{"B2AndX2Zero3", "d=2,x=2", "B=d;X=x", 3},
+        Case{"B2X2M2", "d=2,t=2", "B=d;X=d;M=t"},
+        Case{"B2X2M2Zero1", "d=2,t=2", "B=d;X=d;M=t", 1},
+        Case{"B2X2M2Zero2", "d=2,t=2", "B=d;X=d;M=t", 2, 2},
+        Case{"B2X2M2Zero3", "d=2,t=2", "B=d;X=d;M=t", 3},
+        Case{"D2", "p=2", "D=p", 0, 2, "1f1b"},
+        Case{"D2X2", "p=2,x=2", "D=p;X=x", 0, 2, "1f1b"},
+        Case{"D2M2", "p=2,t=2", "D=p;M=t", 0, 2, "1f1b"},
+        Case{"D2X2M2", "p=2,x=2,t=2", "D=p;X=x;M=t", 0, 2, "1f1b"},
+        Case{"D2B2X2", "p=2,d=2", "D=p;B=d;X=d", 0, 2, "1f1b"},
+        Case{"D2B2X2Zero1", "p=2,d=2", "D=p;B=d;X=d", 1, 2, "1f1b"},
+        Case{"D2B2X2Zero2", "p=2,d=2", "D=p;B=d;X=d", 2, 2, "1f1b"},
+        Case{"D2B2X2Zero3", "p=2,d=2", "D=p;B=d;X=d", 3, 2, "1f1b"},
+        Case{"D2B2X2M2Zero1", "p=2,d=2,t=2", "D=p;B=d;X=d;M=t", 1, 2, "1f1b"}),
     [](const testing::TestParamInfo<Case>& info) {
       return std::string(info.param.name);
     });

@@ -282,6 +282,12 @@ func.func @permute_c1(%x: tensor<8xf32>) {
 
 // -----
 
+// expected-error@+1 {{'builtin.module' op expected 'dist.attention' to be a string, the plan's choice of attention, on a module, found 3 : i64}}
+module attributes {dist.attention = 3} {
+}
+
+// -----
+
 func.func @long_attention(%x: tensor<8xf32>) {
   // expected-error@+1 {{'arith.addf' op expected 'dist.long_attention' to be 1 (Ulysses) or 2 (ring), found 3 : i64}}
   %0 = arith.addf %x, %x {dist.long_attention = 3} : tensor<8xf32>
