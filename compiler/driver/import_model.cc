@@ -150,7 +150,9 @@ mlir::OwningOpRef<mlir::ModuleOp> importFile(const std::string& model,
                                              mlir::MLIRContext* context) {
   const llvm::StringRef name(model);
   // JAX has no ending of its own for exported files.
-  if (name.ends_with(".mlirbc") || stablehlo::isStablehlo(model))
+  // An .mlir file holds nn's operations, as text or bytecode.
+  if (name.ends_with(".mlirbc") ||
+      (!name.ends_with(".mlir") && stablehlo::isStablehlo(model)))
     return importJaxFile(model, options, context);
   if (refuse(options.ignore_shardings, "--ignore-shardings",
              "a model that is not a program of JAX", context))

@@ -15,6 +15,7 @@
 #include "compiler/kernels/emit_matmul.h"
 #include "compiler/kernels/emit_reduction.h"
 #include "compiler/kernels/estimate_work.h"
+#include "compiler/kernels/placed_gradients.h"
 #include "compiler/kernels/tiled_attention.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -35,7 +36,11 @@ class AttentionGradEmitter : private AttentionTiles {
       : AttentionTiles(emitter, op), op_(op) {
     for (const Output& output : outputs)
       for (auto [i, result] : llvm::enumerate(op->getResults()))
-        if (output.value == result) buffers_[i] = output.buffer;
+        if (output.value == result) {
+          buffers_[i] = output.buffer;
+          strides_[i] = placeStrides(output);
+          begins_[i] = output.begin;
+        }
     // All batch elements add to one gradient of the bias, one after the other.
     adds_batches_ = buffers_[3].memref != nullptr;
     row_ = padded(keys_);
@@ -139,14 +144,13 @@ class AttentionGradEmitter : private AttentionTiles {
   FailureOr<Values> storeRow(int i, llvm::function_ref<Value(Value)> load,
                              int64_t size,
                              llvm::function_ref<IndexVector(Index)> index) {
-    ArrayRef<int64_t> shape =
-        cast<RankedTensorType>(op_->getResult(i).getType()).getShape();
     return emitter_.laneLoop(
         size, lanes_, {},
         [&](const Symbol* lane, ValueRange) -> FailureOr<Values> {
-          emitter_.store(buffers_[i],
-                         linearize(index(Index(lane)), rowMajorStrides(shape)),
-                         {load(lane->value), lanes_});
+          emitter_.store(
+              buffers_[i],
+              linearize(index(Index(lane)), strides_[i]) + Index(begins_[i]),
+              {load(lane->value), lanes_});
           return Values();
         });
   }
@@ -491,7 +495,9 @@ class AttentionGradEmitter : private AttentionTiles {
   }
 
   nn::AttentionGradOp op_;
-  Buffer buffers_[4];  // of the results; null memref: not needed
+  Buffer buffers_[4];                // of the results; null memref: not needed
+  SmallVector<int64_t> strides_[4];  // of the results in their buffers
+  int64_t begins_[4] = {};
   bool adds_batches_;
   int64_t row_;    // keys, padded
   int64_t width_;  // keys of a tile, padded
@@ -508,15 +514,40 @@ class AttentionGradEmitter : private AttentionTiles {
 }  // namespace
 
 nn::AttentionGradOp findAttentionGrad(func::FuncOp kernel) {
-  auto results = kernel.getBody().front().getTerminator()->getOperands();
-  auto op = results.empty() ? nullptr
-                            : results[0].getDefiningOp<nn::AttentionGradOp>();
+  const SmallVector<Output> results =
+      gradientsOf(kernel.getBody().front().getTerminator()->getOperands(), {});
+  auto op = results.empty()
+                ? nullptr
+                : results[0].value.getDefiningOp<nn::AttentionGradOp>();
   return op && isTiled(op) &&
-                 llvm::all_of(
-                     results,
-                     [&](Value result) { return result.getDefiningOp() == op; })
+                 llvm::all_of(results,
+                              [&](const Output& result) {
+                                return result.value.getDefiningOp() == op;
+                              })
              ? op
              : nullptr;
+}
+
+SmallVector<Output> gradientsOf(ValueRange results, ArrayRef<Buffer> buffers) {
+  SmallVector<Output> gradients;
+  for (auto [i, result] : llvm::enumerate(results)) {
+    const Buffer buffer = buffers.empty() ? Buffer() : buffers[i];
+    SmallVector<PlacedGradient> parts;
+    if (auto concat = result.getDefiningOp<nn::ConcatOp>())
+      parts = placedGradients(concat);
+    if (parts.empty()) gradients.push_back({result, buffer});
+    for (PlacedGradient& part : parts)
+      gradients.push_back(
+          {part.gradient, buffer, 0, 0, part.begin, std::move(part.strides)});
+  }
+  return gradients;
+}
+
+SmallVector<int64_t> placeStrides(const Output& gradient) {
+  return gradient.strides.empty()
+             ? rowMajorStrides(
+                   cast<RankedTensorType>(gradient.value.getType()).getShape())
+             : gradient.strides;
 }
 
 FailureOr<int64_t> emitAttentionGrad(Emitter& emitter, nn::AttentionGradOp op,

@@ -2,6 +2,7 @@
 #include "compiler/sharding/apply_plan.h"
 
 #include "compiler/core/delay_reductions.h"
+#include "compiler/core/expert_exchange.h"
 #include "compiler/core/long_attention.h"
 #include "compiler/sharding/annotations.h"
 #include "compiler/sharding/compress_momenta.h"
@@ -72,6 +73,9 @@ class Application {
     if (mlir::failed(decomposed) || *decomposed > 0) return decomposed;
     warnOfAttention(
         core::ChooseLongAttention(shardings_, plan_.attention, problem_.graph));
+    const plan::Experts experts = plan_.experts.value_or(plan::Experts());
+    warnOfExperts(core::ChooseExpertExchange(
+        shardings_, {experts.exchange, experts.rows}, problem_.graph));
     core::DelayReductions(problem_.graph, shardings_);
     warnOfIdleDivisions();
     warnOfIdleAxes();
@@ -149,6 +153,26 @@ class Application {
           << " attentions gather keys, because their bias has a number for "
              "each pair of positions, they have fewer queries than keys, or "
              "their mask has sinks or blocks of keys";
+  }
+
+  // Warns if the plan's `experts` is not what operations do.
+  void warnOfExperts(const core::ExpertCounts& counts) {
+    if (!plan_.experts) return;
+    if (counts.shared == 0)
+      mlir::emitWarning(module_.getLoc())
+          << "experts: the choice has no effect, because no axis divides both "
+             "experts (X) and the rows that choose them (B, L)";
+    else if (counts.as_asked < counts.shared)
+      mlir::emitWarning(module_.getLoc())
+          << "experts: " << counts.shared - counts.as_asked << " of "
+          << counts.shared
+          << " operations gather their rows, because an axis of X divides no "
+             "rows";
+    else if (plan_.experts->rows > 0 && counts.by_rows == 0)
+      mlir::emitWarning(module_.getLoc())
+          << "experts: the bound on rows has no effect, because all operations "
+             "gather their rows, which moves fewer bytes; 'exchange: rows' "
+             "sends them";
   }
 
   void warnOfIdleDivisions() {

@@ -106,6 +106,10 @@ class StepOrder {
       } else if (!isOutside(producer)) {
         stored &= stored_[producer];
         light &= light_[producer];
+      } else if (auto slice = mlir::dyn_cast<nn::SliceOp>(producer)) {
+        stored &= isStoredArgument(
+            function_,
+            mlir::cast<mlir::BlockArgument>(slice.getInput()).getArgNumber());
       }
     }
     const bool is_call = mlir::isa<mlir::func::CallOp>(op);

@@ -91,7 +91,8 @@ bool operator==(const AttentionFactors& a, const AttentionFactors& b) {
 bool operator==(const ShardingRule& a, const ShardingRule& b) {
   return a.factors == b.factors && a.operands == b.operands &&
          a.results == b.results && a.linear == b.linear &&
-         a.multilinear == b.multilinear && a.attention == b.attention;
+         a.multilinear == b.multilinear && a.attention == b.attention &&
+         a.experts == b.experts;
 }
 
 std::string FactorName(int factor) {

@@ -76,6 +76,10 @@ struct ShardingRule {
   // complete sums (the factors of a product).
   std::vector<int> multilinear;
   std::optional<AttentionFactors> attention;
+  // The factor of experts, if rows of operand 0 choose theirs by operand 1.
+  // Each row may then travel to the devices that have its experts (RowExchange
+  // in compiler/core/propagate.h). -1: none.
+  int experts = -1;
 };
 
 bool operator==(const Factor& a, const Factor& b);

@@ -1,6 +1,9 @@
 #include "frontends/builder/padding.h"
 
 #include <algorithm>
+#include <string>
+
+#include "llvm/Support/MathExtras.h"
 
 namespace partita::builder {
 
@@ -14,7 +17,13 @@ Val spreadApart(Emitter& e, Val x, Val value, Dims between) {
     split.insert(split.begin() + i + 1, 1);
     Shape low(x.rank() + 1, 0), high(x.rank() + 1, 0);
     high[i + 1] = between[i];
-    joined[i] = size * (between[i] + 1);
+    int64_t stride;
+    if (llvm::AddOverflow<int64_t>(between[i], 1, stride) ||
+        llvm::MulOverflow(size, stride, joined[i])) {
+      e.error("expected fewer elements between those of a tensor, found " +
+              std::to_string(between[i]));
+      return x;
+    }
     x = e.reshape(e.pad(e.reshape(x, split), value, low, high), joined);
     if (e.failed()) return x;
     x = e.sliceDim(x, i, 0, joined[i] - between[i]);

@@ -8,6 +8,7 @@
 
 #include "dialects/nn/dialect.h"
 #include "frontends/huggingface/weights.h"
+#include "frontends/lora/adapter_files.h"
 #include "frontends/lora/lora.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -32,7 +33,6 @@ using mlir::func::FuncOp;
 
 constexpr char kFile[] = "adapter_model.safetensors";
 constexpr StringRef kWeight = ".weight";
-constexpr char kDown[] = ".lora_A.weight", kUp[] = ".lora_B.weight";
 constexpr int kMostListed = 12;  // modules in a message
 
 mlir::RankedTensorType typeOf(Value value) {
@@ -46,16 +46,18 @@ struct Product {
   bool weight_is_rhs = false;
 };
 
-// Appends the products that read `weight`; calls are not followed. False if
+// Appends the products that read `weight`; calls with it are not followed, and
+// a call with its transpose counts as another reader. False if
 // anything else reads it, or if a product does not contract one dimension of
 // it.
-bool findProducts(Value weight, llvm::SmallVectorImpl<Product>& products) {
+bool findProducts(Value weight, llvm::SmallVectorImpl<Product>& products,
+                  bool is_transposed = false) {
   for (mlir::OpOperand& use : weight.getUses()) {
     if (auto transpose = llvm::dyn_cast<nn::TransposeOp>(use.getOwner())) {
-      if (!findProducts(transpose.getResult(), products)) return false;
+      if (!findProducts(transpose.getResult(), products, true)) return false;
       continue;
     }
-    if (llvm::isa<CallOp>(use.getOwner())) continue;
+    if (llvm::isa<CallOp>(use.getOwner()) && !is_transposed) continue;
     auto op = llvm::dyn_cast<nn::DotGeneralOp>(use.getOwner());
     if (!op || !op.getLhsBatch().empty() || op.getLhsContract().size() != 1 ||
         op.getLhs() == op.getRhs())
@@ -211,7 +213,8 @@ LogicalResult Adapters::findTargets() {
         llvm::dyn_cast<mlir::RankedTensorType>(main_.getArgument(i).getType());
     const StringRef module = moduleOf(i);
     if (!module.empty() && type && type.getRank() == 2 &&
-        main_.getArgAttr(i, nn::kSourceAttr) && isTarget(module))
+        type.getElementType().isF32() && main_.getArgAttr(i, nn::kSourceAttr) &&
+        isTarget(module))
       targets_.insert(i);
   }
   for (const std::string& pattern : options_.targets)
@@ -228,11 +231,12 @@ LogicalResult Adapters::checkPattern(const std::string& pattern) {
   auto error = mlir::emitError(where());
   error << "--lora: expected targets= with modules whose weight is a matrix, "
            "found none that matches '"
-        << pattern << "'; the first modules are";
+        << pattern << "'";
   int listed = 0;
   for (unsigned i = 0; i < main_.getNumArguments() && listed < kMostListed; ++i)
     if (const StringRef module = moduleOf(i); !module.empty())
-      error << (listed++ == 0 ? " " : ", ") << module;
+      error << (listed++ == 0 ? "; the first modules are " : ", ") << module;
+  if (listed == 0) error << "; the model has no weights with names";
   return error;
 }
 

@@ -21,7 +21,7 @@ inline bool isAdapter(llvm::StringRef name) {
   return name.ends_with(".lora_A.weight") || name.ends_with(".lora_B.weight");
 }
 
-// What --lora says, or the adapter_config.json of a PEFT folder.
+// The meaning of --lora, or of a PEFT folder's adapter_config.json.
 struct Options {
   std::string folder;  // of PEFT; empty: adapters are new
   int64_t rank = 8;

@@ -60,7 +60,7 @@ StatusOr<Options> readFolder(const std::string& folder) {
                                 config.type_name());
   if (const Json type = valueOf(config, "peft_type"); type != "LORA")
     return refuseConfig(path, "peft_type", "\"LORA\"", type.dump());
-  // What would change results, and is not known here.
+  // Settings that change results and are not known here.
   for (const char* key :
        {"use_dora", "bias", "modules_to_save", "rank_pattern", "alpha_pattern",
         "target_parameters", "layer_replication", "use_bdlora",
@@ -69,6 +69,11 @@ StatusOr<Options> readFolder(const std::string& folder) {
     if (const Json value = valueOf(config, key); !isNothing(value))
       return refuseConfig(path, key, "none (plain adapters of products)",
                           value.dump());
+  // Other ways to begin change the weights beside the adapters as well.
+  if (const Json begin = valueOf(config, "init_lora_weights");
+      !begin.is_null() && !begin.is_boolean() && begin != "gaussian")
+    return refuseConfig(path, "init_lora_weights",
+                        "true, false or \"gaussian\"", begin.dump());
   Options options;
   options.folder = folder;
   const Json rank = valueOf(config, "r");

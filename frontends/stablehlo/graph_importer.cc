@@ -4,11 +4,12 @@
 #include <map>
 
 #include "frontends/stablehlo/handlers.h"
-#include "frontends/stablehlo/names.h"
 #include "frontends/stablehlo/op_context.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace partita::stablehlo {
 namespace {
@@ -17,18 +18,27 @@ namespace {
 constexpr int kMaxDepth = 64;
 constexpr int64_t kMaxOperations = 4'000'000;
 
-// The innermost line of the user's program.
+// The innermost line of the user's program. Parts of a location may be shared
+// and nest without end, so each is visited once, and not all of very many.
 mlir::FileLineColLoc lineOf(mlir::Location loc) {
-  if (auto line = mlir::dyn_cast<mlir::FileLineColLoc>(loc)) return line;
-  if (auto name = mlir::dyn_cast<mlir::NameLoc>(loc))
-    return lineOf(name.getChildLoc());
-  if (auto call = mlir::dyn_cast<mlir::CallSiteLoc>(loc)) {
-    if (auto line = lineOf(call.getCallee())) return line;
-    return lineOf(call.getCaller());
+  constexpr size_t kMaxVisited = 1000;
+  llvm::SmallVector<mlir::Location> left = {loc};
+  llvm::SmallPtrSet<const void*, 16> visited;
+  while (!left.empty() && visited.size() < kMaxVisited) {
+    const mlir::Location next = left.pop_back_val();
+    if (!visited.insert(next.getAsOpaquePointer()).second) continue;
+    if (auto line = mlir::dyn_cast<mlir::FileLineColLoc>(next)) return line;
+    if (auto name = mlir::dyn_cast<mlir::NameLoc>(next)) {
+      left.push_back(name.getChildLoc());
+    } else if (auto call = mlir::dyn_cast<mlir::CallSiteLoc>(next)) {
+      left.push_back(call.getCaller());
+      left.push_back(call.getCallee());
+    } else if (auto fused = mlir::dyn_cast<mlir::FusedLoc>(next)) {
+      for (mlir::Location part :
+           llvm::reverse(fused.getLocations().take_front(kMaxVisited)))
+        left.push_back(part);
+    }
   }
-  if (auto fused = mlir::dyn_cast<mlir::FusedLoc>(loc))
-    for (mlir::Location part : fused.getLocations())
-      if (auto line = lineOf(part)) return line;
   return nullptr;
 }
 
@@ -36,7 +46,9 @@ mlir::FileLineColLoc lineOf(mlir::Location loc) {
 mlir::Location locationOf(mlir::Operation& op) {
   const auto name = mlir::dyn_cast<mlir::NameLoc>(op.getLoc());
   const mlir::FileLineColLoc line = lineOf(op.getLoc());
-  if (!name) return line ? mlir::Location(line) : op.getLoc();
+  // What prints a location visits all of it: without a line, it stays out.
+  if (!name)
+    return line ? mlir::Location(line) : mlir::UnknownLoc::get(op.getContext());
   mlir::Location path = mlir::NameLoc::get(
       mlir::StringAttr::get(op.getContext(), "/" + name.getName().getValue()));
   if (!line) return path;
@@ -56,21 +68,6 @@ std::string describe(mlir::Operation& op) {
 llvm::StringRef stringAttr(mlir::Operation* op, llvm::StringRef name) {
   const auto value = op->getAttrOfType<mlir::StringAttr>(name);
   return value ? value.getValue() : llvm::StringRef();
-}
-
-// The dictionary of argument or result `i` of a function.
-mlir::DictionaryAttr attributesOf(mlir::Operation* function,
-                                  llvm::StringRef list, size_t i) {
-  const auto all = function->getAttrOfType<mlir::ArrayAttr>(list);
-  return all && i < all.size() ? mlir::dyn_cast<mlir::DictionaryAttr>(all[i])
-                               : mlir::DictionaryAttr();
-}
-
-std::string typeName(mlir::Type type) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  type.print(stream);
-  return text;
 }
 
 // The terminators, and operations that only declare.
@@ -135,115 +132,8 @@ LogicalResult GraphImporter::checkSupported() {
   return diagnostic;
 }
 
-LogicalResult GraphImporter::declareArguments(mlir::Operation* function,
-                                              mlir::Block& body) {
-  llvm::StringMap<int> names;
-  struct Stored {
-    mlir::BlockArgument argument;
-    std::string name;
-    ValueType type;
-  };
-  llvm::SmallVector<Stored> stored;
-  for (auto [i, argument] : llvm::enumerate(body.getArguments())) {
-    const ValueType type = valueType(argument.getType());
-    std::string name;
-    if (auto loc = mlir::dyn_cast<mlir::NameLoc>(argument.getLoc()))
-      name = dottedPath(loc.getName());
-    if (name.empty()) name = "arg" + std::to_string(i);
-    if (names[name]++) name += "_" + std::to_string(i);
-    if (!type.is_static || !type.element.type)
-      return mlir::emitError(main_.getLoc())
-             << "argument '" << name << "' is " << typeName(argument.getType())
-             << (type.element.type
-                     ? ": expected a static shape; export the function for "
-                       "arguments with sizes, without symbolic dimensions"
-                     : ": expected a tensor of booleans, of integers of 8 to "
-                       "64 bits, or of floats of 16 to 64 bits");
-    const mlir::DictionaryAttr attributes =
-        attributesOf(function, "arg_attrs", i);
-    const auto alias =
-        attributes ? attributes.getAs<mlir::IntegerAttr>("tf.aliasing_output")
-                   : mlir::IntegerAttr();
-    if (alias && alias.getValue().getSignificantBits() <= 32) {
-      if (!updates_.try_emplace(alias.getValue().getSExtValue(), name).second)
-        return mlir::emitError(main_.getLoc())
-               << "expected one donated argument for result "
-               << alias.getValue().getSExtValue() << ", found '" << name
-               << "' and another";
-      stored.push_back({argument, name, type});
-      continue;
-    }
-    values_[argument] = signature_.addInput(
-        name, mlir::RankedTensorType::get(type.shape, type.element.type),
-        type.element.is_unsigned);
-  }
-  // Stored tensors follow the inputs.
-  for (const Stored& state : stored)
-    values_[state.argument] = signature_.addState(
-        state.name,
-        mlir::RankedTensorType::get(state.type.shape, state.type.element.type),
-        state.type.element.is_unsigned);
-  for (auto [i, argument] : llvm::enumerate(body.getArguments())) {
-    const mlir::DictionaryAttr attributes =
-        attributesOf(function, "arg_attrs", i);
-    const Val value = values_.lookup(argument);
-    const mlir::Attribute given =
-        attributes ? attributes.get("sdy.sharding") : mlir::Attribute();
-    if (!given) continue;
-    auto sharding = shardings_.sharding(given, value.rank(), main_.getLoc());
-    if (failed(sharding)) return failure();
-    if (*sharding) argument_shardings_[value.value] = *sharding;
-  }
-  return success();
-}
-
-LogicalResult GraphImporter::finishMain(mlir::Operation* function,
-                                        const Values& results) {
-  emitter_.start(main_.getLoc());
-  llvm::SmallVector<builder::Result> outputs, updates;
-  llvm::StringMap<int> names;
-  for (auto [i, result] : llvm::enumerate(results)) {
-    const mlir::DictionaryAttr attributes =
-        attributesOf(function, "res_attrs", i);
-    Val value = result;
-    if (const mlir::Attribute given =
-            attributes ? attributes.get("sdy.sharding") : mlir::Attribute()) {
-      auto constrained = constrain(value, given);
-      if (failed(constrained)) return failure();
-      value = *constrained;
-    }
-    if (auto updated = updates_.find(static_cast<int64_t>(i));
-        updated != updates_.end()) {
-      updates.push_back({updated->second, value, /*is_update=*/true});
-      continue;
-    }
-    const auto info =
-        attributes ? attributes.getAs<mlir::StringAttr>("jax.result_info")
-                   : mlir::StringAttr();
-    std::string name = info ? dottedPath(info.getValue()) : "";
-    if (name.empty())
-      name = results.size() == 1 ? "result" : "result." + std::to_string(i);
-    if (names[name]++) name += "_" + std::to_string(i);
-    outputs.push_back({name, value});
-  }
-  for (const auto& [result, name] : updates_)
-    if (result < 0 || result >= static_cast<int64_t>(results.size()))
-      return mlir::emitError(main_.getLoc())
-             << "expected donated argument '" << name
-             << "' to have the memory of a result, found result " << result
-             << " of " << results.size();
-  outputs.append(updates.begin(), updates.end());
-  if (outputs.empty())
-    return mlir::emitError(main_.getLoc())
-           << "expected results that are tensors, found none";
-  signature_.finish(outputs);
-  for (mlir::BlockArgument argument : main_.getArguments())
-    if (dist::ShardingAttr sharding = argument_shardings_.lookup(argument))
-      main_.setArgAttr(argument.getArgNumber(), dist::kShardingAttr, sharding);
-  return success();
-}
-
 FailureOr<Val> GraphImporter::constrain(Val value, mlir::Attribute sharding) {
+  if (ignores_shardings_) return value;
   auto own = shardings_.sharding(sharding, value.rank(), emitter_.loc());
   if (failed(own)) return failure();
   // Every device holds a constant.
@@ -262,6 +152,8 @@ FailureOr<Values> GraphImporter::importRegion(mlir::Region& region,
   }
   ++depth_;
   llvm::scope_exit leave([&] { --depth_; });
+  // An empty region, too, so that loops over nothing end.
+  if (failed(countOne())) return failure();
   if (!region.hasOneBlock() || region.front().empty() ||
       region.front().getNumArguments() != arguments.size()) {
     emitter_.error("expected a region of one block with " +
@@ -286,14 +178,16 @@ FailureOr<Values> GraphImporter::importRegion(mlir::Region& region,
   return results;
 }
 
+LogicalResult GraphImporter::countOne() {
+  if (++imported_ <= kMaxOperations) return success();
+  emitter_.error("the program has more than " + std::to_string(kMaxOperations) +
+                 " operations after calls and loops are unrolled");
+  return failure();
+}
+
 LogicalResult GraphImporter::importOp(mlir::Operation& op) {
   emitter_.start(locationOf(op));
-  if (++imported_ > kMaxOperations) {
-    emitter_.error("the program has more than " +
-                   std::to_string(kMaxOperations) +
-                   " operations after calls and loops are unrolled");
-    return failure();
-  }
+  if (failed(countOne())) return failure();
   const llvm::StringRef name = shortName(op);
   const Handler handler = findHandler(name);
   OpContext context(*this, op, name);

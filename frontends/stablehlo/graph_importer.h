@@ -54,10 +54,15 @@ class GraphImporter {
   FailureOr<Values> importRegion(mlir::Region& region,
                                  llvm::ArrayRef<Val> arguments);
   LogicalResult importOp(mlir::Operation& op);
+  // Counts an operation or region against a limit.
+  LogicalResult countOne();
   LogicalResult checkResult(OpContext& context, unsigned index);
   // Imports the function `name`.
   FailureOr<Values> call(llvm::StringRef name, llvm::ArrayRef<Val> arguments);
 
+  // What Shardy says in the attributes of an argument or result; null if it
+  // says nothing. Refuses what its predecessor says.
+  FailureOr<mlir::Attribute> shardingOf(mlir::DictionaryAttr attributes);
   // Constrains a value to a sharding of Shardy.
   FailureOr<Val> constrain(Val value, mlir::Attribute sharding);
 
@@ -74,6 +79,7 @@ class GraphImporter {
   llvm::DenseMap<mlir::Value, Values> rows_;
   // For each result of the program: the argument whose memory it takes.
   llvm::DenseMap<int64_t, std::string> updates_;
+  llvm::StringMap<Val> states_;
   Shardings shardings_;
   llvm::DenseMap<mlir::Value, dist::ShardingAttr> argument_shardings_;
   int depth_ = 0;
@@ -81,7 +87,7 @@ class GraphImporter {
 };
 
 // The tensor type of a value: signless, with the sign in the element type.
-// Null elements stand for types that nn lacks.
+// The element is null for types that nn lacks.
 struct ValueType {
   Shape shape;
   ElementType element;

@@ -89,7 +89,7 @@ constexpr Entry kHandlers[] = {
     {"scatter", importScatter},
 
     // Control.
-    // Between the types of vhlo and those of sdy, which are one here.
+    // A cast between vhlo's and sdy's types, which are equal here.
     {"builtin.unrealized_conversion_cast", importBarrier},
     {"call", importCall},
     {"case", importCase},

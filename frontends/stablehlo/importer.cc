@@ -67,18 +67,34 @@ bool readBlock(llvm::MemoryBufferRef buffer, mlir::MLIRContext* context,
   return mlir::succeeded(mlir::readBytecodeFile(buffer, &block, config));
 }
 
+// True if regions nest deeper than any program does. Walks and destructors
+// call themselves per level.
+bool isTooDeep(mlir::Block& block) {
+  constexpr int kMaxDepth = 256;
+  llvm::SmallVector<std::pair<mlir::Block*, int>> left = {{&block, 0}};
+  while (!left.empty()) {
+    const auto [next, depth] = left.pop_back_val();
+    if (depth > kMaxDepth) return true;
+    for (mlir::Operation& op : *next)
+      for (mlir::Region& region : op.getRegions())
+        for (mlir::Block& inner : region) left.push_back({&inner, depth + 1});
+  }
+  return false;
+}
+
 // True if MLIR's reader survives the bytecode. It ends the process on some
 // damage, e.g. on counts beyond memory, and then leaves its context unusable.
 // So it first reads into a context of its own, which is not destroyed after
-// that.
+// that. Nor is one with regions that nest too deep.
 bool isSurvived(llvm::MemoryBufferRef buffer) {
   auto context = std::make_unique<mlir::MLIRContext>(
       mlir::MLIRContext::Threading::DISABLED);
   auto block = std::make_unique<mlir::Block>();
   context->getDiagEngine().registerHandler([](mlir::Diagnostic&) {});
   llvm::CrashRecoveryContext::Enable();
-  const bool survived = llvm::CrashRecoveryContext().RunSafely(
-      [&] { readBlock(buffer, context.get(), *block); });
+  const bool survived = llvm::CrashRecoveryContext().RunSafely([&] {
+    readBlock(buffer, context.get(), *block);
+  }) && !isTooDeep(*block);
   llvm::CrashRecoveryContext::Disable();
   if (survived) {
     block.reset();  // before its context
@@ -102,7 +118,8 @@ mlir::OwningOpRef<mlir::ModuleOp> readModule(std::string_view bytecode,
   if (!isSurvived(buffer->getMemBufferRef()) ||
       !readBlock(buffer->getMemBufferRef(), context, block))
     return mlir::emitError(loc) << "cannot read the bytecode: it is damaged, "
-                                   "or of a later version than StableHLO 1.22",
+                                   "nests too deep, or is of a later version "
+                                   "than StableHLO 1.22",
            nullptr;
   auto module = llvm::hasSingleElement(block)
                     ? mlir::dyn_cast<mlir::ModuleOp>(&block.front())
@@ -118,9 +135,7 @@ mlir::OwningOpRef<mlir::ModuleOp> readModule(std::string_view bytecode,
 
 bool isStablehlo(const std::string& path) {
   auto buffer = openFile(path);
-  Artifact artifact;
-  std::string error;
-  return buffer && findArtifact(bytesOf(**buffer), artifact, error);
+  return buffer && looksLikeArtifact(bytesOf(**buffer));
 }
 
 mlir::OwningOpRef<mlir::ModuleOp> importStablehlo(const std::string& path,
@@ -138,9 +153,6 @@ mlir::OwningOpRef<mlir::ModuleOp> importStablehlo(const std::string& path,
 mlir::OwningOpRef<mlir::ModuleOp> importStablehloBytes(
     std::string_view bytes, const std::string& path,
     const ImportOptions& options, mlir::MLIRContext* context) {
-  context
-      ->loadDialect<nn::NNDialect, dist::DistDialect, mlir::arith::ArithDialect,
-                    mlir::math::MathDialect, mlir::func::FuncDialect>();
   const mlir::Location loc = mlir::FileLineColLoc::get(context, path, 0, 0);
   Artifact artifact;
   std::string error;
@@ -150,12 +162,20 @@ mlir::OwningOpRef<mlir::ModuleOp> importStablehloBytes(
   }
   const auto program = readModule(artifact.bytecode, path, loc, context);
   if (!program) return {};
+  return importStablehloProgram(*program, artifact.producer, loc, options);
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> importStablehloProgram(
+    mlir::ModuleOp program, const std::string& producer, mlir::Location loc,
+    const ImportOptions& options) {
+  program.getContext()
+      ->loadDialect<nn::NNDialect, dist::DistDialect, mlir::arith::ArithDialect,
+                    mlir::math::MathDialect, mlir::func::FuncDialect>();
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(loc);
   mlir::OpBuilder builder = mlir::OpBuilder::atBlockEnd(module->getBody());
   auto main = mlir::func::FuncOp::create(builder, loc, "main",
                                          builder.getFunctionType({}, {}));
-  GraphImporter importer(*program, artifact.producer, options.ignore_shardings,
-                         main);
+  GraphImporter importer(program, producer, options.ignore_shardings, main);
   if (mlir::failed(importer.run()) || mlir::failed(mlir::verify(*module)))
     return {};
   return module;

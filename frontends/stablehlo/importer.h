@@ -17,8 +17,8 @@ struct ImportOptions {
   bool ignore_shardings = false;
 };
 
-// True if the file holds MLIR bytecode of StableHLO, or a program that
-// jax.export serialized. False if it cannot be read.
+// True if the file holds MLIR bytecode, or a program that jax.export
+// serialized, whole or damaged. False if it cannot be read.
 bool isStablehlo(const std::string& path);
 
 // Returns null after emitting diagnostics. The context must have the nn
@@ -32,6 +32,12 @@ mlir::OwningOpRef<mlir::ModuleOp> importStablehlo(const std::string& path,
 mlir::OwningOpRef<mlir::ModuleOp> importStablehloBytes(
     std::string_view bytes, const std::string& path,
     const ImportOptions& options, mlir::MLIRContext* context);
+
+// The same from operations that were read with loadPortableDialects and are not
+// verified. Errors name `producer`.
+mlir::OwningOpRef<mlir::ModuleOp> importStablehloProgram(
+    mlir::ModuleOp program, const std::string& producer, mlir::Location loc,
+    const ImportOptions& options);
 
 }  // namespace partita::stablehlo
 

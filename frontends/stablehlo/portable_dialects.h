@@ -7,7 +7,7 @@
 //   vhlo enums          i32 attributes with the number of the case
 //   vhlo arrays, dicts  array and dictionary attributes
 //   vhlo tensors        dense attributes
-//   sdy attributes      dictionaries, as sharding.h reads them
+//   sdy attributes      dictionaries, as shardings.h reads them
 //
 // Operations have no verifiers. Read a module without verification, and check
 // what you use.

@@ -32,12 +32,14 @@ LogicalResult Shardings::read(mlir::ModuleOp program, mlir::Location loc) {
   constexpr int64_t kMaxDevices = int64_t{1} << 20;
   for (mlir::Operation& op : *program.getBody()) {
     if (op.getName().getStringRef() != "sdy.mesh") continue;
+    if (const auto name = op.getAttrOfType<mlir::StringAttr>("sym_name"))
+      names_.insert(name.getValue());
     const Attribute mesh = op.getAttr("mesh");
     const auto axes = field<mlir::ArrayAttr>(mesh, "axes");
     const auto devices = field<mlir::DenseI64ArrayAttr>(mesh, "devices");
     if (!axes || !devices)
       return damaged(loc) << "expected a mesh with axes, found " << mesh;
-    // One device, or a mesh that stands for all.
+    // A mesh without axes divides nothing.
     if (axes.empty()) continue;
     SmallVector<dist::MeshAxisAttr> own;
     llvm::StringMap<int64_t> sizes;
@@ -115,9 +117,36 @@ FailureOr<SmallVector<dist::AxisAttr>> Shardings::axes(
   return result;
 }
 
+LogicalResult Shardings::checkMesh(Attribute mesh, mlir::Location loc) const {
+  if (const auto symbol =
+          mlir::dyn_cast_if_present<mlir::SymbolRefAttr>(mesh)) {
+    if (names_.contains(symbol.getLeafReference().getValue())) return success();
+    return damaged(loc) << "expected the name of a mesh of the program, found "
+                        << symbol;
+  }
+  // A mesh in place of a name.
+  const auto axes = field<mlir::ArrayAttr>(mesh, "axes");
+  if (!axes) return damaged(loc) << "expected a mesh, found none";
+  if (axes.empty()) return success();
+  const size_t expected = mesh_ ? mesh_.getAxes().size() : 0;
+  bool is_same = axes.size() == expected;
+  for (size_t i = 0; is_same && i < expected; ++i) {
+    const auto name = field<mlir::StringAttr>(axes[i], "name");
+    const auto size = field<mlir::IntegerAttr>(axes[i], "size");
+    const dist::MeshAxisAttr own = mesh_.getAxes()[i];
+    is_same = name && size && name.getValue() == own.getName() &&
+              size.getInt() == own.getSize();
+  }
+  if (is_same) return success();
+  return damaged(loc) << "expected the mesh of the program, found a sharding "
+                         "over another one; export the function for one mesh";
+}
+
 FailureOr<dist::ShardingAttr> Shardings::sharding(Attribute attribute,
                                                   int64_t rank,
                                                   mlir::Location loc) const {
+  if (failed(checkMesh(field<Attribute>(attribute, "mesh"), loc)))
+    return failure();
   if (!mesh_) return dist::ShardingAttr();
   const auto dims = field<mlir::ArrayAttr>(attribute, "dims");
   if (!dims || static_cast<int64_t>(dims.size()) != rank)

@@ -6,6 +6,7 @@
 
 #include "dialects/dist/dialect.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -34,6 +35,10 @@ class Shardings {
   llvm::FailureOr<llvm::SmallVector<dist::AxisAttr>> axes(
       mlir::Attribute attribute, mlir::Location loc) const;
 
+  // Reports what is not the program's mesh: a name, or a mesh in its place.
+  llvm::LogicalResult checkMesh(mlir::Attribute mesh, mlir::Location loc) const;
+
+  llvm::StringSet<> names_;         // of meshes
   llvm::StringMap<int64_t> sizes_;  // by axis
   dist::MeshAttr mesh_;             // null: none
   mlir::DenseI64ArrayAttr devices_;

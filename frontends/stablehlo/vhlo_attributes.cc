@@ -100,20 +100,23 @@ Attribute readOutputAlias(Reader& reader) {
   return mlir::DenseI64ArrayAttr::get(reader.getContext(), output);
 }
 
-// Booleans are packed, except in old files. One byte of ones or zeros stands
-// for equal elements.
+// Booleans are packed into bits, or take a byte each, as the exporter's MLIR
+// stores them. One byte stands for equal elements: all ones or zeros where
+// booleans are packed, else 1 or 0. JAX up to 0.10 packs them.
 Attribute readBooleans(Reader& reader, mlir::RankedTensorType type,
                        llvm::ArrayRef<char> bytes) {
   const size_t count = type.getNumElements();
-  SmallVector<bool> values(count);
   const bool is_splat = bytes.size() == 1 &&
                         (count > 8 || static_cast<uint8_t>(bytes[0]) == 0xff);
   if (!is_splat && bytes.size() != count &&
       bytes.size() != llvm::divideCeil(count, 8))
     return fail(reader, "expected as many booleans as the type has");
+  if (is_splat)
+    return mlir::DenseElementsAttr::get(type,
+                                        llvm::ArrayRef<bool>({bytes[0] != 0}));
+  SmallVector<bool> values(count);
   for (size_t i = 0; i < count; ++i)
-    values[i] = is_splat ? bytes[0] != 0
-                : bytes.size() == count && count != 1
+    values[i] = bytes.size() == count && count != 1
                     ? bytes[i] != 0
                     : (bytes[i / 8] >> (i % 8) & 1) != 0;
   return mlir::DenseElementsAttr::get(type, llvm::ArrayRef<bool>(values));

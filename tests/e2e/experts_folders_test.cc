@@ -76,6 +76,9 @@ constexpr Division kExpertDivisions[] = {
     {"X2M2", "x=2,t=2", "X=x;M=t"},
     // Experts over the axis of the batch.
     {"B2OverX2", "d=2", "B=d;X=d"},
+    {"B2OverX2ByRows", "d=2", "B=d;X=d", "", "rows"},
+    {"B3OverX3ByRows", "d=3", "B=d;X=d", "", "rows"},
+    {"B2OverX2M2ByRows", "d=2,t=2", "B=d;X=d;M=t", "", "rows"},
 };
 INSTANTIATE_TEST_SUITE_P(Divided, ExpertsTrainingTest,
                          testing::Combine(testing::ValuesIn(kExpertModels),

@@ -113,7 +113,7 @@ TEST_P(JaxModelTest, OutputsAreThoseOfJax) {
 INSTANTIATE_TEST_SUITE_P(Programs, JaxModelTest,
                          testing::Values("mlp", "gpt", "gpt_scan", "vit",
                                          "coatnet", "moe", "indexing",
-                                         "gpt_2x2"),
+                                         "operations", "gpt_2x2"),
                          NameOf);
 
 class JaxStepTest : public testing::TestWithParam<const char*> {};

@@ -67,14 +67,25 @@ class LoraFilesTest(unittest.TestCase):
                 self.partita("lora", "merge", model, "--adapter", saved, "-o", merged)
                 self.assert_close(self.outputs(merged), after)
 
+    def test_square_weights_that_are_stored_in_by_out(self):
+        model = f"{DATA}/gpt2"
+        self.partita("compile", model, "--dim", "batch=2,seq=8", "--lora", "rank=2; targets=attn.c_proj", "--train", "adamw", "-o",
+                     self.path("t.partita"))
+        run = subprocess.run([PARTITA_RUN, "train", self.path("t.partita"), "--data", self.path("tokens.bin"), "--steps", "3", "--lr", "0.05",
+                              "--checkpoint-dir", self.path("run"), "--json"], capture_output=True, text=True, timeout=300)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.partita("lora", "save", self.path("run/step-00000003"), "--alpha", "2", "-o", self.path("saved"))
+        self.partita("lora", "merge", model, "--adapter", self.path("saved"), "-o", self.path("merged"))
+        self.assert_close(self.outputs(self.path("merged")), self.outputs(model, "--lora", self.path("saved")))
+
     def test_refusals(self):
         model, adapter = f"{DATA}/llama", f"{DATA}/llama/adapter"
         for expected, arguments in (
                 ("which exists", ("merge", model, "--adapter", adapter, "-o", self.folder)),
-                ("for which there is an adapter", ("merge", f"{DATA}/gpt2", "--adapter", adapter, "-o", self.path("x"))),
-                ("expected a PEFT folder", ("merge", model, "--adapter", "rank=2; targets=q_proj", "-o", self.path("x"))),
+                ("expected a weight for every adapter", ("merge", f"{DATA}/gpt2", "--adapter", adapter, "-o", self.path("x"))),
+                ("--adapter: expected a PEFT folder", ("merge", model, "--adapter", "rank=2; targets=q_proj", "-o", self.path("x"))),
                 ("found no tensor whose name ends", ("save", model, "--alpha", "1", "-o", self.path("x"))),
-                ("expected a folder with .safetensors files", ("save", self.folder, "--alpha", "1", "-o", self.path("x"))),
+                ("expected a folder with model*.safetensors", ("save", self.folder, "--alpha", "1", "-o", self.path("x"))),
         ):
             self.assertIn(expected, self.partita("lora", *arguments, fails=True))
             self.assertFalse(os.path.exists(self.path("x")))

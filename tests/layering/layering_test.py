@@ -29,6 +29,7 @@ ALLOWED = {
     "frontends/builder": (("dialects/nn",), "what importers of graphs share builds nn and reads no files"),
     "frontends/onnx": (("dialects/nn", "dialects/dist", "frontends/builder", "runtime/base"), "an importer writes nn and reads files; ONNX says how a model is divided, too"),
     "frontends/python": ((), "the Python package calls C libraries, and has no C++"),
+    "frontends/lora": (("dialects/nn", "frontends/huggingface", "runtime/base"), "adapters are added to a module, and read from files as weights are"),
     "frontends/huggingface": (("dialects/nn", "frontends/builder", "runtime/base"), "an importer writes nn and reads files"),
     "frontends/stablehlo": (("dialects/nn", "dialects/dist", "frontends/builder"),
                             "an importer writes nn, and JAX says how a program is divided; MLIR's bytecode reader reads the file"),

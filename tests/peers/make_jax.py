@@ -25,7 +25,10 @@ from jax import export, lax
 from jax.sharding import NamedSharding, PartitionSpec as P
 from jaxlib.mlir.dialects import stablehlo
 
-DATA = pathlib.Path(__file__).resolve().parents[1] / "data" / "jax-tiny"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DATA = ROOT / "tests" / "data" / "jax-tiny"
+# Locations in the files are relative to the repository, wherever it lies.
+jax.config.update("jax_hlo_source_file_canonicalization_regex", re.escape(str(ROOT)) + "/")
 STEPS = 5
 
 
@@ -242,6 +245,45 @@ def indexing():
     return indexing, (noise(1, 6, 8), jnp.asarray([0, 5, 2, 1, 4, 3], jnp.int32), jnp.asarray(3, jnp.int32))
 
 
+def operations():
+    """Operations that the models lack, and gradients of windows and convolutions."""
+
+    def operations(x, image, kernel, ids, key):
+        pooled = lambda y: lax.reduce_window(y, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
+        depthwise = lambda w: conv(image, w, 2, image.shape[-1])
+        return {
+            "normal": jax.random.normal(key, (5, 3)),
+            "categorical": jax.random.categorical(key, x),
+            "permutation": jax.random.permutation(key, 10),
+            "bits": jax.random.bits(key, (7,)),
+            "padded": jnp.pad(jnp.roll(x, 2, 1), ((1, 0), (0, 2)), mode="reflect"),
+            "transposed": lax.conv_transpose(image, kernel, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")),
+            "groups": lax.conv_general_dilated(
+                jnp.concatenate([image, image]), kernel, (1, 1), [(1, 1), (0, 2)], rhs_dilation=(2, 1),
+                dimension_numbers=("NHWC", "HWIO", "NHWC"), batch_group_count=2),
+            "pool_gradient": jax.grad(lambda y: (pooled(y) ** 2).sum())(image),
+            "depthwise_gradient": jax.grad(lambda w: (depthwise(w) ** 2).sum())(kernel[:, :, :1, :4]),
+            "checkpoint": jax.grad(jax.checkpoint(lambda y: jnp.tanh(y @ y.T).sum()))(x),
+            "scan_gradient": jax.grad(lambda w: lax.scan(lambda h, v: (jnp.tanh(h * v), h.sum()), w[0], w)[0].sum())(x),
+            "loop": lax.fori_loop(0, 5, lambda i, y: y * 1.1 + i, x),
+            "products": lax.associative_scan(jnp.multiply, x, axis=1),
+            "keys": lax.sort((ids % 3, x[:, 0], ids), num_keys=2)[2],
+            "unsigned": jnp.sort(ids.astype(jnp.uint32) * jnp.uint32(2654435761)),
+            "unique": jnp.unique(ids % 3, size=4),
+            "median": jnp.median(x, 0),
+            "counts": jnp.bincount(ids, length=9),
+            "place": jnp.argmax(x > 0, 1),
+            "quotients": (ids - 3) // 2 + (ids - 3) % 2 + lax.population_count(ids) + lax.clz(ids),
+            "erf_inv": jax.scipy.special.erfinv(jnp.tanh(x)),
+            "attention": jax.nn.dot_product_attention(
+                x.reshape(1, 6, 4, 2), x[:, :4].reshape(1, 6, 2, 2), x[:, 4:].reshape(1, 6, 2, 2), is_causal=True),
+            "half": jnp.sin(x.astype(jnp.float16)).astype(jnp.float32) * 0 + (x.astype(jnp.bfloat16) > 0),
+        }
+
+    ids = jnp.asarray([7, 5, 2, 1, 4, 8], jnp.int32)
+    return operations, (noise(1, 6, 8), noise(2, 2, 5, 5, 4), noise(3, 3, 3, 4, 6), ids, jax.random.PRNGKey(3))
+
+
 # Training steps. The first `donated` arguments are replaced by the first results.
 
 
@@ -378,7 +420,10 @@ def shard_map():
 
 
 REFUSED = {f.__name__: f for f in (symbolic_batch, factorisation, host_callback, endless, complex_numbers, shard_map)}
-PROGRAMS = {f.__name__: f for f in (mlp, gpt, gpt_scan, vit, coatnet, moe, indexing, gpt_step, dropout_step, coatnet_step, gpt_2x2, gpt_step_2x2)}
+PROGRAMS = {
+    f.__name__: f
+    for f in (mlp, gpt, gpt_scan, vit, coatnet, moe, indexing, operations, gpt_step, dropout_step, coatnet_step, gpt_2x2, gpt_step_2x2)
+}
 
 
 def dotted(name):

@@ -116,6 +116,12 @@ void addPlan(PlanArguments& arguments, CLI::App* command) {
                       "sequence: gather, ulysses (all-to-all from rows to "
                       "heads) or ring; default: gather or ulysses, whichever "
                       "moves fewer bytes");
+  command->add_option("--experts", arguments.experts,
+                      "How experts get their rows where one axis divides X "
+                      "and B or L: gather, rows (each row travels to its "
+                      "experts) or rows=1.25 (a device receives at most 1.25 "
+                      "times the even share); default: gather or rows, "
+                      "whichever moves fewer bytes");
   command->add_option("--name", arguments.names,
                       "Name a dimension that is recognized wrongly, e.g. "
                       "\"*.mlp.c_fc.weight:1=M\"");

@@ -94,7 +94,18 @@ Plan withExperts(const Plan& from, int64_t over_data, bool over_tensor) {
   if (!experts.axes.empty()) {
     plan::Entry entry;
     entry.dimensions.push_back(std::move(experts));
-    plan.shard.push_back(std::move(entry));
+    // Before entries that divide widths over the same axis: the first one gets
+    // it.
+    const auto divides = [](const plan::Entry& other, const char* name) {
+      return llvm::any_of(other.dimensions, [&](const auto& each) {
+        return each.dimension == name;
+      });
+    };
+    plan.shard.insert(llvm::find_if(plan.shard,
+                                    [&](const plan::Entry& other) {
+                                      return divides(other, "M");
+                                    }),
+                      std::move(entry));
   }
   return plan;
 }

@@ -178,9 +178,10 @@ StatusOr<plan::Plan> PlanOfLayers(const StepGraph& step,
 
 StatusOr<plan::Plan> PlanOf(const Architecture& architecture, const Division& d,
                             const PlanNames& names) {
-  if (d.ep > 1 && ((d.etp != 1 && d.etp != d.tp) ||
-                   d.experts_over_data() * d.tp != d.ep * d.etp ||
-                   d.dp % d.experts_over_data() != 0))
+  if (architecture.experts > 0 &&
+      ((d.etp != 1 && d.etp != d.tp) ||
+       d.experts_over_data() * d.tp != d.ep * d.etp ||
+       d.dp % d.experts_over_data() != 0))
     return InvalidArgumentError(
         "ep, etp: expected experts over whole axes of a plan: etp 1 or the tp "
         "of " +

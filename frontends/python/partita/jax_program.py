@@ -102,19 +102,30 @@ def _distinct(names):
     seen, result = set(), []
     for i, name in enumerate(names):
         name = name or "arg%d" % i
-        result.append("%s_%d" % (name, i) if name in seen else name)
-        seen.add(name)
+        other, k = name, i
+        while other in seen:
+            other, k = "%s_%d" % (name, k), k + 1
+        result.append(other)
+        seen.add(other)
     return result
 
 
 def _places(exported, states, outputs):
     """For each result of the function: the number of an output, or the name of a state."""
-    text = exported.mlir_module()
-    aliases = {}
-    for i, attributes in enumerate(_arguments(text)):
+    aliases, donors = {}, []
+    for i, attributes in enumerate(_arguments(exported.mlir_module())):
+        argument = exported.module_kept_var_idx[i]
         alias = re.search(r"tf\.aliasing_output = (\d+)", attributes)
         if alias:
-            aliases[int(alias.group(1))] = exported.module_kept_var_idx[i]
+            aliases[int(alias.group(1))] = argument
+        elif "jax.buffer_donor = true" in attributes:
+            donors.append(argument)
+    # The compiler takes the first result of the argument's type that is left.
+    for argument in donors:
+        wanted = _type(exported.in_avals[argument])
+        free = [i for i, aval in enumerate(exported.out_avals) if i not in aliases and _type(aval) == wanted]
+        if free:
+            aliases[free[0]] = argument
     by_argument = {i: name for name, i in states.items()}
     places, next_output = [], 0
     for result in range(len(exported.out_avals)):
@@ -126,6 +137,10 @@ def _places(exported, states, outputs):
     if next_output != len(outputs):
         raise InvalidError("expected %d outputs of the program, found %d" % (next_output, len(outputs)))
     return places
+
+
+def _type(aval):
+    return aval.shape, str(aval.dtype)
 
 
 def _arguments(text):

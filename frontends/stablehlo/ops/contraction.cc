@@ -7,8 +7,9 @@
 namespace partita::stablehlo {
 namespace {
 
-// Products of narrow types that are summed in the result's type: widening the
-// factors first gives the same sums.
+// Brings factors to one type. Products of narrow types that are summed in the
+// result's type: widening the factors first gives the same sums. A result
+// narrower than a float factor is rounded after the product.
 bool toOneType(OpContext& n, Val& a, Val& b, ElementType type) {
   if (n.failed()) return false;
   const auto accept = [&](Val x) {
@@ -20,6 +21,18 @@ bool toOneType(OpContext& n, Val& a, Val& b, ElementType type) {
     n.unsupported("a product of " + toString(a.elementType()) + " and " +
                   toString(b.elementType()) + " in " + toString(type));
     return false;
+  }
+  if (mlir::isa<mlir::FloatType>(type.type)) {
+    for (Val x : {a, b}) {
+      if (x.element() == type.type) continue;
+      const unsigned width = x.element().getIntOrFloatBitWidth(),
+                     widest = type.type.getIntOrFloatBitWidth();
+      // Neither 16-bit type holds the other.
+      if (width > widest)
+        type = x.elementType();
+      else if (width == widest)
+        type = {n.e.f32()};
+    }
   }
   a = n.e.cast(a, type);
   b = n.e.cast(b, type);
@@ -88,7 +101,7 @@ bool readConvolution(OpContext& n, int64_t rank, Convolution& c) {
               builder::isPositive(c.window.dilations) &&
               builder::isPositive(c.input_dilations);
   for (size_t i = 0; fits && i < padding.size(); ++i)
-    fits = std::abs(padding[i]) < int64_t{1} << 31;
+    fits = isBelow31Bits(padding[i]);
   for (const Layout* layout : {&c.input, &c.kernel, &c.output})
     fits = fits && layout->isPermutation(rank);
   if (!fits) {
@@ -113,7 +126,7 @@ Val importDotGeneral(OpContext& n) {
   if (n.name == "dot") {
     if (a.rank() < 1 || a.rank() > 2 || b.rank() < 1 || b.rank() > 2)
       return n.error("expected vectors or matrices");
-    return n.e.dot(a, b, {}, {}, {a.rank() - 1}, {0});
+    return n.e.cast(n.e.dot(a, b, {}, {}, {a.rank() - 1}, {0}), type);
   }
   const Shape a_batch = n.dimensions("lhs_batching_dimensions", a.rank()),
               b_batch = n.dimensions("rhs_batching_dimensions", b.rank()),
@@ -122,9 +135,8 @@ Val importDotGeneral(OpContext& n) {
   if (n.failed()) return {};
   if (a_batch.size() != b_batch.size() || a_sum.size() != b_sum.size())
     return n.error("expected as many dimensions of both factors");
-  Val product = n.e.dot(a, b, a_batch, b_batch, a_sum, b_sum);
-  product.is_unsigned = type.is_unsigned;
-  return product;
+  const Val product = n.e.dot(a, b, a_batch, b_batch, a_sum, b_sum);
+  return n.failed() ? product : n.e.cast(product, type);
 }
 
 Val importConvolution(OpContext& n) {
@@ -182,11 +194,14 @@ Val importConvolution(OpContext& n) {
   if (spatial == 0) {
     if (c.groups != 1)
       return n.unsupported("groups without spatial dimensions");
-    return n.e.transpose(n.e.dot(x, w, {}, {}, {1}, {1}),
-                         builder::inversePermutation(c.output.perm()));
+    return n.e.cast(n.e.transpose(n.e.dot(x, w, {}, {}, {1}, {1}),
+                                  builder::inversePermutation(c.output.perm())),
+                    type);
   }
   const Val y = builder::convolve(n.e, x, w, c.window, c.groups);
-  return n.e.transpose(y, builder::inversePermutation(c.output.perm()));
+  if (n.failed()) return {};
+  return n.e.cast(
+      n.e.transpose(y, builder::inversePermutation(c.output.perm())), type);
 }
 
 }  // namespace partita::stablehlo

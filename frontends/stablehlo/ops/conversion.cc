@@ -43,21 +43,25 @@ Val importReducePrecision(OpContext& n) {
                 mantissa = n.integer("mantissa_bits");
   if (n.failed()) return {};
   if (!x.isFloat()) return n.unsupported(toString(x.elementType()));
-  const auto same = [&](mlir::FloatType type, int64_t bits) {
-    return exponent == bits &&
-           mantissa == static_cast<int64_t>(type.getFPMantissaWidth()) - 1;
+  const auto exponentOf = [](mlir::Type type) -> int64_t {
+    return type.isF16() ? 5 : type.isF64() ? 11 : 8;
   };
+  const auto mantissaOf = [](mlir::Type type) -> int64_t {
+    return mlir::cast<mlir::FloatType>(type).getFPMantissaWidth() - 1;
+  };
+  // A format that holds all of x's numbers.
+  if (exponent >= exponentOf(x.element()) &&
+      mantissa >= mantissaOf(x.element()))
+    return x;
   mlir::Builder& b = n.e.builder();
-  for (auto [type, bits] :
-       {std::pair<mlir::FloatType, int64_t>{b.getF16Type(), 5},
-        {b.getBF16Type(), 8},
-        {b.getF32Type(), 8},
-        {b.getF64Type(), 11}})
-    if (same(type, bits))
-      return type.getWidth() >= x.element().getIntOrFloatBitWidth()
-                 ? x
-                 : n.e.cast(n.e.cast(x, type), x.elementType());
-  return n.unsupported("a format of " + llvm::Twine(exponent) + " and " +
+  for (mlir::FloatType type :
+       {mlir::FloatType(b.getF16Type()), mlir::FloatType(b.getBF16Type()),
+        mlir::FloatType(b.getF32Type())})
+    if (exponent == exponentOf(type) && mantissa == mantissaOf(type) &&
+        type.getWidth() < x.element().getIntOrFloatBitWidth())
+      return n.e.cast(n.e.cast(x, type), x.elementType());
+  return n.unsupported("rounding " + toString(x.elementType()) +
+                       " to a format of " + llvm::Twine(exponent) + " and " +
                        llvm::Twine(mantissa) + " bits");
 }
 

@@ -166,7 +166,8 @@ Val importCompare(OpContext& n) {
     return n.error("unknown direction " + llvm::Twine(direction));
   constexpr int64_t kTotalOrder = 2;
   if (type == kTotalOrder && a.isFloat()) {
-    // As signed integers, in which negative numbers count down.
+    // Compare the bits as signed integers; those of negative numbers are
+    // flipped.
     const unsigned width = a.element().getIntOrFloatBitWidth();
     const mlir::Type integer = n.e.builder().getIntegerType(width);
     const auto key = [&](Val x) {

@@ -254,8 +254,8 @@ std::optional<nn::ScatterKind> scatterKind(llvm::StringRef operation) {
       .Case("second", nn::ScatterKind::set)
       .Case("add", nn::ScatterKind::add)
       .Case("multiply", nn::ScatterKind::mul)
-      .Case("maximum", nn::ScatterKind::max)
-      .Case("minimum", nn::ScatterKind::min)
+      .Cases({"maximum", "or"}, nn::ScatterKind::max)
+      .Cases({"minimum", "and"}, nn::ScatterKind::min)
       .Default(std::nullopt);
 }
 
@@ -327,11 +327,20 @@ Val importScatter(OpContext& n) {
   if (n.failed() || !readNumbers(n, x, indices, updates.rank(),
                                  /*is_scatter=*/true, d))
     return {};
-  const auto kind = scatterKind(n.onlyOperation(0));
-  if (!kind || x.isBool() ||
+  const llvm::StringRef operation = n.onlyOperation(0);
+  const auto kind = scatterKind(operation);
+  const ElementType type = x.elementType();
+  const bool is_bool = x.isBool();
+  if (is_bool) {
+    // Scatters take integers 0 and 1.
+    x = n.e.cast(x, n.e.builder().getI32Type());
+    updates = n.e.cast(updates, n.e.builder().getI32Type());
+  }
+  if (!kind || (is_bool && operation == "add") ||
+      (!is_bool && (operation == "or" || operation == "and")) ||
       (x.is_unsigned &&
        (*kind == nn::ScatterKind::max || *kind == nn::ScatterKind::min)))
-    return n.unsupported("a scatter of " + toString(x.elementType()) +
+    return n.unsupported("a scatter of " + toString(type) +
                          " with this function");
   // The sizes of a window are those of the updates.
   d.sizes.assign(x.rank(), 1);
@@ -365,7 +374,8 @@ Val importScatter(OpContext& n) {
   const Val result = n.e.scatter(moved, built.vectors, updates, built.axes,
                                  *kind, d.batch.size());
   if (n.failed()) return {};
-  return n.e.transpose(result, builder::inversePermutation(perm));
+  return n.e.cast(n.e.transpose(result, builder::inversePermutation(perm)),
+                  type);
 }
 
 Val importDynamicSlice(OpContext& n) {

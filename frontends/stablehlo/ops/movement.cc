@@ -87,10 +87,9 @@ Val importPad(OpContext& n) {
   if (low.size() != rank || high.size() != rank || interior.size() != rank ||
       value.rank() != 0)
     return n.error("expected three numbers per dimension and a scalar");
-  constexpr int64_t kMost = int64_t{1} << 31;
   for (size_t i = 0; i < rank; ++i)
-    if (interior[i] < 0 || interior[i] > kMost || std::abs(low[i]) > kMost ||
-        std::abs(high[i]) > kMost)
+    if (interior[i] < 0 || !isBelow31Bits(interior[i]) ||
+        !isBelow31Bits(low[i]) || !isBelow31Bits(high[i]))
       return n.error(
           "expected interior padding of at least 0, and padding below 2^31");
   return n.e.pad(builder::spreadApart(n.e, x, value, interior), value, low,

@@ -35,6 +35,12 @@ Val importConcatenate(OpContext& n);
 Val importReverse(OpContext& n);
 Val importIota(OpContext& n);
 
+// True for padding that sums of a few cannot overflow with.
+inline bool isBelow31Bits(int64_t size) {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  return -kMost < size && size < kMost;
+}
+
 // contraction.cc
 Val importDotGeneral(OpContext& n);
 Val importConvolution(OpContext& n);

@@ -64,8 +64,9 @@ bool importArgReduction(OpContext& n, int64_t dim) {
   const Val x = n.in(0), index = n.in(1);
   const ElementType types[] = {x.elementType(), index.elementType(),
                                x.elementType(), index.elementType()};
-  if (index.isFloat() || x.isBool()) return false;
-  llvm::SmallVector<double> values = {1, 2, 0, 5};
+  if (index.isFloat()) return false;
+  llvm::SmallVector<double> values = {0, 1};
+  if (!x.isBool()) values.append({2, 5});
   if (x.isFloat()) values.append({-1, NAN, -INFINITY, INFINITY});
   bool is_max = true, is_min = true;
   for (double a : values) {
@@ -89,6 +90,22 @@ bool importArgReduction(OpContext& n, int64_t dim) {
     }
   }
   if (is_max == is_min) return false;
+  // argExtreme starts at the first element, so the initial values must be ones
+  // that every element wins against.
+  const auto kind = is_max ? nn::ReduceKind::max : nn::ReduceKind::min;
+  const auto isEqual = [](Val init, Val to) {
+    const auto found = init.constant(), expected = to.constant();
+    return found && expected && found == expected;
+  };
+  const Val first = n.in(2), first_index = n.in(3);
+  if (n.failed()) return false;
+  if (!isEqual(first, n.e.neutral(kind, x.elementType())) ||
+      !isEqual(first_index, n.e.splat(0, index.elementType()))) {
+    n.unsupported(llvm::Twine(is_max ? "an argmax" : "an argmin") +
+                  " with initial values other than the " +
+                  (is_max ? "lowest" : "highest") + " value and index 0");
+    return false;
+  }
   // Only indices along the dimension: then a position says all.
   const Val counted = n.e.iota(index.shape(), dim, index.element());
   const auto given = index.constant(), expected = counted.constant();
@@ -96,7 +113,8 @@ bool importArgReduction(OpContext& n, int64_t dim) {
   const bool counts = (iota && static_cast<int64_t>(iota.getDim()) == dim) ||
                       (given && expected && given == expected);
   if (!counts) return false;
-  const Val position = builder::argExtreme(n.e, x, dim, is_max, false);
+  const Val compared = x.isBool() ? n.e.cast(x, n.e.builder().getI32Type()) : x;
+  const Val position = builder::argExtreme(n.e, compared, dim, is_max, false);
   Shape kept(x.shape());
   kept.erase(kept.begin() + dim);
   // NaN equals nothing, so argExtreme gives the size for it; its place is found
@@ -110,11 +128,71 @@ bool importArgReduction(OpContext& n, int64_t dim) {
     place = n.e.minimum(position,
                         n.e.reduce(nn::ReduceKind::min, places, {dim}, true));
   }
-  n.out(0, n.e.reduce(is_max ? nn::ReduceKind::max : nn::ReduceKind::min, x,
-                      {dim}, false));
+  n.out(0, n.e.cast(n.e.reduce(kind, compared, {dim}, false), x.elementType()));
   n.out(1, n.e.cast(n.e.reshape(place, kept), index.elementType()));
   return true;
 }
+
+namespace {
+
+// The order of a comparator: the first `keys` operands in turn, each upwards or
+// each downwards.
+struct Order {
+  size_t keys = 0;  // 0: another comparator
+  bool descends = false;
+};
+
+// Tries pairs of tuples that differ in one or two of the first operands.
+Order orderOf(OpContext& n, const Values& inputs) {
+  llvm::SmallVector<ElementType> types;
+  for (Val input : inputs) types.append(2, input.elementType());
+  // The first results for each pair of tuples of 0 and 1.
+  constexpr size_t kMaxKeys = 3;
+  const size_t tried = std::min(inputs.size(), kMaxKeys + 1);
+  const unsigned tuples = 1u << tried;
+  llvm::SmallVector<bool> less(tuples * tuples);
+  for (unsigned a = 0; a < tuples; ++a) {
+    for (unsigned b = 0; b < tuples; ++b) {
+      llvm::SmallVector<double> numbers;
+      for (size_t i = 0; i < inputs.size(); ++i)
+        numbers.append({i < tried ? double(a >> i & 1) : 0.0,
+                        i < tried ? double(b >> i & 1) : 1.0});
+      const auto found = evaluate(n, 0, numbers, types);
+      if (!found || found->size() != 1) return {};
+      less[a * tuples + b] = (*found)[0] != 0;
+    }
+  }
+  for (size_t keys = 1; keys <= std::min(inputs.size(), kMaxKeys); ++keys) {
+    for (bool descends : {false, true}) {
+      bool fits = true;
+      for (unsigned a = 0; fits && a < tuples; ++a)
+        for (unsigned b = 0; fits && b < tuples; ++b) {
+          bool expected = false;
+          for (size_t i = 0; i < keys; ++i) {
+            const bool x = a >> i & 1, y = b >> i & 1;
+            if (x == y) continue;
+            expected = descends ? x : y;
+            break;
+          }
+          fits = less[a * tuples + b] == expected;
+        }
+      if (fits) return {keys, descends};
+    }
+  }
+  return {};
+}
+
+// A value whose order as signed integers or floats is that of `x`.
+Val sortable(Emitter& e, Val x) {
+  if (x.isBool()) return e.cast(x, e.builder().getI32Type());
+  if (!x.is_unsigned) return x;
+  const auto top = mlir::DenseElementsAttr::get(
+      e.tensor({}, x.element()),
+      llvm::APInt::getSignMask(x.element().getIntOrFloatBitWidth()));
+  return {e.bitXor({x.value}, e.constant(top)).value};
+}
+
+}  // namespace
 
 Val importSort(OpContext& n) {
   const Values inputs = n.all();
@@ -133,41 +211,28 @@ Val importSort(OpContext& n) {
     n.outAll(inputs);
     return {};
   }
-  // The first operand decides, in one direction.
-  llvm::SmallVector<ElementType> types;
-  for (Val input : inputs) types.append(2, input.elementType());
-  bool ascends = true, descends = true;
-  const double keys[] = {0, 1, 5};
-  const llvm::ArrayRef<double> tried = inputs[0].isBool()
-                                           ? llvm::ArrayRef(keys).take_front(2)
-                                           : llvm::ArrayRef(keys);
-  for (double a : tried) {
-    for (double b : tried) {
-      for (bool others : {false, true}) {
-        llvm::SmallVector<double> numbers = {a, b};
-        for (size_t i = 1; i < inputs.size(); ++i)
-          numbers.append({others ? 1.0 : 0.0, others ? 0.0 : 1.0});
-        const auto found = evaluate(n, 0, numbers, types);
-        if (n.failed()) return {};
-        if (!found || found->size() != 1)
-          return n.unsupported("this comparator");
-        ascends &= ((*found)[0] != 0) == (a < b);
-        descends &= ((*found)[0] != 0) == (a > b);
-      }
-    }
-  }
-  if (ascends == descends)
+  const Order order = orderOf(n, inputs);
+  if (n.failed()) return {};
+  if (order.keys == 0)
     return n.unsupported(
-        "a comparator other than less or greater than of the first operand");
-  Val key = inputs[0];
-  if (key.isBool()) key = n.e.cast(key, n.e.builder().getI32Type());
-  if (key.is_unsigned) return n.unsupported("a sort of unsigned integers");
-  const auto [values, places] =
-      builder::topK(n.e, key, key.dim(dim), dim, /*largest=*/descends);
-  n.out(0, inputs[0].isBool() ? n.e.cast(values, inputs[0].elementType())
-                              : values);
-  for (size_t i = 1; i < inputs.size(); ++i)
-    n.out(i, builder::gatherElements(n.e, inputs[i], places, dim));
+        "a comparator other than less or greater than of the first operands");
+  // The last key first: a sort keeps the order of equal elements.
+  Val sorted, places;
+  for (size_t k = order.keys; k-- > 0;) {
+    Val key = sortable(n.e, inputs[k]);
+    if (places) key = builder::gatherElements(n.e, key, places, dim);
+    const auto [values, next] =
+        builder::topK(n.e, key, key.dim(dim), dim, order.descends);
+    sorted = values;
+    places = places ? builder::gatherElements(n.e, places, next, dim) : next;
+  }
+  for (auto [i, input] : llvm::enumerate(inputs)) {
+    const bool is_sorted =
+        i == 0 && sorted.elementType() == input.elementType();
+    n.out(
+        static_cast<unsigned>(i),
+        is_sorted ? sorted : builder::gatherElements(n.e, input, places, dim));
+  }
   return {};
 }
 

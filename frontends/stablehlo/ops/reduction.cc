@@ -126,7 +126,7 @@ Val importReduceWindow(OpContext& n) {
               builder::isPositive(strides) && builder::isPositive(dilations) &&
               builder::isPositive(base);
   for (size_t i = 0; fits && i < padding.size(); ++i)
-    fits = std::abs(padding[i]) < int64_t{1} << 31;
+    fits = isBelow31Bits(padding[i]);
   if (!fits) return n.error("expected a window with an entry per dimension");
   const auto kind = kindOf(n.onlyOperation(0), x);
   if (!kind || x.isBool()) return n.unsupported("a window with this function");

@@ -64,8 +64,8 @@ Val importSelectAndScatter(OpContext& n) {
               source.rank() == x.rank() &&
               source.elementType() == x.elementType();
   for (size_t i = 0; fits && i < rank; ++i) {
-    fits = std::abs(padding[2 * i]) < int64_t{1} << 31 &&
-           std::abs(padding[2 * i + 1]) < int64_t{1} << 31;
+    fits = isBelow31Bits(padding[2 * i]) && isBelow31Bits(padding[2 * i + 1]);
+    if (!fits) break;
     const int64_t padded = x.dim(i) + padding[2 * i] + padding[2 * i + 1];
     fits = fits && padded >= window[i] &&
            source.dim(i) == (padded - window[i]) / strides[i] + 1;
