@@ -151,7 +151,8 @@ class Application {
           << "attention: " << counts.divided - counts.as_asked << " of "
           << counts.divided
           << " attentions gather keys, because their bias has a number for "
-             "each pair of positions, or they have fewer queries than keys";
+             "each pair of positions, they have fewer queries than keys, or "
+             "their mask has sinks or blocks of keys";
   }
 
   // Warns if the plan's `experts` is not what operations do.

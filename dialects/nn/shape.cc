@@ -140,8 +140,9 @@ void AttentionOp::build(mlir::OpBuilder& builder, mlir::OperationState& state,
                         mlir::IntegerAttr causal_offset,
                         mlir::FloatAttr softcap, mlir::IntegerAttr window) {
   build(builder, state, result, /*lse=*/mlir::Type(), q, k, v, bias,
-        /*shift=*/{}, /*q_segments=*/{}, /*k_segments=*/{}, scale,
-        causal_offset, window, softcap);
+        /*shift=*/{}, /*q_segments=*/{}, /*k_segments=*/{}, /*first_head=*/{},
+        scale, causal_offset, window, /*sinks=*/{}, /*blocks=*/{},
+        /*block_size=*/{}, softcap);
 }
 
 void ReduceOp::build(mlir::OpBuilder& builder, mlir::OperationState& state,

@@ -84,7 +84,8 @@ bool operator==(const Factor& a, const Factor& b) {
 }
 
 bool operator==(const AttentionFactors& a, const AttentionFactors& b) {
-  return a.queries == b.queries && a.keys == b.keys && a.heads == b.heads;
+  return a.queries == b.queries && a.keys == b.keys && a.heads == b.heads &&
+         a.sees_absolute_keys == b.sees_absolute_keys;
 }
 
 bool operator==(const ShardingRule& a, const ShardingRule& b) {

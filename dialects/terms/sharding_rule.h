@@ -57,6 +57,9 @@ using TensorFactors = std::vector<DimFactors>;
 struct AttentionFactors {
   int queries = -1, keys = -1;
   int heads = -1;  // the most significant factor of the heads
+  // Which keys a query sees depends on their positions in the whole sequence,
+  // so that parts of the keys do not have the same masks.
+  bool sees_absolute_keys = false;
 };
 
 struct ShardingRule {
