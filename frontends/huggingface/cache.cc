@@ -160,11 +160,13 @@ Value attendSeen(Builder& b, Value q, Value keys, Value values, Value bias,
       b.ops(), b.loc(), mlir::DenseElementsAttr::get(segments, 1));
   const auto type = mlir::RankedTensorType::get(
       shape, mlir::cast<mlir::RankedTensorType>(q.getType()).getElementType());
-  return nn::AttentionOp::create(b.ops(), b.loc(), type, /*lse=*/mlir::Type(),
-                                 q, keys, values, bias, /*shift=*/Value(), ones,
-                                 seen, b.ops().getF64FloatAttr(scale),
-                                 mlir::IntegerAttr(), mlir::IntegerAttr(),
-                                 b.ops().getF64FloatAttr(0.0))
+  return nn::AttentionOp::create(
+             b.ops(), b.loc(), type, /*lse=*/mlir::Type(), q, keys, values,
+             bias, /*shift=*/Value(), ones, seen, /*first_head=*/Value(),
+             b.ops().getF64FloatAttr(scale),
+             /*causal_offset=*/nullptr, /*window=*/nullptr,
+             /*sinks=*/nullptr, /*blocks=*/nullptr,
+             /*block_size=*/nullptr, b.ops().getF64FloatAttr(0.0))
       .getResult();
 }
 
