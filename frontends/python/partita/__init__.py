@@ -8,11 +8,12 @@
 is imported unless the caller has imported it.
 """
 
-from partita_runtime import (DataLossError, InternalError, InvalidError, MissingError, NoMemoryError, ParameterInfo, PartitaError, Session,
-                             TensorInfo, UnavailableError, __version__)
+from partita_runtime import (DataLossError, Generator, InternalError, InvalidError, MissingError, NoMemoryError, ParameterInfo, PartitaError,
+                             Session, TensorInfo, UnavailableError, __version__)
 
 from .batches import Ahead, ahead
 from .commands import CompileError, PartitaWarning, UsageError
+from .generation import generate, generator
 from .jax_program import JaxProgram, from_jax
 from .judge import Timetable, explain, inspect, plan, simulate, timetable, verify
 from .optimizers import Optimizer, adafactor, adam, adamw, lamb, sgd
@@ -21,8 +22,9 @@ from .reports import Alternative, Cost, Description, Explanation, Plan, Report, 
 from .training import State, TrainingStep
 
 __all__ = [
-    "Ahead", "Alternative", "CompileError", "Cost", "DataLossError", "Description", "Explanation", "InternalError", "InvalidError",
-    "JaxProgram", "MissingError", "NoMemoryError", "Optimizer", "ParameterInfo", "PartitaError", "PartitaWarning", "Plan", "Program", "Report", "Session",
-    "Simulation", "State", "TensorInfo", "Timetable", "TrainingStep", "UnavailableError", "UsageError", "Verification", "adafactor", "adam",
-    "adamw", "ahead", "compile", "explain", "from_jax", "inspect", "lamb", "plan", "sgd", "simulate", "timetable", "verify"
+    "Ahead", "Alternative", "CompileError", "Cost", "DataLossError", "Description", "Explanation", "Generator", "InternalError",
+    "InvalidError", "JaxProgram", "MissingError", "NoMemoryError", "Optimizer", "ParameterInfo", "PartitaError", "PartitaWarning",
+    "Plan", "Program", "Report", "Session", "Simulation", "State", "TensorInfo", "Timetable", "TrainingStep", "UnavailableError",
+    "UsageError", "Verification", "adafactor", "adam", "adamw", "ahead", "compile", "explain", "from_jax", "generate", "generator",
+    "inspect", "lamb", "plan", "sgd", "simulate", "timetable", "verify"
 ]
