@@ -14,7 +14,7 @@ from partita_runtime import (DataLossError, Generator, InternalError, InvalidErr
 from .batches import Ahead, ahead
 from .commands import CompileError, PartitaWarning, UsageError
 from .generation import generate, generator
-from .jax_program import JaxProgram, from_jax
+from .jax_program import JaxProgram, from_jax, partition_specs
 from .judge import Timetable, explain, inspect, plan, simulate, timetable, verify
 from .optimizers import Optimizer, adafactor, adam, adamw, lamb, sgd
 from .program import Program, compile  # pylint: disable=redefined-builtin
@@ -26,5 +26,5 @@ __all__ = [
     "InvalidError", "JaxProgram", "MissingError", "NoMemoryError", "Optimizer", "ParameterInfo", "PartitaError", "PartitaWarning",
     "Plan", "Program", "Report", "Session", "Simulation", "State", "TensorInfo", "Timetable", "TrainingStep", "UnavailableError",
     "UsageError", "Verification", "adafactor", "adam", "adamw", "ahead", "compile", "explain", "from_jax", "generate", "generator",
-    "inspect", "lamb", "plan", "sgd", "simulate", "timetable", "verify"
+    "inspect", "lamb", "partition_specs", "plan", "sgd", "simulate", "timetable", "verify"
 ]
