@@ -188,7 +188,7 @@ class JaxTest(unittest.TestCase):
             program, file = os.path.join(folder, "loss.mlirbc"), os.path.join(folder, "specs.json")
             with open(program, "wb") as output:
                 output.write(jax.export.export(jax.jit(loss))(params, x).mlir_module_serialized)
-            partita.commands.run("annotate", program, "--mesh", "data=2", "--shard", "B=data", "-o", file)
+            partita.annotate(program, file, mesh={"data": 2}, shard="B=data")
             specs, rows = partita.partition_specs(file, loss, params, x)
         self.assertEqual(rows, jax.sharding.PartitionSpec(("data",), None))
         self.assertEqual(specs["unused"], jax.sharding.PartitionSpec())
