@@ -27,14 +27,14 @@ constexpr ModelKind kModels[] = {
     {"bert", buildBert, /*generates=*/false},
     {"vit", buildVit, /*generates=*/false},
     {"vmoe", buildVmoe, /*generates=*/false},
-    {"t5", buildT5, /*generates=*/false},
+    {"t5", buildT5},
     {"llama", buildLlama},
     {"mistral", buildLlama},
     {"qwen3", buildQwen3},
     {"mixtral", buildMixtral},
     {"qwen3_moe", buildQwen3Moe},
     {"deepseek_v3", buildDeepseekV3},
-    {"switch_transformers", buildSwitchTransformers, /*generates=*/false},
+    {"switch_transformers", buildSwitchTransformers},
 };
 
 bool exists(const std::string& folder, const char* file) {

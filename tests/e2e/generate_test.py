@@ -66,6 +66,9 @@ class GenerateTest(unittest.TestCase):
     def test_mixtral(self):
         self.check("mixtral")
 
+    def test_t5(self):
+        self.check("t5")
+
     def test_divided_models_generate_the_same(self):
         for name in ("gpt2", "llama"):
             facts = self.facts(name)

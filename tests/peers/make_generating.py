@@ -11,7 +11,7 @@ import sys
 
 import torch
 from transformers import (GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, MixtralConfig,
-                          MixtralForCausalLM, Qwen3Config, Qwen3ForCausalLM)
+                          MixtralForCausalLM, Qwen3Config, Qwen3ForCausalLM, T5Config, T5ForConditionalGeneration)
 
 VOCABULARY = 96
 MARGIN = 1e-3
@@ -46,6 +46,10 @@ MODELS = {
     "mistral": lambda: MistralForCausalLM(MistralConfig(**DECODER, sliding_window=7)),
     "qwen3": lambda: Qwen3ForCausalLM(Qwen3Config(**DECODER, head_dim=16)),
     "mixtral": lambda: MixtralForCausalLM(MixtralConfig(**DECODER, num_local_experts=4, num_experts_per_tok=2)),
+    "t5": lambda: T5ForConditionalGeneration(T5Config(
+        vocab_size=VOCABULARY, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, feed_forward_proj="gated-gelu",
+        relative_attention_num_buckets=8, relative_attention_max_distance=20, decoder_start_token_id=0, eos_token_id=None,
+        pad_token_id=0)),
 }
 
 

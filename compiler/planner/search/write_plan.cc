@@ -176,6 +176,8 @@ StatusOr<plan::Plan> PlanOfLayers(const StepGraph& step,
   return plan;
 }
 
+plan::Experts BoundedRows() { return {std::nullopt, 2.0}; }
+
 StatusOr<plan::Plan> PlanOf(const Architecture& architecture, const Division& d,
                             const PlanNames& names) {
   if (architecture.experts > 0 &&
@@ -216,6 +218,7 @@ StatusOr<plan::Plan> PlanOf(const Architecture& architecture, const Division& d,
     plan.recompute = {recompute};
   }
   plan.precision = PrecisionOf(d.precision);
+  if (d.experts_over_data() > 1) plan.experts = BoundedRows();
   if (absl::Status status = plan::CheckPlan(plan); !status.ok()) return status;
   return plan;
 }

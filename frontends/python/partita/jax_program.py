@@ -1,5 +1,6 @@
-"""partita.from_jax: a jitted function of JAX as a program that Partita divides and runs."""
+"""partita.from_jax: a jitted function of JAX as a program that Partita divides and runs. partition_specs: a plan for JAX itself."""
 
+import json
 import re
 import sys
 
@@ -20,20 +21,50 @@ def from_jax(function, *args, ignore_shardings=False, **others) -> "JaxProgram":
     which a call updates in place.
     others: as for partita.compile, e.g. mesh, shard, plan, target, output, device, threads.
     """
-    jax = sys.modules.get("jax")
-    if jax is None:
-        raise InvalidError("expected a function of JAX, found that JAX is not imported")
-    from jax import export  # pylint: disable=import-outside-toplevel  # JAX imports it when asked
-
-    jitted = function if hasattr(function, "trace") else jax.jit(function)
-    names = _names(jitted.trace(*args).jaxpr.jaxpr.debug_info.arg_names)
-    exported = export.export(jitted)(*args)
+    names, exported = _export(function, args)
     folder = options.Folder()
     path = folder.path("program.mlirbc")
     with open(path, "wb") as file:
         file.write(exported.mlir_module_serialized)
     net = compile_model(path, ignore_shardings=ignore_shardings, **others)
     return JaxProgram(net, exported, names)
+
+
+def partition_specs(file, function, *args):
+    """The PartitionSpecs of a function's arguments, as pytrees like `args`: for jit's in_shardings.
+
+        partita annotate step.mlirbc --plan plan.yaml -o specs.json
+        specs = partita.partition_specs("specs.json", train_step, params, state, x, y)
+
+    Arguments that the function does not use, and those that the file leaves out, get P().
+    """
+    names, exported = _export(function, args)
+    import jax  # pylint: disable=import-outside-toplevel
+
+    with open(file, encoding="utf-8") as content:
+        given = {argument["name"]: argument["spec"] for argument in json.load(content)["arguments"]}
+    kept = exported.module_kept_var_idx
+    used = dict(zip(kept, _distinct([names[i] for i in kept])))
+    unknown = set(given) - set(used.values())
+    if unknown:
+        raise InvalidError("%s: expected arguments of the function, found %s" % (file, ", ".join(sorted(unknown))))
+    leaves, tree = jax.tree.flatten(args)
+
+    def spec(i):
+        return jax.sharding.PartitionSpec(*(axes and tuple(axes) for axes in given.get(used.get(i), ())))
+
+    return jax.tree.unflatten(tree, [spec(i) for i in range(len(leaves))])
+
+
+def _export(function, args):
+    """The names of all arguments, and the function as jax.export gives it."""
+    jax = sys.modules.get("jax")
+    if jax is None:
+        raise InvalidError("expected a function of JAX, found that JAX is not imported")
+    from jax import export  # pylint: disable=import-outside-toplevel  # JAX imports it when asked
+
+    jitted = function if hasattr(function, "trace") else jax.jit(function)
+    return _names(jitted.trace(*args).jaxpr.jaxpr.debug_info.arg_names), export.export(jitted)(*args)
 
 
 class JaxProgram:

@@ -179,6 +179,25 @@ class JaxTest(unittest.TestCase):
             *_, expected = step(*start, x, y)
             self.assertAlmostEqual(float(found["loss"]), float(expected["loss"]), delta=1e-5)
 
+    def test_partition_specs(self):
+        def loss(params, x):
+            return (jnp.tanh(x @ params["up"]) @ params["down"]).sum()
+
+        params, x = {"up": jnp.ones((8, 16)), "down": jnp.ones((16, 8)), "unused": jnp.ones(3)}, jnp.ones((4, 8))
+        with tempfile.TemporaryDirectory() as folder:
+            program, file = os.path.join(folder, "loss.mlirbc"), os.path.join(folder, "specs.json")
+            with open(program, "wb") as output:
+                output.write(jax.export.export(jax.jit(loss))(params, x).mlir_module_serialized)
+            partita.annotate(program, file, mesh={"data": 2}, shard="B=data")
+            specs, rows = partita.partition_specs(file, loss, params, x)
+        self.assertEqual(rows, jax.sharding.PartitionSpec(("data",), None))
+        self.assertEqual(specs["unused"], jax.sharding.PartitionSpec())
+        mesh = jax.make_mesh((2,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+        places = jax.tree.map(lambda spec: jax.sharding.NamedSharding(mesh, spec), (specs, rows),
+                              is_leaf=lambda value: isinstance(value, jax.sharding.PartitionSpec))
+        found = jax.jit(loss, in_shardings=places)(params, x)
+        self.assertAlmostEqual(float(found), float(loss(params, x)), places=4)
+
     def test_training(self):
         step = partita.compile(os.path.join(GPT2, "model_train.onnx"), dims=DIMS, train=partita.adamw(1e-3))
         start = step.init().parameters("jax")
