@@ -39,6 +39,12 @@ struct TrainingCase {
   // A PEFT folder in the folder of the model, whose adapters are trained;
   // empty: none.
   const char* adapters = "";
+  // A folder beside the model's, of the teacher that it distils, and the value
+  // of --distill; empty: none.
+  const char* teacher = "";
+  const char* distill = "";
+  // The prefix of the names of PyTorch's results.
+  const char* run = "";
 };
 
 // A name of letters, digits and _.
