@@ -185,10 +185,11 @@ void pruneGroups(Lines& weight, int64_t keep, int64_t group) {
   for (int64_t line = 0; line < weight.count(); ++line)
     for (int64_t first = 0; first < weight.length; first += group) {
       std::iota(members.begin(), members.end(), first);
-      std::stable_sort(
-          members.begin(), members.end(), [&](int64_t a, int64_t b) {
-            return std::abs(weight.at(line, a)) < std::abs(weight.at(line, b));
-          });
+      std::sort(members.begin(), members.end(), [&](int64_t a, int64_t b) {
+        const float x = std::abs(weight.at(line, a)),
+                    y = std::abs(weight.at(line, b));
+        return x != y ? x < y : a < b;
+      });
       for (int64_t i = 0; i < group - keep; ++i)
         weight.at(line, members[i]) = 0;
     }

@@ -74,6 +74,7 @@ TEST(MasksTest, KeptMagnitudeIsWhatPruningKeeps) {
 }
 
 TEST(MasksTest, TheBestOrderOfEightIsTheBestOfAll) {
+  int gains = 0;
   for (unsigned seed = 0; seed < 3; ++seed) {
     const Lines lines = Random(5, 8, 1, seed);
     std::vector<int64_t> order = InPlace(8);
@@ -82,10 +83,11 @@ TEST(MasksTest, TheBestOrderOfEightIsTheBestOfAll) {
     while (std::next_permutation(order.begin(), order.end()));
     std::vector<int64_t> found = bestOrder(lines, 2, 4);
     EXPECT_NEAR(keptMagnitude(lines, found, 2, 4), best, 1e-5 * best);
-    EXPECT_GT(best, 1.001 * keptMagnitude(lines, InPlace(8), 2, 4));
+    gains += best > 1.01 * keptMagnitude(lines, InPlace(8), 2, 4);
     std::sort(found.begin(), found.end());
     EXPECT_EQ(found, InPlace(8));
   }
+  EXPECT_GT(gains, 0);
 }
 
 TEST(MasksTest, LongerOrdersAreNeverWorse) {
