@@ -5,6 +5,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "compiler/autodiff/passes.h"
 #include "frontends/distillation/distillation.h"
 #include "frontends/huggingface/huggingface.h"
 #include "frontends/lora/lora.h"
@@ -15,6 +16,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 
 namespace partita::driver {
 namespace {
@@ -251,6 +253,13 @@ mlir::LogicalResult addTeacher(mlir::ModuleOp module,
   own.weights = options.teacher_weights;
   auto teacher = importModel(options.teacher, own, context);
   if (!teacher) return mlir::failure();
+  if (!distill->teacher_precision.empty()) {
+    autodiff::ReducePrecisionPassOptions precision;
+    precision.type = distill->teacher_precision;
+    mlir::PassManager passes(context);
+    passes.addPass(autodiff::createReducePrecisionPass(precision));
+    if (mlir::failed(passes.run(*teacher))) return mlir::failure();
+  }
   return distillation::addTeacher(module, std::move(teacher), *distill,
                                   folderOf(options.teacher));
 }

@@ -114,9 +114,12 @@ class Teacher {
     if (!found.student || !found.teacher) return failure();
     auto ours = llvm::cast<mlir::RankedTensorType>(found.student.getType());
     auto theirs = llvm::cast<mlir::RankedTensorType>(found.teacher.getType());
-    const mlir::Type element = ours.getElementType();
-    if (ours == theirs && ours.getRank() > 0 &&
-        (element.isF32() || element.isF16() || element.isBF16()))
+    const auto fits = [](mlir::RankedTensorType type) {
+      const mlir::Type element = type.getElementType();
+      return element.isF32() || element.isF16() || element.isBF16();
+    };
+    if (ours.getShape() == theirs.getShape() && ours.getRank() > 0 &&
+        fits(ours) && fits(theirs))
       return found;
     return refuse() << "expected values of the same shape, of floats, to "
                        "compare, found '"

@@ -28,6 +28,9 @@ struct Options {
   Pair logits;  // empty: the first outputs
   std::vector<Pair> hidden;
   HiddenLoss hidden_loss = HiddenLoss::kMse;
+  // The teacher's parameters and activations: bf16 or f16; empty: the
+  // student's.
+  std::string teacher_precision;
 };
 
 // Parses "temperature=2; kl=1; cross_entropy=1; hidden=h.1:h.3;

@@ -43,6 +43,12 @@ Status take(StringRef key, StringRef value, Options& options) {
   if (key == "hidden_weight")
     return takeNumber(key, value, false, options.hidden_weight);
   if (key == "logits") return takePair(key, value, options.logits);
+  if (key == "teacher_precision") {
+    if (value != "bf16" && value != "f16")
+      return refuse("teacher_precision=bf16 or f16", value);
+    options.teacher_precision = value.str();
+    return absl::OkStatus();
+  }
   if (key == "hidden_loss") {
     if (value != "mse" && value != "cosine")
       return refuse("hidden_loss=mse or cosine", value);
@@ -52,8 +58,8 @@ Status take(StringRef key, StringRef value, Options& options) {
   }
   if (key != "hidden")
     return refuse(
-        "temperature=, kl=, cross_entropy=, logits=, hidden=, hidden_loss= or "
-        "hidden_weight=, separated by ';'",
+        "temperature=, kl=, cross_entropy=, logits=, hidden=, hidden_loss=, "
+        "hidden_weight= or teacher_precision=, separated by ';'",
         key);
   llvm::SmallVector<StringRef> pairs;
   value.split(pairs, ',', -1, /*KeepEmpty=*/false);

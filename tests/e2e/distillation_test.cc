@@ -141,6 +141,31 @@ TEST(DistillationLimitTest, TheTeacherItselfLearnsNothing) {
   EXPECT_GT(gradients, 30);
 }
 
+// A teacher of 16 bits beside a student of 32, on one device and divided.
+TEST(DistillationPrecisionTest, TheTeacherMayBeNarrower) {
+  for (const Division& division :
+       {kWhole, Division{"B2MN2", "d=2,t=2", "B=d;M=t,N=t"}}) {
+    TrainingCase which = CaseOf({kRecipes[3], division});
+    const std::string distill =
+        std::string(which.distill) + "; teacher_precision=bf16";
+    which.distill = distill.c_str();
+    TrainingRun run;
+    const absl::Status started = run.Start(which);
+    ASSERT_TRUE(started.ok()) << started;
+    for (const executor::ParameterSpec& each : run.model().parameters())
+      EXPECT_EQ(each.whole.dtype, base::IsOfTeacher(each.whole.name)
+                                      ? base::DType::kBF16
+                                      : base::DType::kF32)
+          << each.whole.name;
+    auto golden =
+        ReadGoldenTraining(kData + std::string("student/"), kRecipes[3].run);
+    ASSERT_TRUE(golden.ok()) << golden.status();
+    const double loss = run.FirstLoss(), expected = golden->losses.floats()[0];
+    EXPECT_NE(loss, expected);
+    EXPECT_NEAR(loss, expected, 0.02 * expected);
+  }
+}
+
 // Refusals: each says what was expected and what was found.
 std::string ErrorOf(const std::string& teacher, const std::string& distill) {
   driver::ImportOptions options;
@@ -164,6 +189,7 @@ TEST(DistillationRefusalTest, NamesWhatIsWrong) {
       {"alpha=1", "found 'alpha'"},
       {"kl=0", "kl or a hidden loss with a weight above 0"},
       {"hidden_loss=l1; hidden=a:b", "hidden_loss=mse or cosine, found 'l1'"},
+      {"teacher_precision=f8", "teacher_precision=bf16 or f16, found 'f8'"},
       {"hidden_loss=mse", "expected hidden=STUDENT:TEACHER"},
       {"hidden=a", "hidden=STUDENT:TEACHER, names in the two models"},
       {"hidden=transformer.h.1:transformer.h.1",

@@ -132,6 +132,13 @@ std::map<std::string, HostTensor> TrainingRun::Step(int64_t step) {
   return named;
 }
 
+double TrainingRun::FirstLoss() {
+  const auto outputs = Step(1);
+  const auto loss = outputs.find("loss");
+  EXPECT_NE(loss, outputs.end());
+  return loss == outputs.end() ? 0 : loss->second.floats()[0];
+}
+
 void TrainingRun::ExpectEqualsPyTorch() {
   for (int64_t step = 1; step <= golden_.losses.elements(); ++step) {
     auto outputs = Step(step);

@@ -56,6 +56,8 @@ class TrainingRun {
   absl::Status Start(const TrainingCase& which);
   // Takes the steps and checks the results with gtest expectations.
   void ExpectEqualsPyTorch();
+  // Takes the first step and returns its loss.
+  double FirstLoss();
   const CompiledModel& model() const { return *model_; }
 
  private:

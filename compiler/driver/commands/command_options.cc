@@ -57,7 +57,8 @@ void ModelArguments::add(CLI::App* command, const std::string& what) {
       "Weights of the losses with --teacher, and what to compare; default: "
       "\"temperature=2; kl=1; cross_entropy=1\". More: "
       "\"hidden=STUDENT:TEACHER\", layers or outputs, \"hidden_loss=mse\" or "
-      "cosine, \"hidden_weight=1\", \"logits=STUDENT:TEACHER\"");
+      "cosine, \"hidden_weight=1\", \"logits=STUDENT:TEACHER\", "
+      "\"teacher_precision=bf16\"");
   command->add_option("--seed", options.seed,
                       "Seed of weights that are in no file");
   command
