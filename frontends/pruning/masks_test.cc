@@ -75,7 +75,7 @@ TEST(MasksTest, KeptMagnitudeIsWhatPruningKeeps) {
 
 TEST(MasksTest, TheBestOrderOfEightIsTheBestOfAll) {
   int gains = 0;
-  for (unsigned seed = 0; seed < 3; ++seed) {
+  for (unsigned seed = 0; seed < 6; ++seed) {
     const Lines lines = Random(5, 8, 1, seed);
     std::vector<int64_t> order = InPlace(8);
     double best = 0;
@@ -87,7 +87,7 @@ TEST(MasksTest, TheBestOrderOfEightIsTheBestOfAll) {
     std::sort(found.begin(), found.end());
     EXPECT_EQ(found, InPlace(8));
   }
-  EXPECT_GT(gains, 0);
+  EXPECT_GE(gains, 3);
 }
 
 TEST(MasksTest, LongerOrdersAreNeverWorse) {
