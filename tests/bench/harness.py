@@ -1,23 +1,22 @@
 """Runs the compared systems of all benchmarks: in separate processes, in turns, stopped while another system runs.
 
-A peer is a program that prints one JSON object when it is ready. For each line {"warmup": W, "seconds": S} or {"warmup": W,
-"repeat": N} on its standard input it prints {"times_ms": [...], "cpu_ms": CPU time of one run, "peak_bytes": peak memory of its
-process}. `serve` is the peer's side, `Peer` the harness's. Needs only Python, because JAX has its own environment.
+A peer is a program that prints one JSON object when it is ready, and then one for each line of its standard input. `serve` of
+compiler/driver/bench/peer.py, which describes them, is the peer's side; `Peer` is the harness's. Needs only Python, because JAX
+has its own environment.
 """
 
 import contextlib
-import ctypes
 import json
 import os
 import pathlib
-import resource
 import signal
 import subprocess
 import sys
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "peers"))
+sys.path[:0] = [str(ROOT / "tests" / "peers"), str(ROOT / "compiler" / "driver" / "bench")]
+from peer import answers_file, serve  # noqa: E402, F401: for the peers of all benchmarks
+
 CACHE = pathlib.Path(os.environ.get("PARTITA_BENCH_CACHE", "~/.cache/partita-bench/inference")).expanduser()
 
 # Settings for the baselines' best performance: Debian's OpenBLAS does not recognise recent AMD CPUs, and idle workers
@@ -26,8 +25,6 @@ FAIR_ENVIRONMENT = {"OPENBLAS_CORETYPE": "SkylakeX", "OMP_WAIT_POLICY": "ACTIVE"
 
 # Two ranks that may share CPU cores with other work.
 MPIRUN = ["mpirun", "--allow-run-as-root", "--bind-to", "none", "-n", "2"]
-
-PR_SET_PDEATHSIG = 1
 
 
 class Peer:
@@ -63,31 +60,6 @@ class Peer:
         self._signal(signal.SIGCONT)
         self.process.stdin.close()
         self.process.wait()
-
-
-def answers_file():
-    """The file for a peer's answers. Libraries may print, so standard output is redirected to standard error. Also asks the kernel
-    to kill this process with the harness, because the harness may die while this process is stopped."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    return answers
-
-
-def serve(answers, first, run):
-    """Answers until the harness closes the pipe. `run` does the timed work once."""
-    print(json.dumps(first), file=answers, flush=True)
-    for line in sys.stdin:
-        request = json.loads(line)
-        for _ in range(request.get("warmup", 0)):
-            run()
-        times, cpu, begin = [], time.process_time(), time.perf_counter()
-        while len(times) < request.get("repeat", 1) or time.perf_counter() - begin < request.get("seconds", 0):
-            start = time.perf_counter()
-            run()
-            times.append((time.perf_counter() - start) * 1e3)
-        print(json.dumps({"times_ms": times, "cpu_ms": (time.process_time() - cpu) * 1e3 / len(times),
-                          "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}), file=answers, flush=True)
 
 
 def turns(systems, rounds):

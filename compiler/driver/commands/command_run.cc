@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,11 +11,11 @@
 #include "compiler/core/precision.h"
 #include "compiler/driver/commands/command_options.h"
 #include "compiler/driver/commands/commands.h"
+#include "compiler/driver/commands/measured_machine.h"
 #include "compiler/driver/commands/runner.h"
 #include "compiler/planner/cluster/cluster.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 
 namespace partita::driver {
@@ -38,10 +39,8 @@ int run(const std::vector<std::string>& arguments,
 // Returns --limits with the speeds that `partita measure` wrote for this
 // machine, summed over its devices; empty if it wrote nothing, or for a GPU.
 std::string limitsOfMachine() {
-  const std::string path = planner::LocalClusterPath();
-  if (!llvm::sys::fs::exists(path)) return "";
-  const absl::StatusOr<planner::Cluster> cluster = planner::OpenCluster(path);
-  if (!cluster.ok() || cluster->device.is_gpu) return "";
+  const std::optional<planner::Cluster> cluster = measuredMachine();
+  if (!cluster) return "";
   const double devices = cluster->devices;
   std::string limits;
   const auto add = [&](llvm::StringRef name, double limit) {

@@ -17,6 +17,7 @@ struct Command {
   std::function<int()> run;
 };
 
+Command addBench(CLI::App& app);
 Command addImport(CLI::App& app);
 Command addCompile(CLI::App& app);
 Command addExplain(CLI::App& app);

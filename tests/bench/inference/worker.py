@@ -1,7 +1,7 @@
 """A peer in a separate process: loads the model once, then times the runs that the harness requests.
 
-Usage: worker.py SYSTEM WORKLOAD THREADS. harness.py describes the protocol. The first answer is {"output": PATH}, after a first
-run.
+Usage: worker.py SYSTEM WORKLOAD THREADS. compiler/driver/bench/peer.py describes the protocol. The first answer is {"output": PATH},
+after a first run.
 """
 
 import sys
@@ -11,16 +11,11 @@ import numpy as np
 
 import workloads
 import harness
+import peer
 
 
 def onnxruntime_runner(workload, threads):
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-    session = onnxruntime.InferenceSession(str(workload.onnx), options, providers=["CPUExecutionProvider"])
+    session = peer.onnxruntime_session(workload.onnx, threads)
     feeds = workload.inputs()
     return lambda: session.run(None, feeds)[0]
 
