@@ -1,8 +1,9 @@
 // Chooses the process that reports an error, and ends the processes.
 #include "runtime/tools/run_ranks.h"
 
-#include <sys/resource.h>
-
+#include <cinttypes>
+#include <cstdio>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -95,9 +96,14 @@ absl::Status RunHere(const SessionOptions& options, const RanksWork& work,
 }  // namespace
 
 int64_t PeakProcessBytes() {
-  struct rusage usage;
-  return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_maxrss * int64_t{1024}
-                                             : 0;
+  // Not getrusage: its peak includes that of the process that started this one.
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    int64_t kilobytes = 0;
+    if (std::sscanf(line.c_str(), "VmHWM: %" SCNd64 " kB", &kilobytes) == 1)
+      return kilobytes * 1024;
+  }
+  return 0;
 }
 
 absl::Status Flush(std::ostream& out) {

@@ -83,7 +83,8 @@ class BenchTest(unittest.TestCase):
             self.assertEqual(partita["name"], "partita")
             self.assertEqual([peer["name"] for peer in peers], ["onnxruntime", "torch", "torch-compile"])
             self.assertEqual(len(partita["rounds_ms"]), ROUNDS)
-            self.assertGreater(partita["peak_bytes"], 1 << 20)
+            # partita-run's own peak, without that of partita, which has the compiler's libraries in memory.
+            self.assertTrue(1 << 20 < partita["peak_bytes"] < 80 << 20, partita["peak_bytes"])
             for peer in peers:
                 self.assertEqual(peer["rounds_ms"], [ANSWER_MS] * ROUNDS)
                 self.assertEqual((peer["cpu_ms"], peer["peak_bytes"]), (70, 123456789))

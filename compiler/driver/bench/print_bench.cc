@@ -45,6 +45,7 @@ void printSystems(const Array& systems, llvm::raw_ostream& stream) {
                       "{0,-14}  {1,10:F3}  {2,8}  {3,10:F3}  {4,10}  {5}", name,
                       *system.getNumber("ms"),
                       ratio ? formatv("{0:F2}", *ratio).str() : std::string(),
+                      system.getNumber("cpu_ms").value_or(0.0),
                       base::FormatBytes(
                           system.getInteger("peak_bytes").value_or(0)),
                       differenceOf(system))
