@@ -5,6 +5,8 @@
 #include "compiler/kernels/library_products.h"
 #include "compiler/kernels/passes.h"
 #include "dialects/nn/product_epilogue.h"
+#include "llvm/ADT/SetVector.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace partita::kernels {
@@ -173,6 +175,52 @@ std::optional<MatrixOperand> matrixOperand(Value value, const StridedView& view,
   return MatrixOperand{view.base, *b, *o, *i};
 }
 
+// scale * (lhs * rhs) with rhs of i8 and lhs of f32 or i8.
+struct ByteProduct {
+  Value lhs, rhs, scale;  // scale: one f32 per column
+  bool lhs_unsigned = false;
+  mlir::Operation* scaling = nullptr;  // the multiplication by scale
+};
+
+// The i8 that `value` widens, or null.
+Value narrowedByte(Value value, bool& is_unsigned) {
+  mlir::Operation* op = value.getDefiningOp();
+  if (!mlir::isa_and_present<mlir::arith::ExtSIOp, mlir::arith::ExtUIOp,
+                             mlir::arith::SIToFPOp>(op) ||
+      !typeOf(op->getOperand(0)).getElementType().isInteger(8))
+    return {};
+  is_unsigned = mlir::isa<mlir::arith::ExtUIOp>(op);
+  return op->getOperand(0);
+}
+
+std::optional<ByteProduct> matchByteProduct(nn::DotGeneralOp op) {
+  const RankedTensorType type = op.getType();
+  if (type.getNumElements() == 0 || typeOf(op.getLhs()).getNumElements() == 0)
+    return std::nullopt;
+  ByteProduct found;
+  Value sum = op.getResult();
+  bool is_rhs_unsigned = false;
+  found.rhs = narrowedByte(op.getRhs(), is_rhs_unsigned);
+  if (!found.rhs || is_rhs_unsigned || !sum.hasOneUse()) return std::nullopt;
+  if (type.getElementType().isInteger(32)) {
+    found.lhs = narrowedByte(op.getLhs(), found.lhs_unsigned);
+    auto conversion = mlir::dyn_cast<mlir::arith::SIToFPOp>(*sum.user_begin());
+    if (!conversion || !conversion->hasOneUse()) return std::nullopt;
+    sum = conversion.getResult();
+  } else {
+    found.lhs = op.getLhs();
+  }
+  if (!found.lhs || !typeOf(sum).getElementType().isF32()) return std::nullopt;
+  found.scaling = *sum.user_begin();
+  if (!mlir::isa<mlir::arith::MulFOp>(found.scaling)) return std::nullopt;
+  const bool is_first = found.scaling->getOperand(0) == sum;
+  found.scale =
+      nn::channelVector(op, found.scaling->getOperand(is_first ? 1 : 0));
+  if (!found.scale || !typeOf(found.scale).getElementType().isF32())
+    return std::nullopt;
+  return found;
+}
+
 class SelectLibraryCalls
     : public impl::SelectLibraryCallsPassBase<SelectLibraryCalls> {
  public:
@@ -238,6 +286,7 @@ class SelectLibraryCalls
   }
 
   void selectGemm(nn::DotGeneralOp op) {
+    if (!gpu && selectByteGemm(op)) return;
     if (!isLibraryProduct(op)) return;
     mlir::OpBuilder builder(op);
     MatrixOperand lhs =
@@ -256,11 +305,59 @@ class SelectLibraryCalls
                                    rhs.inner.stride};
     auto gemm = exec::GemmOp::create(
         builder, op.getLoc(), op.getType(), lhs.base, rhs.base, Value(),
-        Value(), sizes, lhs_strides, rhs_strides, exec::Activation::kNone);
+        Value(), Value(), /*lhs_unsigned=*/false, sizes, lhs_strides,
+        rhs_strides, exec::Activation::kNone);
     const bool is_wide = op.getType().getElementType().isF32();
     // A residual of f32 in oneDNN is not measured: on CPUs a kernel adds it.
     replace(op, gemm, nn::epilogueOf(op, /*residuals=*/gpu || !is_wide));
     ++gemms;
+  }
+
+  // Selects a product of which one or both factors are integers of 8 bits.
+  bool selectByteGemm(nn::DotGeneralOp op) {
+    const std::optional<ByteProduct> product = matchByteProduct(op);
+    if (!product) return false;
+    mlir::OpBuilder builder(product->scaling);
+    const MatrixOperand lhs =
+        operandOf(builder, product->lhs, op.getLhsBatch(),
+                  freeDims(op.getLhs(), op.getLhsBatch(), op.getLhsContract()),
+                  op.getLhsContract(), /*may_share_batch=*/false);
+    const MatrixOperand rhs =
+        operandOf(builder, product->rhs, op.getRhsBatch(), op.getRhsContract(),
+                  freeDims(op.getRhs(), op.getRhsBatch(), op.getRhsContract()),
+                  /*may_share_batch=*/true);
+    const int64_t sizes[] = {lhs.batch.size, lhs.outer.size, rhs.inner.size,
+                             lhs.inner.size};
+    const int64_t lhs_strides[] = {lhs.batch.stride, lhs.outer.stride,
+                                   lhs.inner.stride};
+    const int64_t rhs_strides[] = {rhs.batch.stride, rhs.outer.stride,
+                                   rhs.inner.stride};
+    const Value scaled = product->scaling->getResult(0);
+    auto gemm = exec::GemmOp::create(
+        builder, op.getLoc(), scaled.getType(), lhs.base, rhs.base,
+        product->scale, Value(), Value(), product->lhs_unsigned, sizes,
+        lhs_strides, rhs_strides, exec::Activation::kNone);
+    const nn::ProductEpilogue epilogue =
+        nn::epilogueOf(op, /*residuals=*/false, scaled);
+    llvm::SetVector<Value> factors;
+    factors.insert(op.getLhs());
+    factors.insert(op.getRhs());
+    // From the scaling on; the product and its conversion are dead then.
+    replace(product->scaling, gemm, epilogue);
+    mlir::Operation* dead = op;
+    while (!dead->use_empty()) dead = *dead->user_begin();
+    while (dead != op) {
+      mlir::Operation* before = dead->getOperand(0).getDefiningOp();
+      dead->erase();
+      dead = before;
+    }
+    op.erase();
+    for (Value factor : factors)
+      if (mlir::Operation* widening = factor.getDefiningOp();
+          widening && widening->use_empty())
+        widening->erase();
+    ++gemms;
+    return true;
   }
 
   void selectConv(nn::ConvOp op) {

@@ -370,7 +370,21 @@ absl::Status ValidateGemm(const Gemm& gemm, const Instruction& instruction) {
   if (gemm.batch() > 1 && lhs[0].stride == 0 && rhs[0].stride == 0) {
     return Bad("gemm: a batch of which neither lhs nor rhs depends");
   }
-  std::vector<int64_t> bytes = {lhs_span * size, rhs_span * size};
+  if (gemm.factors() < GemmFactors::MIN || gemm.factors() > GemmFactors::MAX)
+    return Bad(absl::StrCat("gemm: unknown factors ",
+                            static_cast<int>(gemm.factors())));
+  const bool is_scaled = gemm.factors() != GemmFactors::same;
+  if (is_scaled &&
+      (gemm.dtype() != DType::f32 || gemm.has_residual() ||
+       gemm.activation() != Activation::none))
+    return Bad(
+        "gemm: factors of 8 bits with a result other than f32, a residual or "
+        "an activation");
+  const bool is_lhs_float = gemm.factors() == GemmFactors::same ||
+                            gemm.factors() == GemmFactors::rhs_i8;
+  std::vector<int64_t> bytes = {lhs_span * (is_lhs_float ? size : 1),
+                                rhs_span * (is_scaled ? 1 : size)};
+  if (is_scaled) bytes.push_back(gemm.n() * size);
   if (gemm.has_bias()) bytes.push_back(gemm.n() * size);
   if (gemm.has_residual()) bytes.push_back(out_span * size);
   bytes.push_back(out_span * size);

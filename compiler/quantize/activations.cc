@@ -1,0 +1,208 @@
+// Activations are the other operands of products with weights.
+#include "compiler/quantize/activations.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "dialects/nn/dialect.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/SymbolTable.h"
+
+namespace partita::quantize {
+namespace {
+
+using llvm::ArrayRef;
+using mlir::OpBuilder;
+using mlir::RankedTensorType;
+using mlir::Value;
+using mlir::func::CallOp;
+using mlir::func::FuncOp;
+namespace arith = mlir::arith;
+
+constexpr double kSteps = 255;
+
+RankedTensorType typeOf(Value value) {
+  return llvm::cast<RankedTensorType>(value.getType());
+}
+
+void inlineCall(CallOp call, FuncOp callee) {
+  OpBuilder builder(call);
+  mlir::IRMapping mapping;
+  mapping.map(callee.getArguments(), call.getOperands());
+  for (mlir::Operation& op : callee.front().without_terminator())
+    builder.clone(op, mapping);
+  auto results = callee.front().getTerminator()->getOperands();
+  for (auto [result, value] : llvm::zip_equal(call.getResults(), results))
+    result.replaceAllUsesWith(mapping.lookup(value));
+  call.erase();
+}
+
+// Collects the products that read a weight, through transposes.
+void findProducts(Value weight,
+                  llvm::SmallVectorImpl<mlir::OpOperand*>& operands) {
+  for (mlir::OpOperand& use : weight.getUses()) {
+    if (auto transpose = llvm::dyn_cast<nn::TransposeOp>(use.getOwner()))
+      findProducts(transpose.getResult(), operands);
+    else if (llvm::isa<nn::DotGeneralOp>(use.getOwner()))
+      operands.push_back(
+          &use.getOwner()->getOpOperand(1 - use.getOperandNumber()));
+  }
+}
+
+// The least or greatest element of each value, one after the other.
+Value extremes(OpBuilder& builder, mlir::Location loc,
+               const std::vector<Activation>& activations,
+               nn::ReduceKind kind) {
+  llvm::SmallVector<Value> parts;
+  for (const Activation& activation : activations) {
+    const auto dims = llvm::to_vector(
+        llvm::seq<int64_t>(0, typeOf(activation.value).getRank()));
+    const Value one =
+        nn::ReduceOp::create(builder, loc, kind, activation.value, dims);
+    parts.push_back(nn::ReshapeOp::create(
+        builder, loc, typeOf(one).clone(ArrayRef<int64_t>{1}), one));
+  }
+  const auto type =
+      typeOf(parts.front())
+          .clone(ArrayRef<int64_t>{static_cast<int64_t>(parts.size())});
+  return nn::ConcatOp::create(builder, loc, type, parts,
+                              builder.getI64IntegerAttr(0));
+}
+
+// Builds round(x / scale) + zero in [0, 255], and scale * (that - zero).
+Value roundTrip(OpBuilder& builder, Value x, Value scale, Value zero) {
+  const mlir::Location loc = x.getLoc();
+  RankedTensorType type = typeOf(x);
+  const auto repeated = [&](Value value) -> Value {
+    return nn::BroadcastOp::create(builder, loc,
+                                   type.clone(typeOf(value).getElementType()),
+                                   value, ArrayRef<int64_t>());
+  };
+  const auto splat = [&](double number) -> Value {
+    return arith::ConstantOp::create(
+        builder, loc,
+        mlir::DenseElementsAttr::get(
+            type, builder.getFloatAttr(type.getElementType(), number)));
+  };
+  const auto integers = type.clone(builder.getI32Type());
+  const Value step = repeated(scale);
+  Value steps = arith::DivFOp::create(builder, loc, x, step);
+  steps = mlir::math::RoundEvenOp::create(builder, loc, steps);
+  const Value offset =
+      repeated(arith::SIToFPOp::create(builder, loc, typeOf(scale), zero));
+  steps = arith::AddFOp::create(builder, loc, steps, offset);
+  steps = arith::MaximumFOp::create(builder, loc, steps, splat(0));
+  steps = arith::MinimumFOp::create(builder, loc, steps, splat(kSteps));
+  const Value stored = arith::FPToUIOp::create(
+      builder, loc, type.clone(builder.getI8Type()), steps);
+  const Value wide = arith::ExtUIOp::create(builder, loc, integers, stored);
+  const Value centred =
+      arith::SubIOp::create(builder, loc, wide, repeated(zero));
+  const Value numbers = arith::SIToFPOp::create(builder, loc, type, centred);
+  return arith::MulFOp::create(builder, loc, numbers, step);
+}
+
+unsigned addBuffer(FuncOp main, const std::string& name, mlir::Type element) {
+  OpBuilder builder(main.getContext());
+  mlir::NamedAttrList attributes;
+  attributes.set(nn::kKindAttr, builder.getStringAttr("buffer"));
+  attributes.set(nn::kNameAttr, builder.getStringAttr(name));
+  const unsigned number = main.getNumArguments();
+  (void)main.insertArgument(number, RankedTensorType::get({}, element),
+                            attributes.getDictionary(main.getContext()),
+                            mlir::NameLoc::get(builder.getStringAttr(name)));
+  return number;
+}
+
+}  // namespace
+
+void inlineLayers(FuncOp main) {
+  mlir::SymbolTable symbols(main->getParentOfType<mlir::ModuleOp>());
+  // A function may call others.
+  for (;;) {
+    auto calls = llvm::to_vector(main.getOps<CallOp>());
+    if (calls.empty()) break;
+    for (CallOp call : calls)
+      inlineCall(call, symbols.lookup<FuncOp>(call.getCallee()));
+  }
+  auto module = main->getParentOfType<mlir::ModuleOp>();
+  for (FuncOp function : llvm::make_early_inc_range(module.getOps<FuncOp>()))
+    if (function.isPrivate()) function.erase();
+}
+
+std::vector<Activation> findActivations(FuncOp main,
+                                        const std::vector<Weight>& weights) {
+  llvm::MapVector<Value, Activation> found;
+  for (const Weight& weight : weights) {
+    if (!weight.obstacle.empty()) continue;
+    llvm::SmallVector<mlir::OpOperand*> operands;
+    findProducts(main.getArgument(weight.argument), operands);
+    for (mlir::OpOperand* operand : operands) {
+      Activation& activation = found[operand->get()];
+      activation.value = operand->get();
+      activation.uses.push_back(operand);
+      if (activation.name.empty()) activation.name = weight.name;
+    }
+  }
+  std::vector<Activation> activations;
+  for (auto& [value, activation] : found)
+    activations.push_back(std::move(activation));
+  return activations;
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> rangeProbe(
+    mlir::ModuleOp module, const std::vector<Weight>& weights) {
+  mlir::OwningOpRef<mlir::ModuleOp> probe = module.clone();
+  auto main = probe->lookupSymbol<FuncOp>("main");
+  const std::vector<Activation> activations = findActivations(main, weights);
+  mlir::Operation* end = main.front().getTerminator();
+  OpBuilder builder(end);
+  llvm::SmallVector<Value> results = {
+      extremes(builder, main.getLoc(), activations, nn::ReduceKind::min),
+      extremes(builder, main.getLoc(), activations, nn::ReduceKind::max)};
+  end->setOperands(results);
+  llvm::SmallVector<mlir::Attribute> attributes;
+  for (const char* name : {kLows, kHighs})
+    attributes.push_back(builder.getDictionaryAttr(
+        builder.getNamedAttr(nn::kNameAttr, builder.getStringAttr(name))));
+  main.setType(builder.getFunctionType(main.front().getArgumentTypes(),
+                                       mlir::ValueRange(results).getTypes()));
+  main.setResAttrsAttr(builder.getArrayAttr(attributes));
+  return probe;
+}
+
+Grid gridOf(const Range& range) {
+  const double low = std::min(range.low, 0.0), high = std::max(range.high, 0.0);
+  Grid grid;
+  grid.scale = static_cast<float>((high - low) / kSteps);
+  if (!(grid.scale > 0)) return {1, 0};  // only zeros were seen
+  grid.zero = static_cast<int32_t>(std::clamp(
+      std::nearbyint(-low / static_cast<double>(grid.scale)), 0.0, kSteps));
+  return grid;
+}
+
+std::vector<unsigned> roundActivations(
+    FuncOp main, const std::vector<Activation>& activations) {
+  std::vector<unsigned> numbers;
+  OpBuilder builder(main.getContext());
+  for (const Activation& activation : activations) {
+    const unsigned scale = addBuffer(main, activation.name + "_input_scale",
+                                     builder.getF32Type()),
+                   zero = addBuffer(main, activation.name + "_input_zero",
+                                    builder.getI32Type());
+    builder.setInsertionPointAfterValue(activation.value);
+    const Value rounded =
+        roundTrip(builder, activation.value, main.getArgument(scale),
+                  main.getArgument(zero));
+    for (mlir::OpOperand* use : activation.uses) use->set(rounded);
+    numbers.push_back(scale);
+  }
+  return numbers;
+}
+
+}  // namespace partita::quantize
