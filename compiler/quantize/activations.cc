@@ -54,16 +54,18 @@ void findProducts(Value weight,
   }
 }
 
-// The least or greatest element of each value, one after the other.
-Value extremes(OpBuilder& builder, mlir::Location loc,
-               const std::vector<Activation>& activations,
-               nn::ReduceKind kind) {
+// One number for each activation, one after the other: all elements, or their
+// squares, combined.
+Value combined(OpBuilder& builder, mlir::Location loc,
+               const std::vector<Activation>& activations, nn::ReduceKind kind,
+               bool squares = false) {
   llvm::SmallVector<Value> parts;
   for (const Activation& activation : activations) {
     const auto dims = llvm::to_vector(
         llvm::seq<int64_t>(0, typeOf(activation.value).getRank()));
-    const Value one =
-        nn::ReduceOp::create(builder, loc, kind, activation.value, dims);
+    Value value = activation.value;
+    if (squares) value = arith::MulFOp::create(builder, loc, value, value);
+    const Value one = nn::ReduceOp::create(builder, loc, kind, value, dims);
     parts.push_back(nn::ReshapeOp::create(
         builder, loc, typeOf(one).clone(ArrayRef<int64_t>{1}), one));
   }
@@ -163,11 +165,13 @@ mlir::OwningOpRef<mlir::ModuleOp> rangeProbe(
   mlir::Operation* end = main.front().getTerminator();
   OpBuilder builder(end);
   llvm::SmallVector<Value> results = {
-      extremes(builder, main.getLoc(), activations, nn::ReduceKind::min),
-      extremes(builder, main.getLoc(), activations, nn::ReduceKind::max)};
+      combined(builder, main.getLoc(), activations, nn::ReduceKind::min),
+      combined(builder, main.getLoc(), activations, nn::ReduceKind::max),
+      combined(builder, main.getLoc(), activations, nn::ReduceKind::sum,
+               /*squares=*/true)};
   end->setOperands(results);
   llvm::SmallVector<mlir::Attribute> attributes;
-  for (const char* name : {kLows, kHighs})
+  for (const char* name : {kLows, kHighs, kSquares})
     attributes.push_back(builder.getDictionaryAttr(
         builder.getNamedAttr(nn::kNameAttr, builder.getStringAttr(name))));
   main.setType(builder.getFunctionType(main.front().getArgumentTypes(),

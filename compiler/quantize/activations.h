@@ -27,15 +27,18 @@ std::vector<Activation> findActivations(mlir::func::FuncOp main,
                                         const std::vector<Weight>& weights);
 
 // The results of a probe, each with one element per activation.
-inline constexpr char kLows[] = "lows", kHighs[] = "highs";
+inline constexpr char kLows[] = "lows", kHighs[] = "highs",
+                      kSquares[] = "squares";
 
-// A copy of the module whose results are the least and the greatest element of
-// each activation.
+// A copy of the module whose results are the least element, the greatest
+// element and the sum of squares of each activation.
 mlir::OwningOpRef<mlir::ModuleOp> rangeProbe(
     mlir::ModuleOp module, const std::vector<Weight>& weights);
 
+// The elements of an activation in all runs.
 struct Range {
   double low = 0, high = 0;
+  double mean_square = 0;
 };
 
 // scale * (integer - zero) for integers from 0 to 255.

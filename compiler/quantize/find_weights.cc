@@ -51,6 +51,11 @@ class Reader {
                /*may_call=*/false);
       } else if (auto dot = llvm::dyn_cast<nn::DotGeneralOp>(user)) {
         read(dot, use.getOperandNumber() == 1, dims);
+      } else if (auto gather = llvm::dyn_cast<nn::GatherOp>(user);
+                 gather && use.getOperandNumber() == 0 && dims[0] == 0 &&
+                 gather.getAxes() == ArrayRef<int64_t>{0} &&
+                 gather.getBatchDims() == 0) {
+        agree({0});
       } else {
         weight_.obstacle = "read by " + user->getName().getStringRef().str();
       }
@@ -69,8 +74,13 @@ class Reader {
       weight_.obstacle = "a product of batches reads it";
     else if (dot.getLhs() == dot.getRhs())
       weight_.obstacle = "a product multiplies it by itself";
-    else if (channels_ && *channels_ != channels)
-      weight_.obstacle = "products sum over different dimensions of it";
+    weight_.is_multiplied = true;
+    agree(channels);
+  }
+
+  void agree(const SmallVector<int64_t>& channels) {
+    if (weight_.obstacle.empty() && channels_ && *channels_ != channels)
+      weight_.obstacle = "its readers have different channels";
     channels_ = channels;
   }
 

@@ -1,5 +1,5 @@
-// Finds the weights of matrix products: parameters of @main, also where layer
-// functions read them.
+// Finds the weights of matrix products and the tables of embeddings: parameters
+// of @main, also where layer functions read them.
 #ifndef PARTITA_COMPILER_QUANTIZE_FIND_WEIGHTS_H_
 #define PARTITA_COMPILER_QUANTIZE_FIND_WEIGHTS_H_
 
@@ -16,8 +16,10 @@ namespace partita::quantize {
 struct Weight {
   unsigned argument = 0;
   std::string name;
-  // Dimensions that no product sums over, increasing: the output channels.
+  // Dimensions that no product sums over, increasing: the output channels. The
+  // rows of a table.
   llvm::SmallVector<int64_t> channels;
+  bool is_multiplied = false;  // by a product
   // The reason why it cannot be quantized; empty if it can.
   std::string obstacle;
 };

@@ -55,6 +55,7 @@ class Quantization {
     Report report;
     for (unsigned i = 0; i < main_.getNumArguments(); ++i)
       report.bytes_before += storedBytes(i);
+    if (options_.measure) PARTITA_RETURN_IF_ERROR(roundInputs());
     scales_ = useIntegers(main_, weights_);
     report.bytes_after = addTensors();
     report.layers = std::move(layers_);
@@ -116,6 +117,9 @@ class Quantization {
       layer.weight = weight.name;
       layer.shape = typeOf(weight.argument).getShape().vec();
       layer.bytes_before = layer.bytes_after = storedBytes(weight.argument);
+      if (weight.obstacle.empty() && !weight.is_multiplied &&
+          !options_.embeddings)
+        weight.obstacle = "no product reads it (--embeddings)";
       if (weight.obstacle.empty())
         PARTITA_RETURN_IF_ERROR(round(weight, layer));
       layer.kept = weight.obstacle;
@@ -151,6 +155,37 @@ class Quantization {
     return absl::OkStatus();
   }
 
+  // Rounds the activations that quantized weights multiply.
+  Status roundInputs() {
+    const std::vector<Activation> activations =
+        findActivations(main_, weights_);
+    std::vector<int64_t> sizes;
+    for (const Activation& each : activations)
+      sizes.push_back(
+          llvm::cast<RankedTensorType>(each.value.getType()).getNumElements());
+    mlir::OwningOpRef<mlir::ModuleOp> probe =
+        rangeProbe(main_->getParentOfType<mlir::ModuleOp>(), weights_);
+    PARTITA_ASSIGN_OR_RETURN(const std::vector<Range> ranges,
+                             options_.measure(*probe, sizes));
+    for (size_t i = 0; i < activations.size(); ++i) {
+      const Range& range = ranges[i];
+      if (!std::isfinite(range.low) || !std::isfinite(range.high))
+        return InvalidArgumentError(absl::StrCat(
+            "--calibrate: expected finite inputs of ", activations[i].name,
+            ", found numbers from ", range.low, " to ", range.high));
+      grids_.push_back(gridOf(range));
+      const double step = double{grids_.back().scale};
+      for (LayerReport& layer : layers_) {
+        if (layer.weight != activations[i].name) continue;
+        layer.input = range;
+        layer.input_decibels =
+            10 * std::log10(range.mean_square / (step * step / 12));
+      }
+    }
+    first_of_grids_ = roundActivations(main_, activations);
+    return absl::OkStatus();
+  }
+
   Status refuseNone() const {
     std::string message =
         "expected weights of matrix products to quantize, found none";
@@ -182,6 +217,15 @@ class Quantization {
     for (const auto& [weight, scale] : scales_)
       if (scale == argument)
         return addBytes(DType::kF32, bytesOf(rounded_[weight].scales));
+    for (size_t i = 0; i < grids_.size(); ++i) {
+      const Grid& grid = grids_[i];
+      if (argument == first_of_grids_[i])
+        return addBytes(DType::kF32,
+                        {reinterpret_cast<const char*>(&grid.scale), 4});
+      if (argument == first_of_grids_[i] + 1)
+        return addBytes(DType::kI32,
+                        {reinterpret_cast<const char*>(&grid.zero), 4});
+    }
     const nn::FileAttr source = fileOf(argument);
     if (!source || !name) return storedBytes(argument);
     const auto stored = dtypeOf(source);
@@ -242,6 +286,8 @@ class Quantization {
   std::vector<LayerReport> layers_;
   std::map<unsigned, RoundedWeight> rounded_;  // by argument
   std::map<unsigned, unsigned> scales_;        // argument by weight's argument
+  std::vector<Grid> grids_;                    // of activations
+  std::vector<unsigned> first_of_grids_;       // argument of each grid's scale
   WeightFile file_;
   std::vector<std::pair<unsigned, DType>> arguments_;  // by tensor of file_
 };
@@ -255,6 +301,7 @@ absl::StatusOr<Report> quantizeModel(mlir::ModuleOp module,
   if (!main)
     return InvalidArgumentError(
         "expected a model with a function 'main', found none");
+  if (options.measure) inlineLayers(main);
   return Quantization(main, options).run(output);
 }
 

@@ -116,8 +116,12 @@ class Change {
         RankedTensorType::get(type.getShape(), builder.getI8Type()));
     function.setType(builder.getFunctionType(
         function.front().getArgumentTypes(), function.getResultTypes()));
+    for (mlir::Operation* user :
+         llvm::make_early_inc_range(argument.getUsers()))
+      if (auto gather = llvm::dyn_cast<nn::GatherOp>(user))
+        changeTable(gather, argument, function.getArgument(scale));
     const auto reads = [](mlir::OpOperand& use) {
-      return !llvm::isa<CallOp>(use.getOwner());
+      return !llvm::isa<CallOp, nn::GatherOp>(use.getOwner());
     };
     if (!llvm::any_of(argument.getUses(), reads)) return scale;
     const Value wide = arith::SIToFPOp::create(builder, loc, type, argument);
@@ -128,6 +132,31 @@ class Change {
       return reads(use) && use.getOwner() != wide.getDefiningOp();
     });
     return scale;
+  }
+
+  // Looks up integers and their rows' scales.
+  static void changeTable(nn::GatherOp gather, Value table, Value scale) {
+    mlir::OpBuilder builder(gather);
+    const mlir::Location loc = gather.getLoc();
+    const RankedTensorType type = gather.getType();
+    const ArrayRef<int64_t> rows =
+        typeOf(gather.getIndices()).getShape().drop_back();
+    const Value integers = nn::GatherOp::create(
+        builder, loc,
+        RankedTensorType::get(type.getShape(), builder.getI8Type()), table,
+        gather.getIndices(), gather.getAxesAttr(), gather.getBatchDimsAttr());
+    const Value scales = nn::GatherOp::create(
+        builder, loc, RankedTensorType::get(rows, type.getElementType()), scale,
+        gather.getIndices(), gather.getAxesAttr(), gather.getBatchDimsAttr());
+    const auto dims = llvm::to_vector(
+        llvm::seq<int64_t>(0, static_cast<int64_t>(rows.size())));
+    const Value wide = arith::SIToFPOp::create(builder, loc, type, integers);
+    gather.replaceAllUsesWith(
+        arith::MulFOp::create(
+            builder, loc, wide,
+            nn::BroadcastOp::create(builder, loc, type, scales, dims))
+            .getResult());
+    gather.erase();
   }
 
   FuncOp main_;

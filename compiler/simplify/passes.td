@@ -229,7 +229,8 @@ def HoistParameterWorkPass : Pass<"partita-hoist-parameter-work", "::mlir::Modul
     arguments of `@main` with `nn.kind = "derived"`, in the same order. `@main`
     drops arguments that it no longer needs; `@init` has the arguments that it
     needs, with their attributes. Broadcasts, reshapes and widenings stay where
-    they are: moving them would only store more bytes.
+    they are: moving them would only store more bytes. A weight that a convolution
+    reads moves, however much smaller it is stored, because libraries pack it.
 
     The weights must not change between runs, so this is not for training.
 

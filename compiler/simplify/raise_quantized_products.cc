@@ -115,8 +115,7 @@ Side sideOf(nn::DotGeneralOp op, bool is_rhs) {
 
 // The scale in terms of the side's free dimensions alone; none if it differs
 // along another dimension.
-std::optional<View> scaleOfFree(const Side& side, const Dequantized& found) {
-  View scale = found.scale;
+std::optional<View> scaleOfFree(const Side& side, View scale) {
   for (auto [i, dim] : llvm::enumerate(scale.dims)) {
     const auto* place = llvm::find(side.free, dim);
     if (place != side.free.end())
@@ -140,7 +139,7 @@ class Rewriter {
         weight.zero || weight.is_unsigned)
       return {};
     const Side side = sideOf(op_, is_rhs);
-    const auto scale = scaleOfFree(side, weight);
+    const auto scale = scaleOfFree(side, shrunk(weight.scale));
     if (!scale) return {};
     const Value wide = arith::SIToFPOp::create(
         builder_, loc_, tensorType(side.value), weight.integer);
@@ -152,9 +151,10 @@ class Rewriter {
   // The product of two integers, or null.
   Value ofIntegers(const Dequantized& lhs, const Dequantized& rhs) {
     const Side side = sideOf(op_, /*is_rhs=*/true);
-    const auto scale = scaleOfFree(side, rhs);
+    const auto scale = scaleOfFree(side, shrunk(rhs.scale));
+    const View lhs_scale = shrunk(lhs.scale);
     if (rhs.zero || rhs.is_unsigned || !scale ||
-        !lhs.scale.largeDims().empty() ||
+        !lhs_scale.largeDims().empty() ||
         (lhs.zero && !op_.getRhsBatch().empty()))
       return {};
     const Value left = extended(lhs), right = extended(rhs);
@@ -162,7 +162,7 @@ class Rewriter {
     // Both scales as one number per column.
     const SmallVector<int64_t> shape = side.freeShape();
     const Value vector =
-        arith::MulFOp::create(builder_, loc_, repeated(lhs.scale.value, shape),
+        arith::MulFOp::create(builder_, loc_, repeated(lhs_scale.value, shape),
                               vectorOf(side, *scale));
     const Value result = scaled(toFloat(sum), vector, side);
     if (!lhs.zero) return result;
@@ -173,7 +173,7 @@ class Rewriter {
     const Value columns =
         nn::ReduceOp::create(builder_, loc_, nn::ReduceKind::sum, right, dims);
     const Value factor = arith::MulFOp::create(
-        builder_, loc_, vector, toFloat(repeated(scalarOf(lhs.zero), shape)));
+        builder_, loc_, vector, toFloat(repeated(shrunk(lhs.zero), shape)));
     const Value shift = arith::NegFOp::create(
         builder_, loc_,
         arith::MulFOp::create(builder_, loc_, toFloat(columns), factor));
@@ -200,15 +200,18 @@ class Rewriter {
                                     op_.getRhsBatch(), op_.getLhsContract(),
                                     op_.getRhsContract());
   }
-  // A large constant as one element.
-  Value scalarOf(Value zero) {
-    const mlir::DenseElementsAttr splat = splatConstant(zero);
-    if (!splat) return zero;
+  // A large constant that repeats one number as one element.
+  Value shrunk(Value value) {
+    mlir::DenseElementsAttr splat = splatConstant(value);
+    if (!splat) return value;
     return arith::ConstantOp::create(
         builder_, loc_,
-        mlir::DenseElementsAttr::get(
-            mlir::RankedTensorType::get({}, builder_.getI32Type()),
-            splat.getSplatValue<llvm::APInt>()));
+        splat.resizeSplat(
+            mlir::RankedTensorType::get({}, splat.getElementType())));
+  }
+  View shrunk(const View& view) {
+    const Value value = shrunk(view.value);
+    return value == view.value ? view : View{value, {}};
   }
   // The only element of `one`, in each place of `shape`.
   Value repeated(Value one, ArrayRef<int64_t> shape) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "compiler/driver/commands/calibrate.h"
 #include "compiler/driver/commands/command_options.h"
 #include "compiler/driver/commands/commands.h"
 #include "compiler/quantize/quantize.h"
@@ -17,7 +18,7 @@ namespace {
 struct QuantizeCommand {
   ModelArguments model;
   quantize::Options options;
-  std::string output;
+  std::string output, calibration;
   bool json = false;
 };
 
@@ -38,6 +39,12 @@ llvm::json::Value factsOf(const quantize::Report& report,
     } else {
       row["kept"] = layer.kept;
     }
+    if (layer.input) {
+      row["input_low"] = layer.input->low;
+      row["input_high"] = layer.input->high;
+      if (std::isfinite(layer.input_decibels))
+        row["input_decibels"] = layer.input_decibels;
+    }
     layers.push_back(std::move(row));
   }
   return llvm::json::Object{{"folder", folder},
@@ -52,18 +59,24 @@ void printLayer(const llvm::json::Object& layer, llvm::raw_ostream& stream) {
       base::FormatBytes(*layer.getInteger("bytes_before")).c_str(),
       base::FormatBytes(*layer.getInteger("bytes_after")).c_str());
   if (const auto kept = layer.getString("kept"))
-    stream << "kept: " << *kept << "\n";
+    stream << "kept: " << *kept;
   else if (const auto decibels = layer.getNumber("decibels"))
-    stream << llvm::format("%5.1f dB  %.2e\n", *decibels,
+    stream << llvm::format("%5.1f dB  %.2e", *decibels,
                            *layer.getNumber("relative_error"));
   else
-    stream << "no error\n";
+    stream << "no error";
+  if (const auto low = layer.getNumber("input_low"))
+    stream << llvm::format("  %9.3g to %-9.3g %5.1f dB", *low,
+                           *layer.getNumber("input_high"),
+                           layer.getNumber("input_decibels").value_or(0));
+  stream << "\n";
 }
 
 void print(const llvm::json::Value& value, llvm::raw_ostream& stream) {
   const llvm::json::Object& facts = *value.getAsObject();
   stream << "  weight                                               before"
-            "      after  signal to noise, relative error\n";
+            "      after  signal to noise, relative error; the same of its "
+            "input's range\n";
   for (const llvm::json::Value& layer : *facts.getArray("layers"))
     printLayer(*layer.getAsObject(), stream);
   const int64_t before = *facts.getInteger("bytes_before"),
@@ -80,6 +93,14 @@ int run(QuantizeCommand& command) {
   auto module = command.model.import(session);
   if (!module) return kUserError;
   command.options.folder = command.model.folder();
+  std::vector<std::string> files;
+  if (!command.calibration.empty()) {
+    if (!take(calibrationFiles(command.calibration), files)) return kUserError;
+    command.options.measure = [&](mlir::ModuleOp probe,
+                                  const std::vector<int64_t>& sizes) {
+      return measureRanges(probe, sizes, files, command.options.folder);
+    };
+  }
   const absl::StatusOr<quantize::Report> report =
       quantize::quantizeModel(*module, command.options, command.output);
   if (!report.ok()) {
@@ -95,13 +116,20 @@ int run(QuantizeCommand& command) {
 Command addQuantize(CLI::App& app) {
   auto state = std::make_shared<QuantizeCommand>();
   CLI::App* command = app.add_subcommand(
-      "quantize",
-      "Round the weights of matrix products to 8 bits, and report the error");
+      "quantize", "Round matrix products to 8 bits, and report the errors");
   state->model.add(command, kAnyModel);
   command
       ->add_option("-o,--output", state->output,
                    "The new folder, which all commands take as a model")
       ->required();
+  command->add_option(
+      "--calibrate", state->calibration,
+      "Round the inputs of these products to 8 bits too, with fixed scales "
+      "that "
+      "cover their ranges on this data: a safetensors file as for partita run "
+      "--inputs, or a folder of such files");
+  command->add_flag("--embeddings", state->options.embeddings,
+                    "Round tables that only look-ups by row read, too");
   command
       ->add_option("--keep", state->options.keep,
                    "Keep the weights that match this pattern as they are; may "
