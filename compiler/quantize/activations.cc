@@ -76,6 +76,52 @@ Value combined(OpBuilder& builder, mlir::Location loc,
                               builder.getI64IntegerAttr(0));
 }
 
+// Counts the elements of a value in equal bins from range.low to range.high.
+Value countBins(OpBuilder& builder, mlir::Location loc, Value value,
+                const Range& range) {
+  RankedTensorType type =
+      typeOf(value).clone(ArrayRef<int64_t>{typeOf(value).getNumElements()});
+  const auto splat = [&](RankedTensorType of, double number) -> Value {
+    return arith::ConstantOp::create(
+        builder, loc,
+        mlir::DenseElementsAttr::get(
+            of, builder.getFloatAttr(of.getElementType(), number)));
+  };
+  const double width = range.high > range.low ? range.high - range.low : 1;
+  Value place = nn::ReshapeOp::create(builder, loc, type, value);
+  place = arith::SubFOp::create(builder, loc, place, splat(type, range.low));
+  place = arith::MulFOp::create(
+      builder, loc, place, splat(type, static_cast<double>(kBins) / width));
+  place = arith::MaximumFOp::create(builder, loc, place, splat(type, 0));
+  place = arith::MinimumFOp::create(
+      builder, loc, place, splat(type, static_cast<double>(kBins - 1)));
+  const auto index =
+      RankedTensorType::get({type.getNumElements(), 1}, builder.getI64Type());
+  const Value bins = nn::ReshapeOp::create(
+      builder, loc, index,
+      arith::FPToSIOp::create(
+          builder, loc,
+          RankedTensorType::get(type.getShape(), builder.getI64Type()), place));
+  const auto counts = RankedTensorType::get({kBins}, builder.getF32Type());
+  return nn::ScatterOp::create(builder, loc, counts, splat(counts, 0), bins,
+                               splat(type, 1), ArrayRef<int64_t>{0}, 0,
+                               nn::ScatterKind::add);
+}
+
+// Makes `results` the results of @main.
+void returnOnly(FuncOp main, ArrayRef<Value> results,
+                ArrayRef<llvm::StringRef> names) {
+  OpBuilder builder(main.getContext());
+  main.front().getTerminator()->setOperands(results);
+  llvm::SmallVector<mlir::Attribute> attributes;
+  for (const llvm::StringRef name : names)
+    attributes.push_back(builder.getDictionaryAttr(
+        builder.getNamedAttr(nn::kNameAttr, builder.getStringAttr(name))));
+  main.setType(builder.getFunctionType(main.front().getArgumentTypes(),
+                                       mlir::ValueRange(results).getTypes()));
+  main.setResAttrsAttr(builder.getArrayAttr(attributes));
+}
+
 // Builds round(x / scale) + zero in [0, 255], and scale * (that - zero).
 Value roundTrip(OpBuilder& builder, Value x, Value scale, Value zero) {
   const mlir::Location loc = x.getLoc();
@@ -162,21 +208,34 @@ mlir::OwningOpRef<mlir::ModuleOp> rangeProbe(
   mlir::OwningOpRef<mlir::ModuleOp> probe = module.clone();
   auto main = probe->lookupSymbol<FuncOp>("main");
   const std::vector<Activation> activations = findActivations(main, weights);
-  mlir::Operation* end = main.front().getTerminator();
-  OpBuilder builder(end);
+  OpBuilder builder(main.front().getTerminator());
   llvm::SmallVector<Value> results = {
       combined(builder, main.getLoc(), activations, nn::ReduceKind::min),
       combined(builder, main.getLoc(), activations, nn::ReduceKind::max),
       combined(builder, main.getLoc(), activations, nn::ReduceKind::sum,
                /*squares=*/true)};
-  end->setOperands(results);
-  llvm::SmallVector<mlir::Attribute> attributes;
-  for (const char* name : {kLows, kHighs, kSquares})
-    attributes.push_back(builder.getDictionaryAttr(
-        builder.getNamedAttr(nn::kNameAttr, builder.getStringAttr(name))));
-  main.setType(builder.getFunctionType(main.front().getArgumentTypes(),
-                                       mlir::ValueRange(results).getTypes()));
-  main.setResAttrsAttr(builder.getArrayAttr(attributes));
+  returnOnly(main, results, {kLows, kHighs, kSquares});
+  return probe;
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> histogramProbe(
+    mlir::ModuleOp module, const std::vector<Weight>& weights,
+    const std::vector<Range>& ranges) {
+  mlir::OwningOpRef<mlir::ModuleOp> probe = module.clone();
+  auto main = probe->lookupSymbol<FuncOp>("main");
+  const std::vector<Activation> activations = findActivations(main, weights);
+  OpBuilder builder(main.front().getTerminator());
+  const mlir::Location loc = main.getLoc();
+  const auto row = RankedTensorType::get({1, kBins}, builder.getF32Type());
+  llvm::SmallVector<Value> rows;
+  for (auto [activation, range] : llvm::zip_equal(activations, ranges))
+    rows.push_back(nn::ReshapeOp::create(
+        builder, loc, row, countBins(builder, loc, activation.value, range)));
+  const auto all = RankedTensorType::get(
+      {static_cast<int64_t>(rows.size()), kBins}, builder.getF32Type());
+  const Value counts = nn::ConcatOp::create(builder, loc, all, rows,
+                                            builder.getI64IntegerAttr(0));
+  returnOnly(main, {counts}, {kCounts});
   return probe;
 }
 

@@ -41,6 +41,16 @@ struct Range {
   double mean_square = 0;
 };
 
+// The result of a histogram probe: [activations, kBins] of f32.
+inline constexpr char kCounts[] = "counts";
+inline constexpr int64_t kBins = 2048;
+
+// A copy of the module whose result counts the elements of each activation in
+// equal bins of its range.
+mlir::OwningOpRef<mlir::ModuleOp> histogramProbe(
+    mlir::ModuleOp module, const std::vector<Weight>& weights,
+    const std::vector<Range>& ranges);
+
 // scale * (integer - zero) for integers from 0 to 255.
 struct Grid {
   float scale = 1;

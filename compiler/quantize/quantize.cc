@@ -163,10 +163,10 @@ class Quantization {
     for (const Activation& each : activations)
       sizes.push_back(
           llvm::cast<RankedTensorType>(each.value.getType()).getNumElements());
-    mlir::OwningOpRef<mlir::ModuleOp> probe =
-        rangeProbe(main_->getParentOfType<mlir::ModuleOp>(), weights_);
-    PARTITA_ASSIGN_OR_RETURN(const std::vector<Range> ranges,
-                             options_.measure(*probe, sizes));
+    PARTITA_ASSIGN_OR_RETURN(
+        const std::vector<Range> ranges,
+        options_.measure(main_->getParentOfType<mlir::ModuleOp>(), weights_,
+                         sizes));
     for (size_t i = 0; i < activations.size(); ++i) {
       const Range& range = ranges[i];
       if (!std::isfinite(range.low) || !std::isfinite(range.high))

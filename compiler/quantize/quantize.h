@@ -18,11 +18,12 @@ namespace partita::quantize {
 inline constexpr char kModelFile[] = "model.mlir";
 inline constexpr char kWeightsFile[] = "model.safetensors";
 
-// Runs `probe`, whose results activations.h describes, on calibration data, and
-// returns the range of each of its activations. `sizes` are their numbers of
-// elements.
+// Runs copies of `module` (activations.h) on calibration data, and returns the
+// range of each activation that `weights` multiply. `sizes` are the
+// activations' numbers of elements.
 using MeasureRanges = std::function<absl::StatusOr<std::vector<Range>>(
-    mlir::ModuleOp probe, const std::vector<int64_t>& sizes)>;
+    mlir::ModuleOp module, const std::vector<Weight>& weights,
+    const std::vector<int64_t>& sizes)>;
 
 struct Options {
   // Globs of weights that stay as they are, by the parameter's name or its

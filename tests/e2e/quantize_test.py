@@ -136,6 +136,23 @@ class QuantizeTest(unittest.TestCase):
             self.assertLess(layer["input_low"], layer["input_high"])
             self.assertGreater(layer["input_decibels"], 25)
 
+    def test_ranges(self):
+        name = "gpt2"
+        model, dims, calibrate = ONNX % name, self.dims(name), ("--calibrate", self.io(name))
+        expected = self.outputs(model, self.io(name), *dims)
+        widths = {}
+        for method in ("minmax", "percentile=100", "percentile=99", "entropy"):
+            report = self.quantize(model, *dims, *calibrate, "--range", method)
+            self.assertGreater(cosine(self.outputs(self.path("q"), self.io(name)), expected), 0.98, method)
+            widths[method] = [layer["input_high"] - layer["input_low"] for layer in report["layers"] if "input_low" in layer]
+            subprocess.run(["rm", "-r", self.path("q")], check=True)
+        # The histogram's ends are the least and the greatest number.
+        self.assert_close(widths["percentile=100"], widths["minmax"], 1e-4 * max(widths["minmax"]))
+        for narrow, wide in zip(widths["percentile=99"], widths["minmax"]):
+            self.assertLess(narrow, wide)
+        for narrow, wide in zip(widths["entropy"], widths["minmax"]):
+            self.assertLess(narrow, 1.0001 * wide)
+
     def test_divided(self):
         for name, options in (("gpt2", ()), ("gpt2", ("--calibrate", self.io("gpt2"))), ("vit", ())):
             with self.subTest(model=name, options=options):
@@ -179,6 +196,10 @@ class QuantizeTest(unittest.TestCase):
         self.assertIn("found none in '", self.refusal(*model, *q, "--calibrate", self.path("empty")))
         self.assertIn("--calibrate: expected inputs of the model in tests/data/onnx-tiny/vit/io.safetensors",
                       self.refusal(*model, *q, "--calibrate", self.io("vit")))
+        for text in ("median", "percentile=30", "percentile=x"):
+            self.assertIn("expected --range minmax, entropy or percentile=P",
+                          self.refusal(*model, *q, "--calibrate", self.io("gpt2"), "--range", text, code=2))
+        self.refusal(*model, *q, "--range", "entropy", code=2)
         self.assertIn("has no option '--kep'", self.refusal(*model, *q, "--kep", "x", code=2))
         self.assertIn("expected -o", self.refusal(*model, code=2).replace("--output", "-o"))
         self.partita("quantize", *model, *q)

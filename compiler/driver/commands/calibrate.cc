@@ -2,14 +2,19 @@
 #include "compiler/driver/commands/calibrate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/driver/commands/runner.h"
 #include "compiler/driver/commands/temporary_folder.h"
 #include "compiler/driver/compile.h"
+#include "compiler/quantize/histogram.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/npy.h"
 #include "runtime/base/status_macros.h"
@@ -31,6 +36,90 @@ absl::StatusOr<std::vector<float>> readNumbers(const fs::path& path,
         absl::StrCat("expected ", count, " numbers in ", path.string()));
   std::memcpy(numbers.data(), array.data.data(), array.data.size());
   return numbers;
+}
+
+// A compiled probe in a temporary folder.
+class Probe {
+ public:
+  absl::Status compile(mlir::ModuleOp module, const std::string& source) {
+    if (folder_.path().empty())
+      return absl::InternalError("cannot make a temporary folder");
+    CompileOptions options;
+    options.output = artifact();
+    options.source_folder = source;
+    options.progress = false;
+    if (mlir::failed(compileToFile(module, options)))
+      return absl::InternalError("cannot compile the model for calibration");
+    return absl::OkStatus();
+  }
+
+  absl::Status run(const std::string& inputs) const {
+    if (outputOfRunner({artifact(), "--inputs", inputs, "--output-dir",
+                        results().string()})
+            .ok())
+      return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "--calibrate: expected inputs of the model in " + inputs +
+        ", found a run that failed");
+  }
+
+  absl::StatusOr<std::vector<float>> result(const std::string& name,
+                                            size_t count) const {
+    return readNumbers(results() / (name + ".npy"), count);
+  }
+
+ private:
+  std::string artifact() const { return folder_.path() + "/probe.partita"; }
+  fs::path results() const { return folder_.path() + "/results"; }
+
+  TemporaryFolder folder_;
+};
+
+absl::StatusOr<std::vector<quantize::Range>> measureExtremes(
+    const Probe& probe, const std::vector<int64_t>& sizes,
+    const std::vector<std::string>& files) {
+  std::vector<quantize::Range> ranges(
+      sizes.size(), {std::numeric_limits<double>::infinity(),
+                     -std::numeric_limits<double>::infinity(), 0});
+  for (const std::string& file : files) {
+    PARTITA_RETURN_IF_ERROR(probe.run(file));
+    std::vector<std::vector<float>> numbers(3);
+    for (const auto& [name, values] :
+         {std::pair(quantize::kLows, &numbers[0]),
+          std::pair(quantize::kHighs, &numbers[1]),
+          std::pair(quantize::kSquares, &numbers[2])}) {
+      PARTITA_ASSIGN_OR_RETURN(*values, probe.result(name, sizes.size()));
+    }
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      quantize::Range& range = ranges[i];
+      // NaN must show.
+      if (!(numbers[0][i] >= range.low)) range.low = double{numbers[0][i]};
+      if (!(numbers[1][i] <= range.high)) range.high = double{numbers[1][i]};
+      range.mean_square += double{numbers[2][i]} /
+                           static_cast<double>(sizes[i]) /
+                           static_cast<double>(files.size());
+    }
+  }
+  return ranges;
+}
+
+absl::StatusOr<std::vector<quantize::Histogram>> countAll(
+    const Probe& probe, const std::vector<quantize::Range>& ranges,
+    const std::vector<std::string>& files) {
+  std::vector<quantize::Histogram> histograms;
+  for (const quantize::Range& range : ranges)
+    histograms.push_back(
+        {range.low, range.high, std::vector<double>(quantize::kBins, 0)});
+  for (const std::string& file : files) {
+    PARTITA_RETURN_IF_ERROR(probe.run(file));
+    PARTITA_ASSIGN_OR_RETURN(
+        const std::vector<float> counts,
+        probe.result(quantize::kCounts, ranges.size() * quantize::kBins));
+    for (size_t i = 0; i < counts.size(); ++i)
+      histograms[i / quantize::kBins].counts[i % quantize::kBins] +=
+          double{counts[i]};
+  }
+  return histograms;
 }
 
 }  // namespace
@@ -55,44 +144,44 @@ absl::StatusOr<std::vector<std::string>> calibrationFiles(
       path + "'");
 }
 
-absl::StatusOr<std::vector<quantize::Range>> measureRanges(
-    mlir::ModuleOp probe, const std::vector<int64_t>& sizes,
-    const std::vector<std::string>& files, const std::string& source) {
-  const TemporaryFolder folder;
-  if (folder.path().empty())
-    return absl::InternalError("cannot make a temporary folder");
-  CompileOptions options;
-  options.output = folder.path() + "/probe.partita";
-  options.source_folder = source;
-  options.progress = false;
-  if (mlir::failed(compileToFile(probe, options)))
-    return absl::InternalError("cannot compile the model for calibration");
-  std::vector<quantize::Range> ranges(
-      sizes.size(), {std::numeric_limits<double>::infinity(),
-                     -std::numeric_limits<double>::infinity(), 0});
-  for (const std::string& file : files) {
-    const fs::path results = folder.path() + "/results";
-    if (const auto run = outputOfRunner({options.output, "--inputs", file,
-                                         "--output-dir", results.string()});
-        !run.ok())
-      return absl::InvalidArgumentError(
-          "--calibrate: expected inputs of the model in " + file +
-          ", found a run that failed");
-    std::vector<std::vector<float>> numbers;
-    for (const char* name :
-         {quantize::kLows, quantize::kHighs, quantize::kSquares}) {
-      PARTITA_ASSIGN_OR_RETURN(
-          numbers.emplace_back(),
-          readNumbers(results / (std::string(name) + ".npy"), sizes.size()));
-    }
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      quantize::Range& range = ranges[i];
-      range.low = std::min(range.low, double{numbers[0][i]});
-      range.high = std::max(range.high, double{numbers[1][i]});
-      range.mean_square += double{numbers[2][i]} /
-                           static_cast<double>(sizes[i]) /
-                           static_cast<double>(files.size());
-    }
+absl::StatusOr<RangeMethod> parseRangeMethod(const std::string& text) {
+  if (text == "minmax") return RangeMethod{RangeMethod::kMinMax, 100};
+  if (text == "entropy") return RangeMethod{RangeMethod::kEntropy, 100};
+  llvm::StringRef rest(text);
+  double percent = 0;
+  if (rest.consume_front("percentile=") && !rest.getAsDouble(percent) &&
+      percent > 50 && percent <= 100)
+    return RangeMethod{RangeMethod::kPercentile, percent};
+  return absl::InvalidArgumentError(
+      "expected --range minmax, entropy or percentile=P with P above 50 and at "
+      "most 100, as in percentile=99.99; found '" +
+      text + "'");
+}
+
+absl::StatusOr<std::vector<quantize::Range>> Calibration::measure(
+    mlir::ModuleOp module, const std::vector<quantize::Weight>& weights,
+    const std::vector<int64_t>& sizes) const {
+  Probe extremes;
+  PARTITA_RETURN_IF_ERROR(
+      extremes.compile(*quantize::rangeProbe(module, weights), source));
+  PARTITA_ASSIGN_OR_RETURN(std::vector<quantize::Range> ranges,
+                           measureExtremes(extremes, sizes, files));
+  const bool is_finite = llvm::all_of(ranges, [](const quantize::Range& range) {
+    return std::isfinite(range.low) && std::isfinite(range.high);
+  });
+  if (method.kind == RangeMethod::kMinMax || !is_finite) return ranges;
+  Probe counter;
+  PARTITA_RETURN_IF_ERROR(counter.compile(
+      *quantize::histogramProbe(module, weights, ranges), source));
+  PARTITA_ASSIGN_OR_RETURN(const std::vector<quantize::Histogram> histograms,
+                           countAll(counter, ranges, files));
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const quantize::Span span =
+        method.kind == RangeMethod::kEntropy
+            ? quantize::spanOfEntropy(histograms[i])
+            : quantize::spanOfPercentile(histograms[i], method.percent);
+    ranges[i].low = span.low;
+    ranges[i].high = span.high;
   }
   return ranges;
 }

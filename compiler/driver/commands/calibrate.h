@@ -15,12 +15,26 @@ namespace partita::driver {
 absl::StatusOr<std::vector<std::string>> calibrationFiles(
     const std::string& path);
 
-// Compiles `probe` (quantize::rangeProbe) and runs it once with the inputs of
-// each file. Returns the least and greatest elements in all runs. `source` is
-// the folder of the probe's relative weight paths.
-absl::StatusOr<std::vector<quantize::Range>> measureRanges(
-    mlir::ModuleOp probe, const std::vector<int64_t>& sizes,
-    const std::vector<std::string>& files, const std::string& source);
+// How calibration chooses a range from the numbers that it sees.
+struct RangeMethod {
+  enum Kind { kMinMax, kPercentile, kEntropy } kind = kMinMax;
+  double percent = 100;  // of kPercentile: the numbers that the range covers
+};
+// Parses "minmax", "percentile=99.99" or "entropy".
+absl::StatusOr<RangeMethod> parseRangeMethod(const std::string& text);
+
+// Compiles probes of the module (compiler/quantize/activations.h), runs them
+// with the inputs of each file, and chooses the ranges. `source` is the folder
+// of the module's relative weight paths.
+struct Calibration {
+  std::vector<std::string> files;
+  RangeMethod method;
+  std::string source;
+
+  absl::StatusOr<std::vector<quantize::Range>> measure(
+      mlir::ModuleOp module, const std::vector<quantize::Weight>& weights,
+      const std::vector<int64_t>& sizes) const;
+};
 
 }  // namespace partita::driver
 

@@ -18,7 +18,7 @@ namespace {
 struct QuantizeCommand {
   ModelArguments model;
   quantize::Options options;
-  std::string output, calibration;
+  std::string output, calibration, range = "minmax";
   bool json = false;
 };
 
@@ -93,12 +93,17 @@ int run(QuantizeCommand& command) {
   auto module = command.model.import(session);
   if (!module) return kUserError;
   command.options.folder = command.model.folder();
-  std::vector<std::string> files;
+  Calibration calibration;
+  if (!take(parseRangeMethod(command.range), calibration.method))
+    return kUsageError;
   if (!command.calibration.empty()) {
-    if (!take(calibrationFiles(command.calibration), files)) return kUserError;
-    command.options.measure = [&](mlir::ModuleOp probe,
+    if (!take(calibrationFiles(command.calibration), calibration.files))
+      return kUserError;
+    calibration.source = command.options.folder;
+    command.options.measure = [&](mlir::ModuleOp module,
+                                  const std::vector<quantize::Weight>& weights,
                                   const std::vector<int64_t>& sizes) {
-      return measureRanges(probe, sizes, files, command.options.folder);
+      return calibration.measure(module, weights, sizes);
     };
   }
   const absl::StatusOr<quantize::Report> report =
@@ -122,12 +127,17 @@ Command addQuantize(CLI::App& app) {
       ->add_option("-o,--output", state->output,
                    "The new folder, which all commands take as a model")
       ->required();
-  command->add_option(
+  CLI::Option* calibrate = command->add_option(
       "--calibrate", state->calibration,
       "Round the inputs of these products to 8 bits too, with fixed scales "
       "that "
       "cover their ranges on this data: a safetensors file as for partita run "
       "--inputs, or a folder of such files");
+  command
+      ->add_option("--range", state->range,
+                   "How --calibrate chooses ranges: minmax, percentile=99.99 "
+                   "(of the numbers) or entropy; default: minmax")
+      ->needs(calibrate);
   command->add_flag("--embeddings", state->options.embeddings,
                     "Round tables that only look-ups by row read, too");
   command
