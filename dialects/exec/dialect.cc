@@ -232,8 +232,8 @@ static LogicalResult verifyScaled(GemmOp op) {
                                "a scale, found "
                             << lhs << " and " << rhs;
   if (op.getLhsUnsigned() && !is_integer)
-    return op.emitOpError() << "expected lhs of i8 with lhs_unsigned, found "
-                            << lhs;
+    return op.emitOpError()
+           << "expected lhs of i8 with lhs_unsigned, found " << lhs;
   const int64_t n = op.getSizes()[2];
   if (typeOf(op.getScale()).getNumElements() != n)
     return op.emitOpError() << "expected " << n << " elements of scale, found "

@@ -374,9 +374,8 @@ absl::Status ValidateGemm(const Gemm& gemm, const Instruction& instruction) {
     return Bad(absl::StrCat("gemm: unknown factors ",
                             static_cast<int>(gemm.factors())));
   const bool is_scaled = gemm.factors() != GemmFactors::same;
-  if (is_scaled &&
-      (gemm.dtype() != DType::f32 || gemm.has_residual() ||
-       gemm.activation() != Activation::none))
+  if (is_scaled && (gemm.dtype() != DType::f32 || gemm.has_residual() ||
+                    gemm.activation() != Activation::none))
     return Bad(
         "gemm: factors of 8 bits with a result other than f32, a residual or "
         "an activation");
