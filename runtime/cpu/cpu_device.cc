@@ -221,7 +221,7 @@ class CpuDevice : public device::Device {
       const device::GemmDesc& desc,
       const std::vector<const void*>& constants) override {
     const int threads = ThreadsFor(CostOf(desc));
-    if (IsRowProduct(desc))
+    if (!desc.has_scale() && IsRowProduct(desc))
       return Finish(MakeRowProduct(desc, threads), threads);
     const OpenMpThreads regions(threads);
     if (desc.factors == device::Factors::kRhsI8)
