@@ -32,6 +32,13 @@ int64_t PanelColumns(int64_t depth, int64_t columns, int threads) {
                                       kMostPanelColumns));
 }
 
+// Long stretches of memory, and a task for each thread.
+int64_t FewRowsColumns(int64_t columns, int threads) {
+  const int64_t share =
+      (columns + threads * kGranule - 1) / (threads * kGranule) * kGranule;
+  return std::min({columns, share, kMostColumns});
+}
+
 class Int8WeightGemm : public CpuOp {
  public:
   Int8WeightGemm(const device::GemmDesc& desc, int threads)
@@ -45,7 +52,7 @@ class Int8WeightGemm : public CpuOp {
       desc_.batch = 1;
     }
     few_rows_ = desc_.m <= kMostFewRows && CanMultiplyFewRows(Few(0, 0));
-    columns_ = few_rows_ ? std::min(kColumnsAtOnce, desc_.n)
+    columns_ = few_rows_ ? FewRowsColumns(desc_.n, threads)
                          : PanelColumns(desc_.k, desc_.n, threads);
   }
 
@@ -112,7 +119,7 @@ class Int8WeightGemm : public CpuOp {
   FewRows Few(int64_t batch, int64_t column) const {
     FewRows few;
     few.rows = desc_.m;
-    few.columns = std::min(kColumnsAtOnce, desc_.n - column);
+    few.columns = std::min(columns_, desc_.n - column);
     few.depth = desc_.k;
     few.lhs_row = desc_.lhs_strides[1], few.lhs_depth = desc_.lhs_strides[2];
     few.weight_depth = desc_.rhs_strides[1];

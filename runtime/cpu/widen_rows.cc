@@ -9,7 +9,8 @@ namespace partita::cpu {
 namespace {
 
 constexpr int64_t kLanes = 16;
-constexpr int64_t kRowsAtOnce = 4, kVectorsAtOnce = kColumnsAtOnce / kLanes;
+// Rows of the matrix that are read at once.
+constexpr int64_t kDepthAtOnce = 8;
 using Floats = float __attribute__((vector_size(4 * kLanes)));
 using Bytes = signed char __attribute__((vector_size(kLanes)));
 
@@ -41,31 +42,48 @@ PARTITA_INLINE void Store(const FewRows& p, int64_t row, int64_t column,
       sum * p.scale[column] + (p.bias == nullptr ? 0.0f : p.bias[column]);
 }
 
-// Weights of one k and consecutive columns are contiguous.
-template <int64_t kRows>
-PARTITA_INLINE void AlongColumns(const FewRows& p, int64_t first_row) {
-  Floats sums[kRows][kVectorsAtOnce] = {};
-  const float* lhs = p.lhs + first_row * p.lhs_row;
-  const bool is_full = p.columns == kColumnsAtOnce;
-  for (int64_t k = 0; k < p.depth; ++k) {
-    Floats weights[kVectorsAtOnce];
-    const int8_t* from = p.weights + k * p.weight_depth;
-    for (int64_t v = 0; v < kVectorsAtOnce; ++v)
-      LoadWeights(from + v * kLanes,
-                  is_full
-                      ? kLanes
-                      : std::clamp<int64_t>(p.columns - v * kLanes, 0, kLanes),
-                  weights[v]);
-    for (int64_t row = 0; row < kRows; ++row) {
-      const float factor = lhs[row * p.lhs_row + k * p.lhs_depth];
-      for (int64_t v = 0; v < kVectorsAtOnce; ++v)
-        sums[row][v] += weights[v] * factor;
-    }
+// Adds lhs[k..k+kDepth) times 16 columns of the matrix to the sums.
+template <int64_t kRows, int64_t kDepth>
+PARTITA_INLINE void AddColumns(const FewRows& p, const float* lhs, int64_t k,
+                               int64_t column, int64_t count, float* sums) {
+  Floats totals[kRows];
+  for (int64_t row = 0; row < kRows; ++row)
+    LoadFloats(sums + row * kMostColumns + column, totals[row]);
+  for (int64_t i = 0; i < kDepth; ++i) {
+    Floats weights;
+    LoadWeights(p.weights + (k + i) * p.weight_depth + column, count, weights);
+    for (int64_t row = 0; row < kRows; ++row)
+      totals[row] += weights * lhs[row * p.lhs_row + (k + i) * p.lhs_depth];
   }
   for (int64_t row = 0; row < kRows; ++row)
+    std::memcpy(sums + row * kMostColumns + column, &totals[row],
+                sizeof(Floats));
+}
+
+template <int64_t kRows, int64_t kDepth>
+PARTITA_INLINE void AddAllColumns(const FewRows& p, const float* lhs, int64_t k,
+                                  float* sums) {
+  int64_t column = 0;
+  for (; column + kLanes <= p.columns; column += kLanes)
+    AddColumns<kRows, kDepth>(p, lhs, k, column, kLanes, sums);
+  if (column < p.columns)
+    AddColumns<kRows, kDepth>(p, lhs, k, column, p.columns - column, sums);
+}
+
+// Weights of one k and consecutive columns are contiguous: they are read along
+// the columns, as memory likes it.
+template <int64_t kRows>
+PARTITA_INLINE void AlongColumns(const FewRows& p, int64_t first_row) {
+  alignas(64) float sums[kRows * kMostColumns];
+  std::memset(sums, 0, sizeof(sums));
+  const float* lhs = p.lhs + first_row * p.lhs_row;
+  int64_t k = 0;
+  for (; k + kDepthAtOnce <= p.depth; k += kDepthAtOnce)
+    AddAllColumns<kRows, kDepthAtOnce>(p, lhs, k, sums);
+  for (; k < p.depth; ++k) AddAllColumns<kRows, 1>(p, lhs, k, sums);
+  for (int64_t row = 0; row < kRows; ++row)
     for (int64_t column = 0; column < p.columns; ++column)
-      Store(p, first_row + row, column,
-            sums[row][column / kLanes][column % kLanes]);
+      Store(p, first_row + row, column, sums[row * kMostColumns + column]);
 }
 
 // Weights of one column and consecutive k are contiguous, and so are rows of
@@ -105,7 +123,8 @@ PARTITA_INLINE void AlongDepth(const FewRows& p, int64_t first_row,
 template <int64_t kRows>
 PARTITA_INLINE void Rows(const FewRows& p, int64_t first_row) {
   if (p.weight_column == 1) return AlongColumns<kRows>(p, first_row);
-  constexpr int64_t kColumns = 4;
+  // Enough sums at once to hide the latency of a multiplication.
+  constexpr int64_t kColumns = kRows == 1 ? 8 : 4;
   int64_t column = 0;
   for (; column + kColumns <= p.columns; column += kColumns)
     AlongDepth<kRows, kColumns>(p, first_row, column);
@@ -115,8 +134,9 @@ PARTITA_INLINE void Rows(const FewRows& p, int64_t first_row) {
 
 PARTITA_INLINE void Multiply(const FewRows& p) {
   int64_t row = 0;
-  for (; row + kRowsAtOnce <= p.rows; row += kRowsAtOnce)
-    Rows<kRowsAtOnce>(p, row);
+  if (p.weight_column == 1)
+    for (; row + 8 <= p.rows; row += 8) AlongColumns<8>(p, row);
+  for (; row + 4 <= p.rows; row += 4) Rows<4>(p, row);
   for (; row < p.rows; ++row) Rows<1>(p, row);
 }
 

@@ -7,8 +7,9 @@
 
 namespace partita::cpu {
 
-// Columns that a call of MultiplyFewRows computes, or fewer at the end.
-inline constexpr int64_t kColumnsAtOnce = 64;
+// The most columns of a call of MultiplyFewRows: their sums stay in the
+// first-level cache.
+inline constexpr int64_t kMostColumns = 1024;
 
 struct FewRows {
   int64_t rows = 1, columns = 1, depth = 1;  // of the product: m, n, k
@@ -26,7 +27,7 @@ struct FewRows {
 // read in vectors.
 bool CanMultiplyFewRows(const FewRows& product);
 
-// out = scale * (lhs * weights) + bias, with at most kColumnsAtOnce columns.
+// out = scale * (lhs * weights) + bias, with at most kMostColumns columns.
 void MultiplyFewRows(const FewRows& product);
 
 // Copies `count` numbers.
