@@ -177,9 +177,11 @@ std::optional<MatrixOperand> matrixOperand(Value value, const StridedView& view,
 
 // scale * (lhs * rhs) with rhs of i8 and lhs of f32 or i8.
 struct ByteProduct {
-  Value lhs, rhs, scale;  // scale: one f32 per column
+  Value lhs, rhs;
   bool lhs_unsigned = false;
-  mlir::Operation* scaling = nullptr;  // the multiplication by scale
+  // One f32 per column, and the multiplication by it; null: 1.
+  Value scale;
+  mlir::Operation* scaling = nullptr;
 };
 
 // The i8 that `value` widens, or null.
@@ -193,30 +195,39 @@ Value narrowedByte(Value value, bool& is_unsigned) {
   return op->getOperand(0);
 }
 
+// Finds a multiplication of `sum`, the product's result as floats, by one
+// number per column.
+bool matchScaling(nn::DotGeneralOp op, Value sum, ByteProduct& found) {
+  if (!sum.hasOneUse()) return false;
+  auto scaling = mlir::dyn_cast<mlir::arith::MulFOp>(*sum.user_begin());
+  if (!scaling) return false;
+  found.scale = nn::channelVector(
+      op, scaling.getLhs() == sum ? scaling.getRhs() : scaling.getLhs());
+  if (!found.scale || !typeOf(found.scale).getElementType().isF32())
+    return false;
+  found.scaling = scaling;
+  return true;
+}
+
 std::optional<ByteProduct> matchByteProduct(nn::DotGeneralOp op) {
   const RankedTensorType type = op.getType();
   if (type.getNumElements() == 0 || typeOf(op.getLhs()).getNumElements() == 0)
     return std::nullopt;
   ByteProduct found;
-  Value sum = op.getResult();
   bool is_rhs_unsigned = false;
   found.rhs = narrowedByte(op.getRhs(), is_rhs_unsigned);
-  if (!found.rhs || is_rhs_unsigned || !sum.hasOneUse()) return std::nullopt;
-  if (type.getElementType().isInteger(32)) {
-    found.lhs = narrowedByte(op.getLhs(), found.lhs_unsigned);
-    auto conversion = mlir::dyn_cast<mlir::arith::SIToFPOp>(*sum.user_begin());
-    if (!conversion || !conversion->hasOneUse()) return std::nullopt;
-    sum = conversion.getResult();
-  } else {
+  if (!found.rhs || is_rhs_unsigned) return std::nullopt;
+  if (type.getElementType().isF32()) {
     found.lhs = op.getLhs();
+    // A partial sum is scaled after a collective.
+    if (!matchScaling(op, op.getResult(), found)) found.scale = {};
+    return found;
   }
-  if (!found.lhs || !typeOf(sum).getElementType().isF32()) return std::nullopt;
-  found.scaling = *sum.user_begin();
-  if (!mlir::isa<mlir::arith::MulFOp>(found.scaling)) return std::nullopt;
-  const bool is_first = found.scaling->getOperand(0) == sum;
-  found.scale =
-      nn::channelVector(op, found.scaling->getOperand(is_first ? 1 : 0));
-  if (!found.scale || !typeOf(found.scale).getElementType().isF32())
+  found.lhs = narrowedByte(op.getLhs(), found.lhs_unsigned);
+  if (!found.lhs || !type.getElementType().isInteger(32) || !op->hasOneUse())
+    return std::nullopt;
+  auto conversion = mlir::dyn_cast<mlir::arith::SIToFPOp>(*op->user_begin());
+  if (!conversion || !matchScaling(op, conversion.getResult(), found))
     return std::nullopt;
   return found;
 }
@@ -317,7 +328,8 @@ class SelectLibraryCalls
   bool selectByteGemm(nn::DotGeneralOp op) {
     const std::optional<ByteProduct> product = matchByteProduct(op);
     if (!product) return false;
-    mlir::OpBuilder builder(product->scaling);
+    mlir::Operation* const last = product->scaling ? product->scaling : op;
+    mlir::OpBuilder builder(last);
     const MatrixOperand lhs =
         operandOf(builder, product->lhs, op.getLhsBatch(),
                   freeDims(op.getLhs(), op.getLhsBatch(), op.getLhsContract()),
@@ -332,32 +344,37 @@ class SelectLibraryCalls
                                    lhs.inner.stride};
     const int64_t rhs_strides[] = {rhs.batch.stride, rhs.outer.stride,
                                    rhs.inner.stride};
-    const Value scaled = product->scaling->getResult(0);
+    const Value scaled = last->getResult(0);
+    const Value scale =
+        product->scale ? product->scale : ones(builder, op, rhs.inner.size);
     auto gemm = exec::GemmOp::create(
-        builder, op.getLoc(), scaled.getType(), lhs.base, rhs.base,
-        product->scale, Value(), Value(), product->lhs_unsigned, sizes,
-        lhs_strides, rhs_strides, exec::Activation::kNone);
-    const nn::ProductEpilogue epilogue =
-        nn::epilogueOf(op, /*residuals=*/false, scaled);
+        builder, op.getLoc(), scaled.getType(), lhs.base, rhs.base, scale,
+        Value(), Value(), product->lhs_unsigned, sizes, lhs_strides,
+        rhs_strides, exec::Activation::kNone);
     llvm::SetVector<Value> factors;
     factors.insert(op.getLhs());
     factors.insert(op.getRhs());
-    // From the scaling on; the product and its conversion are dead then.
-    replace(product->scaling, gemm, epilogue);
-    mlir::Operation* dead = op;
-    while (!dead->use_empty()) dead = *dead->user_begin();
-    while (dead != op) {
-      mlir::Operation* before = dead->getOperand(0).getDefiningOp();
-      dead->erase();
-      dead = before;
+    const bool is_scaled = product->scaling != nullptr;
+    replace(last, gemm, nn::epilogueOf(op, /*residuals=*/false, scaled));
+    // The product and its conversion are dead then.
+    if (is_scaled) {
+      if (!op->use_empty()) (*op->user_begin())->erase();
+      op.erase();
     }
-    op.erase();
     for (Value factor : factors)
       if (mlir::Operation* widening = factor.getDefiningOp();
           widening && widening->use_empty())
         widening->erase();
     ++gemms;
     return true;
+  }
+
+  static Value ones(mlir::OpBuilder& builder, nn::DotGeneralOp op,
+                    int64_t count) {
+    const auto type = RankedTensorType::get({count}, builder.getF32Type());
+    return mlir::arith::ConstantOp::create(
+        builder, op.getLoc(),
+        mlir::DenseElementsAttr::get(type, builder.getF32FloatAttr(1)));
   }
 
   void selectConv(nn::ConvOp op) {

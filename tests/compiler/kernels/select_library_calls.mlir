@@ -273,3 +273,15 @@ func.func @byte_factors(%x: tensor<2x3xi8>, %w: tensor<3x4xi8>, %s: tensor<4xf32
   %5 = arith.mulf %3, %4 : tensor<2x4xf32>
   return %5 : tensor<2x4xf32>
 }
+
+// -----
+
+// A partial sum is scaled after its collective.
+// CHECK-LABEL: @byte_weight_without_scale
+// CHECK: %[[ONES:.*]] = arith.constant dense<1.000000e+00> : tensor<4xf32>
+// CHECK-NEXT: exec.gemm %arg0, %arg1 scale(%[[ONES]] : tensor<4xf32>) sizes = [1, 2, 4, 3]
+func.func @byte_weight_without_scale(%x: tensor<2x3xf32>, %w: tensor<3x4xi8>) -> tensor<2x4xf32> {
+  %0 = arith.sitofp %w : tensor<3x4xi8> to tensor<3x4xf32>
+  %1 = nn.dot_general %x, %0 contract = [1] x [0] : tensor<2x3xf32>, tensor<3x4xf32> -> tensor<2x4xf32>
+  return %1 : tensor<2x4xf32>
+}
