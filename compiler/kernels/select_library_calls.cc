@@ -179,7 +179,8 @@ std::optional<MatrixOperand> matrixOperand(Value value, const StridedView& view,
 struct ByteProduct {
   Value lhs, rhs;
   bool lhs_unsigned = false;
-  // One f32 per column, and the multiplication by it; null: 1.
+  // One f32 per column, and the multiplication by it; null: the sum is the
+  // result.
   Value scale;
   mlir::Operation* scaling = nullptr;
 };
@@ -224,11 +225,11 @@ std::optional<ByteProduct> matchByteProduct(nn::DotGeneralOp op) {
     return found;
   }
   found.lhs = narrowedByte(op.getLhs(), found.lhs_unsigned);
-  if (!found.lhs || !type.getElementType().isInteger(32) || !op->hasOneUse())
-    return std::nullopt;
+  if (!found.lhs || !type.getElementType().isInteger(32)) return std::nullopt;
+  if (!op->hasOneUse()) return found;
   auto conversion = mlir::dyn_cast<mlir::arith::SIToFPOp>(*op->user_begin());
   if (!conversion || !matchScaling(op, conversion.getResult(), found))
-    return std::nullopt;
+    found.scale = {};
   return found;
 }
 
@@ -345,8 +346,9 @@ class SelectLibraryCalls
     const int64_t rhs_strides[] = {rhs.batch.stride, rhs.outer.stride,
                                    rhs.inner.stride};
     const Value scaled = last->getResult(0);
-    const Value scale =
-        product->scale ? product->scale : ones(builder, op, rhs.inner.size);
+    Value scale = product->scale;
+    if (!scale && op.getType().getElementType().isF32())
+      scale = ones(builder, op, rhs.inner.size);
     auto gemm = exec::GemmOp::create(
         builder, op.getLoc(), scaled.getType(), lhs.base, rhs.base, scale,
         Value(), Value(), product->lhs_unsigned, sizes, lhs_strides,
@@ -355,7 +357,9 @@ class SelectLibraryCalls
     factors.insert(op.getLhs());
     factors.insert(op.getRhs());
     const bool is_scaled = product->scaling != nullptr;
-    replace(last, gemm, nn::epilogueOf(op, /*residuals=*/false, scaled));
+    replace(last, gemm,
+            scale ? nn::epilogueOf(op, /*residuals=*/false, scaled)
+                  : nn::ProductEpilogue());
     // The product and its conversion are dead then.
     if (is_scaled) {
       if (!op->use_empty()) (*op->user_begin())->erase();

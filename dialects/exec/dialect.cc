@@ -210,13 +210,21 @@ mlir::OperandRange LaunchPiecesOp::getOperandsOf(unsigned piece) {
 
 static LogicalResult verifyUnscaled(GemmOp op) {
   const mlir::Type element = typeOf(op.getResult()).getElementType();
-  // C2
+  // C5
+  const bool is_sum = element.isInteger(32);
+  if (is_sum && (op.getBias() || op.getResidual() ||
+                 op.getActivation() != Activation::kNone))
+    return op.emitOpError(
+        "expected no bias, residual or activation with a result of i32");
+  // C2, C5
+  const mlir::Type expected =
+      is_sum ? mlir::IntegerType::get(op.getContext(), 8) : element;
   for (mlir::Value operand : op.getOperands())
-    if (typeOf(operand).getElementType() != element)
-      return op.emitOpError() << "expected operands of " << element
+    if (typeOf(operand).getElementType() != expected)
+      return op.emitOpError() << "expected operands of " << expected
                               << ", found " << operand.getType();
   // C4
-  if (op.getLhsUnsigned())
+  if (op.getLhsUnsigned() && !is_sum)
     return op.emitOpError("expected a scale with lhs_unsigned, found none");
   return success();
 }

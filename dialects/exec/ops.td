@@ -123,12 +123,13 @@ def Exec_GemmOp : Exec_Op<"gemm", [AttrSizedOperandSegments]> {
 
     With `scale`, rhs holds signed integers of 8 bits, and lhs floats or integers of 8 bits (unsigned ones with
     `lhs_unsigned`). Then out[b, m, n] = scale[n] * (sum over k of lhs[b, m, k] * rhs[b, k, n]) + bias[n]; sums of
-    integers are exact.
+    integers are exact. Sums of i8 and i8 may also be the result: i32, without `scale` and `bias`.
     - (C1) `sizes` has 4 positive entries; stride arrays have 3 non-negative entries; `rhs_strides`' last two are not both 0.
-    - (C2) The result and `residual` have batch * m * n elements, `bias` has n; element types are equal.
+    - (C2) The result and `residual` have batch * m * n elements, `bias` has n; element types are equal, except for rhs of i8.
     - (C3) The last element that the strides address lies inside `lhs` and `rhs`.
     - (C4) With `scale`, the result is f32, `rhs` is i8, `lhs` f32 or i8, `scale` and `bias` have n elements of f32, and
       there is no residual and no activation. `lhs_unsigned` requires an `lhs` of i8.
+    - (C5) A result of i32 has i8 operands only: no scale, bias, residual or activation.
 
     Example: `%y = exec.gemm %x, %w sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>`
 

@@ -60,9 +60,11 @@ absl::StatusOr<dnnl_data_type_t> DnnlDataType(base::DType dtype) {
       return dnnl_s8;
     case base::DType::kU8:
       return dnnl_u8;
+    case base::DType::kI32:
+      return dnnl_s32;
     default:
       return absl::InvalidArgumentError(absl::StrCat(
-          "library operations work on f32, f16, bf16, i8 and u8, not on ",
+          "library operations work on f32, f16, bf16, i8, u8 and i32, not on ",
           base::NameOf(dtype)));
   }
 }

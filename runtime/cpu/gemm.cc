@@ -63,7 +63,7 @@ absl::StatusOr<std::unique_ptr<CpuOp>> MakeGemm(
       MakeMatrices(desc.batch, desc.m, desc.n, desc.out_strides);
   std::vector<int64_t> bias_dims(out_layout.dims.size(), 1);
   bias_dims.back() = desc.n;
-  const base::DType rhs_type = desc.has_scale() ? base::DType::kI8 : desc.dtype;
+  const base::DType rhs_type = desc.has_bytes() ? base::DType::kI8 : desc.dtype;
   const base::DType lhs_type =
       desc.factors == device::Factors::kU8I8 ? base::DType::kU8 : rhs_type;
   PARTITA_ASSIGN_OR_RETURN(

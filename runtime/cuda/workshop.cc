@@ -67,7 +67,7 @@ std::vector<std::string> Workshop::Warnings() const {
 
 absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareGemm(
     const device::GemmDesc& desc) {
-  if (desc.has_scale())
+  if (desc.has_bytes())
     return absl::UnimplementedError(
         "expected a matrix product of equal element types, found factors of 8 "
         "bits, which GPUs do not support yet: compile the model for this GPU "

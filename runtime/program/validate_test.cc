@@ -351,8 +351,16 @@ TEST(ValidateTest, GemmOfBytes) {  // V7
               TheGemm(p).activation = Activation::relu;
             }),
             where +
-                ": factors of 8 bits with a result other than f32, a residual "
-                "or an activation");
+                ": factors of 8 bits with a result other than f32 or i32, a "
+                "residual, an activation, or a bias of i32");
+  EXPECT_EQ(After([](ProgramT& p) {
+              TheGemm(p).factors = GemmFactors::rhs_i8;
+              TheGemm(p).dtype = DType::i32;
+              TheGemm(p).activation = Activation::none;
+            }),
+            where +
+                ": factors of 8 bits with a result other than f32 or i32, a "
+                "residual, an activation, or a bias of i32");
   // A scale is an operand of its own.
   EXPECT_EQ(After([](ProgramT& p) {
               TheGemm(p).factors = GemmFactors::u8_i8;

@@ -38,6 +38,12 @@ size_t Index(const std::array<int64_t, 3>& strides, int64_t a, int64_t b,
 
 class DeviceByteGemmTest : public DeviceTest {
  protected:
+  template <typename T>
+  device::Allocation Put(const std::vector<T>& values) {
+    return Upload(values.data(),
+                  static_cast<int64_t>(values.size() * sizeof(T)));
+  }
+
   void Check(GemmDesc desc) {
     for (const bool has_bias : {false, true})
       for (const bool constant : {false, true}) {
@@ -62,12 +68,6 @@ class DeviceByteGemmTest : public DeviceTest {
     integers.front() = low;
     integers.back() = high;
     return integers;
-  }
-
-  template <typename T>
-  device::Allocation Put(const std::vector<T>& values) {
-    return Upload(values.data(),
-                  static_cast<int64_t>(values.size() * sizeof(T)));
   }
 
   device::Allocation PutBytes(const std::vector<int>& values) {
@@ -131,6 +131,41 @@ class DeviceByteGemmTest : public DeviceTest {
     if (Executes()) ExpectNear(expected, found, 1e-5 * desc.k);
   }
 };
+
+// Sums of integers are exact.
+TEST_P(DeviceByteGemmTest, Sums) {
+  if (GetParam().IsGpu()) return;
+  for (const bool is_unsigned : {false, true}) {
+    GemmDesc desc = Describe(is_unsigned ? Factors::kU8I8 : Factors::kI8, 1, 20,
+                             70, 300, {false, true, false});
+    desc.dtype = base::DType::kI32;
+    std::vector<int8_t> lhs, rhs;
+    for (int64_t i = 0; i < desc.m * desc.k; ++i)
+      lhs.push_back(static_cast<int8_t>(i * 37 + i / 7));
+    for (int64_t i = 0; i < desc.n * desc.k; ++i)
+      rhs.push_back(static_cast<int8_t>(i * 91 + i / 5));
+    std::vector<int32_t> expected, found(static_cast<size_t>(desc.m * desc.n));
+    for (int64_t i = 0; i < desc.m; ++i)
+      for (int64_t j = 0; j < desc.n; ++j) {
+        int32_t sum = 0;
+        for (int64_t k = 0; k < desc.k; ++k) {
+          const int8_t left = lhs[static_cast<size_t>(i * desc.k + k)];
+          sum += (is_unsigned ? static_cast<int>(static_cast<uint8_t>(left))
+                              : static_cast<int>(left)) *
+                 rhs[static_cast<size_t>(j * desc.k + k)];
+        }
+        expected.push_back(sum);
+      }
+    const device::Allocation a = Put(lhs), b = Put(rhs), out = Put(found);
+    absl::StatusOr<std::unique_ptr<device::LibraryOp>> op =
+        device_->PrepareGemm(desc, {nullptr, b.data(), nullptr});
+    ASSERT_TRUE(op.ok()) << op.status();
+    void* buffers[] = {a.data(), b.data(), out.data()};
+    ASSERT_TRUE(device_->Execute(*stream_, **op, buffers, 3).ok());
+    Download(out, found.data());
+    if (Executes()) EXPECT_EQ(found, expected);
+  }
+}
 
 constexpr Factors kAll[] = {Factors::kRhsI8, Factors::kI8, Factors::kU8I8};
 

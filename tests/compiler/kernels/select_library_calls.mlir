@@ -285,3 +285,15 @@ func.func @byte_weight_without_scale(%x: tensor<2x3xf32>, %w: tensor<3x4xi8>) ->
   %1 = nn.dot_general %x, %0 contract = [1] x [0] : tensor<2x3xf32>, tensor<3x4xf32> -> tensor<2x4xf32>
   return %1 : tensor<2x4xf32>
 }
+
+// -----
+
+// CHECK-LABEL: @byte_sums
+// CHECK-NEXT: exec.gemm %arg0, %arg1 sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xi8>, tensor<3x4xi8>) -> tensor<2x4xi32>
+// CHECK-NEXT: return
+func.func @byte_sums(%x: tensor<2x3xi8>, %w: tensor<3x4xi8>) -> tensor<2x4xi32> {
+  %0 = arith.extsi %x : tensor<2x3xi8> to tensor<2x3xi32>
+  %1 = arith.extsi %w : tensor<3x4xi8> to tensor<3x4xi32>
+  %2 = nn.dot_general %0, %1 contract = [1] x [0] : tensor<2x3xi32>, tensor<3x4xi32> -> tensor<2x4xi32>
+  return %2 : tensor<2x4xi32>
+}

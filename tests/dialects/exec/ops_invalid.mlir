@@ -64,6 +64,22 @@ func.func @gemm_c4_no_scale(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>) -> tensor<
 
 // -----
 
+func.func @gemm_c5_bias(%x: tensor<2x3xi8>, %w: tensor<3x4xi8>, %b: tensor<4xi32>) -> tensor<2x4xi32> {
+  // expected-error@+1 {{expected no bias, residual or activation with a result of i32}}
+  %0 = exec.gemm %x, %w bias(%b : tensor<4xi32>) sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xi8>, tensor<3x4xi8>) -> tensor<2x4xi32>
+  return %0 : tensor<2x4xi32>
+}
+
+// -----
+
+func.func @gemm_c5_operands(%x: tensor<2x3xi32>, %w: tensor<3x4xi8>) -> tensor<2x4xi32> {
+  // expected-error@+1 {{expected operands of 'i8', found 'tensor<2x3xi32>'}}
+  %0 = exec.gemm %x, %w sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xi32>, tensor<3x4xi8>) -> tensor<2x4xi32>
+  return %0 : tensor<2x4xi32>
+}
+
+// -----
+
 func.func @gemm_c3(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>) -> tensor<2x4xf32> {
   // expected-error@+1 {{rhs_strides reach outside rhs}}
   %0 = exec.gemm %x, %w sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 5, 1] : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
