@@ -322,6 +322,11 @@ class FunctionEmitter {
     result.has_bias = gemm.getBias() != nullptr;
     result.has_residual = gemm.getResidual() != nullptr;
     result.activation = format::ToFormat(gemm.getActivation());
+    if (typeOf(gemm.getRhs()).getElementType().isInteger(8))
+      result.factors = gemm.getLhsUnsigned() ? program::GemmFactors::u8_i8
+                       : typeOf(gemm.getLhs()).getElementType().isF32()
+                           ? program::GemmFactors::rhs_i8
+                           : program::GemmFactors::i8;
     operation.Set(std::move(result));
     return success();
   }

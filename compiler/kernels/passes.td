@@ -138,8 +138,9 @@ def SelectLibraryCallsPass : Pass<"partita-select-library-calls", "::mlir::Modul
     is repeated for consecutive indices once. `nn.conv` and its gradients become `exec.conv`. A bias added
     to the result joins the call (with `gpu`, except to 16-bit convolutions), and so does a tensor added to the result of a
     product (f32 only with `gpu`), unless it is repeated or constant. 16-bit floats stay 16 bits wide. The library sums products and addends in f32 and rounds once,
-    where the program rounds the product too, so the result is closer to the exact one. Products that libraries
-    do not support (integers, f64, empty ones) stay and become generated kernels.
+    where the program rounds the product too, so the result is closer to the exact one. Without `gpu`, products of i8 and i8, or of f32
+    and i8, join a scale per column, and a bias, that f32 results are multiplied by (`scale`). Products that libraries
+    do not support (other integers, f64, empty ones) stay and become generated kernels.
 
     ```mlir
     %0 = nn.dot_general %x, %w contract = [1] x [1] : tensor<2x3xf32>, tensor<4x3xf32> -> tensor<2x4xf32>

@@ -5,6 +5,8 @@
 #include "compiler/kernels/library_products.h"
 #include "compiler/kernels/passes.h"
 #include "dialects/nn/product_epilogue.h"
+#include "llvm/ADT/SetVector.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace partita::kernels {
@@ -173,6 +175,64 @@ std::optional<MatrixOperand> matrixOperand(Value value, const StridedView& view,
   return MatrixOperand{view.base, *b, *o, *i};
 }
 
+// scale * (lhs * rhs) with rhs of i8 and lhs of f32 or i8.
+struct ByteProduct {
+  Value lhs, rhs;
+  bool lhs_unsigned = false;
+  // One f32 per column, and the multiplication by it; null: the sum is the
+  // result.
+  Value scale;
+  mlir::Operation* scaling = nullptr;
+};
+
+// The i8 that `value` widens, or null.
+Value narrowedByte(Value value, bool& is_unsigned) {
+  mlir::Operation* op = value.getDefiningOp();
+  if (!mlir::isa_and_present<mlir::arith::ExtSIOp, mlir::arith::ExtUIOp,
+                             mlir::arith::SIToFPOp>(op) ||
+      !typeOf(op->getOperand(0)).getElementType().isInteger(8))
+    return {};
+  is_unsigned = mlir::isa<mlir::arith::ExtUIOp>(op);
+  return op->getOperand(0);
+}
+
+// Finds a multiplication of `sum`, the product's result as floats, by one
+// number per column.
+bool matchScaling(nn::DotGeneralOp op, Value sum, ByteProduct& found) {
+  if (!sum.hasOneUse()) return false;
+  auto scaling = mlir::dyn_cast<mlir::arith::MulFOp>(*sum.user_begin());
+  if (!scaling) return false;
+  found.scale = nn::channelVector(
+      op, scaling.getLhs() == sum ? scaling.getRhs() : scaling.getLhs());
+  if (!found.scale || !typeOf(found.scale).getElementType().isF32())
+    return false;
+  found.scaling = scaling;
+  return true;
+}
+
+std::optional<ByteProduct> matchByteProduct(nn::DotGeneralOp op) {
+  const RankedTensorType type = op.getType();
+  if (type.getNumElements() == 0 || typeOf(op.getLhs()).getNumElements() == 0)
+    return std::nullopt;
+  ByteProduct found;
+  bool is_rhs_unsigned = false;
+  found.rhs = narrowedByte(op.getRhs(), is_rhs_unsigned);
+  if (!found.rhs || is_rhs_unsigned) return std::nullopt;
+  if (type.getElementType().isF32()) {
+    found.lhs = op.getLhs();
+    // A partial sum is scaled after a collective.
+    if (!matchScaling(op, op.getResult(), found)) found.scale = {};
+    return found;
+  }
+  found.lhs = narrowedByte(op.getLhs(), found.lhs_unsigned);
+  if (!found.lhs || !type.getElementType().isInteger(32)) return std::nullopt;
+  if (!op->hasOneUse()) return found;
+  auto conversion = mlir::dyn_cast<mlir::arith::SIToFPOp>(*op->user_begin());
+  if (!conversion || !matchScaling(op, conversion.getResult(), found))
+    found.scale = {};
+  return found;
+}
+
 class SelectLibraryCalls
     : public impl::SelectLibraryCallsPassBase<SelectLibraryCalls> {
  public:
@@ -238,6 +298,7 @@ class SelectLibraryCalls
   }
 
   void selectGemm(nn::DotGeneralOp op) {
+    if (!gpu && selectByteGemm(op)) return;
     if (!isLibraryProduct(op)) return;
     mlir::OpBuilder builder(op);
     MatrixOperand lhs =
@@ -256,11 +317,68 @@ class SelectLibraryCalls
                                    rhs.inner.stride};
     auto gemm = exec::GemmOp::create(
         builder, op.getLoc(), op.getType(), lhs.base, rhs.base, Value(),
-        Value(), sizes, lhs_strides, rhs_strides, exec::Activation::kNone);
+        Value(), Value(), /*lhs_unsigned=*/false, sizes, lhs_strides,
+        rhs_strides, exec::Activation::kNone);
     const bool is_wide = op.getType().getElementType().isF32();
     // A residual of f32 in oneDNN is not measured: on CPUs a kernel adds it.
     replace(op, gemm, nn::epilogueOf(op, /*residuals=*/gpu || !is_wide));
     ++gemms;
+  }
+
+  // Selects a product of which one or both factors are integers of 8 bits.
+  bool selectByteGemm(nn::DotGeneralOp op) {
+    const std::optional<ByteProduct> product = matchByteProduct(op);
+    if (!product) return false;
+    mlir::Operation* const last = product->scaling ? product->scaling : op;
+    mlir::OpBuilder builder(last);
+    const MatrixOperand lhs =
+        operandOf(builder, product->lhs, op.getLhsBatch(),
+                  freeDims(op.getLhs(), op.getLhsBatch(), op.getLhsContract()),
+                  op.getLhsContract(), /*may_share_batch=*/false);
+    const MatrixOperand rhs =
+        operandOf(builder, product->rhs, op.getRhsBatch(), op.getRhsContract(),
+                  freeDims(op.getRhs(), op.getRhsBatch(), op.getRhsContract()),
+                  /*may_share_batch=*/true);
+    const int64_t sizes[] = {lhs.batch.size, lhs.outer.size, rhs.inner.size,
+                             lhs.inner.size};
+    const int64_t lhs_strides[] = {lhs.batch.stride, lhs.outer.stride,
+                                   lhs.inner.stride};
+    const int64_t rhs_strides[] = {rhs.batch.stride, rhs.outer.stride,
+                                   rhs.inner.stride};
+    const Value scaled = last->getResult(0);
+    Value scale = product->scale;
+    if (!scale && op.getType().getElementType().isF32())
+      scale = ones(builder, op, rhs.inner.size);
+    auto gemm = exec::GemmOp::create(
+        builder, op.getLoc(), scaled.getType(), lhs.base, rhs.base, scale,
+        Value(), Value(), product->lhs_unsigned, sizes, lhs_strides,
+        rhs_strides, exec::Activation::kNone);
+    llvm::SetVector<Value> factors;
+    factors.insert(op.getLhs());
+    factors.insert(op.getRhs());
+    const bool is_scaled = product->scaling != nullptr;
+    replace(last, gemm,
+            scale ? nn::epilogueOf(op, /*residuals=*/false, scaled)
+                  : nn::ProductEpilogue());
+    // The product and its conversion are dead then.
+    if (is_scaled) {
+      if (!op->use_empty()) (*op->user_begin())->erase();
+      op.erase();
+    }
+    for (Value factor : factors)
+      if (mlir::Operation* widening = factor.getDefiningOp();
+          widening && widening->use_empty())
+        widening->erase();
+    ++gemms;
+    return true;
+  }
+
+  static Value ones(mlir::OpBuilder& builder, nn::DotGeneralOp op,
+                    int64_t count) {
+    const auto type = RankedTensorType::get({count}, builder.getF32Type());
+    return mlir::arith::ConstantOp::create(
+        builder, op.getLoc(),
+        mlir::DenseElementsAttr::get(type, builder.getF32FloatAttr(1)));
   }
 
   void selectConv(nn::ConvOp op) {

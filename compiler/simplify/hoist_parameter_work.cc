@@ -99,6 +99,15 @@ bool isWorthKeeping(Value value) {
          bytesOf(value) <= kMaxGrowth * largest_source;
 }
 
+// True if a convolution reads the value as its weight. Libraries pack stored
+// weights, and multiply by floats only.
+bool isConvWeight(Value value) {
+  return llvm::any_of(value.getUses(), [](mlir::OpOperand& use) {
+    auto conv = mlir::dyn_cast<nn::ConvOp>(use.getOwner());
+    return conv && conv.getWeight() == use.get();
+  });
+}
+
 // The stored values of a function that are worth storing and that operations
 // outside of the stored set use.
 class Frontier {
@@ -121,7 +130,7 @@ class Frontier {
         !mlir::isa<mlir::RankedTensorType>(value.getType()))
       return;
     if (!seen_.insert(value).second) return;
-    if (!staysBehind(op) && isWorthKeeping(value)) {
+    if (!staysBehind(op) && (isWorthKeeping(value) || isConvWeight(value))) {
       values_.push_back(value);
       return;
     }

@@ -140,6 +140,36 @@ def FoldScalesPass : Pass<"partita-fold-scales", "::mlir::ModuleOp"> {
                     Statistic<"shifts", "shifts", "Shifts added to a bias">];
 }
 
+def RaiseQuantizedProductsPass : Pass<"partita-raise-quantized-products", "::mlir::func::FuncOp"> {
+  let summary = "Moves scales of quantized operands behind products, which then read integers";
+  let description = [{
+    Models hold a quantized weight as integers of 8 bits with one scale, or one per output channel, and multiply by the
+    scale before the product (ONNX's DequantizeLinear). A scale that does not vary along contracted dimensions can be
+    multiplied by the product instead, which then reads the integers: they stay 8 bits in memory.
+
+    If both operands are dequantized, the product is one of integers with sums of 32 bits. A zero point of the
+    left-hand side becomes a shift per output channel, which depends on the weight alone.
+
+    Kept as they are: weights with a zero point or of unsigned integers, scales per block, and products
+    in which a computed value is the only dequantized operand.
+
+    ```mlir
+    %0 = arith.sitofp %w : tensor<4x8xi8> to tensor<4x8xf32>
+    %1 = nn.broadcast %s dims = [1] : tensor<8xf32> -> tensor<4x8xf32>
+    %2 = arith.mulf %0, %1 : tensor<4x8xf32>
+    %3 = nn.dot_general %x, %2 contract = [1] x [0] : tensor<2x4xf32>, tensor<4x8xf32> -> tensor<2x8xf32>
+    // becomes
+    %0 = arith.sitofp %w : tensor<4x8xi8> to tensor<4x8xf32>
+    %1 = nn.dot_general %x, %0 contract = [1] x [0] : tensor<2x4xf32>, tensor<4x8xf32> -> tensor<2x8xf32>
+    %2 = nn.broadcast %s dims = [1] : tensor<8xf32> -> tensor<2x8xf32>
+    %3 = arith.mulf %1, %2 : tensor<2x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::partita::nn::NNDialect"];
+  let statistics = [Statistic<"weights", "weights", "Products of floats and quantized weights">,
+                    Statistic<"integers", "integers", "Products of two quantized operands">];
+}
+
 def OutlineLayersPass : Pass<"partita-outline-layers", "::mlir::ModuleOp"> {
   let summary = "Makes functions of layers that repeat in @main";
   let description = [{
@@ -199,7 +229,8 @@ def HoistParameterWorkPass : Pass<"partita-hoist-parameter-work", "::mlir::Modul
     arguments of `@main` with `nn.kind = "derived"`, in the same order. `@main`
     drops arguments that it no longer needs; `@init` has the arguments that it
     needs, with their attributes. Broadcasts, reshapes and widenings stay where
-    they are: moving them would only store more bytes.
+    they are: moving them would only store more bytes. A weight that a convolution
+    reads moves, however much smaller it is stored, because libraries pack it.
 
     The weights must not change between runs, so this is not for training.
 

@@ -24,6 +24,8 @@ void buildSimplifyPipeline(mlir::OpPassManager& pm,
     // After batch norms, which leave a convolution and a shift.
     pm.addPass(createFoldScalesPass());
   }
+  // After transposes of weights are gone.
+  pm.addNestedPass<mlir::func::FuncOp>(createRaiseQuantizedProductsPass());
   pm.addPass(mlir::createCanonicalizerPass());
   pm.addPass(mlir::createCSEPass());
   // Run as late as possible: equal layers must look equal.

@@ -208,6 +208,55 @@ mlir::OperandRange LaunchPiecesOp::getOperandsOf(unsigned piece) {
   return getOperands_().slice(first, typeOfPiece(*this, piece).getNumInputs());
 }
 
+static LogicalResult verifyUnscaled(GemmOp op) {
+  const mlir::Type element = typeOf(op.getResult()).getElementType();
+  // C5
+  const bool is_sum = element.isInteger(32);
+  if (is_sum && (op.getBias() || op.getResidual() ||
+                 op.getActivation() != Activation::kNone))
+    return op.emitOpError(
+        "expected no bias, residual or activation with a result of i32");
+  // C2, C5
+  const mlir::Type expected =
+      is_sum ? mlir::IntegerType::get(op.getContext(), 8) : element;
+  for (mlir::Value operand : op.getOperands())
+    if (typeOf(operand).getElementType() != expected)
+      return op.emitOpError() << "expected operands of " << expected
+                              << ", found " << operand.getType();
+  // C4
+  if (op.getLhsUnsigned() && !is_sum)
+    return op.emitOpError("expected a scale with lhs_unsigned, found none");
+  return success();
+}
+
+// C4
+static LogicalResult verifyScaled(GemmOp op) {
+  const mlir::RankedTensorType lhs = typeOf(op.getLhs()),
+                               rhs = typeOf(op.getRhs());
+  const bool is_integer = lhs.getElementType().isInteger(8);
+  if (!rhs.getElementType().isInteger(8) ||
+      !(is_integer || lhs.getElementType().isF32()))
+    return op.emitOpError() << "expected lhs of f32 or i8 and rhs of i8 with "
+                               "a scale, found "
+                            << lhs << " and " << rhs;
+  if (op.getLhsUnsigned() && !is_integer)
+    return op.emitOpError()
+           << "expected lhs of i8 with lhs_unsigned, found " << lhs;
+  const int64_t n = op.getSizes()[2];
+  if (typeOf(op.getScale()).getNumElements() != n)
+    return op.emitOpError() << "expected " << n << " elements of scale, found "
+                            << typeOf(op.getScale()).getNumElements();
+  for (mlir::Value value : {op.getResult(), op.getScale(), op.getBias()})
+    if (value && !typeOf(value).getElementType().isF32())
+      return op.emitOpError() << "expected a result, a scale and a bias of "
+                                 "f32, found "
+                              << value.getType();
+  if (op.getResidual() || op.getActivation() != Activation::kNone)
+    return op.emitOpError(
+        "expected no residual and no activation with a scale");
+  return success();
+}
+
 LogicalResult GemmOp::verify() {
   auto positive = [](int64_t v) { return v > 0; };
   auto not_negative = [](int64_t v) { return v >= 0; };
@@ -233,12 +282,8 @@ LogicalResult GemmOp::verify() {
     return emitOpError() << "expected " << batch * m * n
                          << " elements of residual, found "
                          << typeOf(getResidual()).getNumElements();
-  for (mlir::Value operand : getOperands())
-    if (typeOf(operand).getElementType() !=
-        typeOf(getResult()).getElementType())
-      return emitOpError() << "expected operands of "
-                           << typeOf(getResult()).getElementType() << ", found "
-                           << operand.getType();
+  if (failed(getScale() ? verifyScaled(*this) : verifyUnscaled(*this)))
+    return mlir::failure();
   // C3
   if (reach({batch, m, k}, lhs) > typeOf(getLhs()).getNumElements())
     return emitOpError("lhs_strides reach outside lhs");

@@ -120,18 +120,29 @@ def Exec_GemmOp : Exec_Op<"gemm", [AttrSizedOperandSegments]> {
     out[b, m, n] = activation(sum over k of lhs[b, m, k] * rhs[b, k, n] + bias[n]) + residual[b, m, n] with
     `sizes` = [batch, m, n, k] and operands read through strides in elements: `lhs_strides` [batch, m, k],
     `rhs_strides` [batch, k, n]. The result and `residual` are dense.
+
+    With `scale`, rhs holds signed integers of 8 bits, and lhs floats or integers of 8 bits (unsigned ones with
+    `lhs_unsigned`). Then out[b, m, n] = scale[n] * (sum over k of lhs[b, m, k] * rhs[b, k, n]) + bias[n]; sums of
+    integers are exact. Sums of i8 and i8 may also be the result: i32, without `scale` and `bias`.
     - (C1) `sizes` has 4 positive entries; stride arrays have 3 non-negative entries; `rhs_strides`' last two are not both 0.
-    - (C2) The result and `residual` have batch * m * n elements, `bias` has n; element types are equal.
+    - (C2) The result and `residual` have batch * m * n elements, `bias` has n; element types are equal, except for rhs of i8.
     - (C3) The last element that the strides address lies inside `lhs` and `rhs`.
+    - (C4) With `scale`, the result is f32, `rhs` is i8, `lhs` f32 or i8, `scale` and `bias` have n elements of f32, and
+      there is no residual and no activation. `lhs_unsigned` requires an `lhs` of i8.
+    - (C5) A result of i32 has i8 operands only: no scale, bias, residual or activation.
 
     Example: `%y = exec.gemm %x, %w sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>`
+
+    Example: `%y = exec.gemm %x, %w scale(%s : tensor<4xf32>) sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xf32>, tensor<3x4xi8>) -> tensor<2x4xf32>`
   }];
-  let arguments = (ins Exec_Tensor:$lhs, Exec_Tensor:$rhs, Optional<Exec_Tensor>:$bias, Optional<Exec_Tensor>:$residual,
+  let arguments = (ins Exec_Tensor:$lhs, Exec_Tensor:$rhs, Optional<Exec_Tensor>:$scale,
+                       Optional<Exec_Tensor>:$bias, Optional<Exec_Tensor>:$residual, UnitAttr:$lhs_unsigned,
                        DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$lhs_strides, DenseI64ArrayAttr:$rhs_strides,
                        DefaultValuedAttr<Exec_ActivationAttr, "::partita::terms::Activation::kNone">:$activation);
   let results = (outs Exec_Tensor:$result);
   let assemblyFormat = [{
-    $lhs `,` $rhs (`bias` `(` $bias^ `:` type($bias) `)`)? (`residual` `(` $residual^ `:` type($residual) `)`)?
+    $lhs `,` $rhs (`lhs_unsigned` $lhs_unsigned^)? (`scale` `(` $scale^ `:` type($scale) `)`)?
+    (`bias` `(` $bias^ `:` type($bias) `)`)? (`residual` `(` $residual^ `:` type($residual) `)`)?
     `sizes` `=` $sizes `lhs_strides` `=` $lhs_strides `rhs_strides` `=` $rhs_strides (`activation` `=` $activation^)? attr-dict
     `:` `(` type($lhs) `,` type($rhs) `)` `->` type($result)
   }];

@@ -71,12 +71,17 @@ Operation* onlyUser(Value value) {
 
 }  // namespace
 
-ProductEpilogue epilogueOf(Operation* product, bool residuals) {
-  const RankedTensorType type = typeOf(product->getResult(0));
+Value channelVector(Operation* product, Value value) {
+  return channelVector(value, channelDims(product));
+}
+
+ProductEpilogue epilogueOf(Operation* product, bool residuals, Value scaled) {
+  const Value whole = scaled ? scaled : product->getResult(0);
+  const RankedTensorType type = typeOf(whole);
   const mlir::Type element = type.getElementType();
   const llvm::SmallVector<int64_t> channel_dims = channelDims(product);
   ProductEpilogue found, next;
-  Value sum = product->getResult(0);
+  Value sum = whole;
   if (!element.isF32()) {
     auto extension = mlir::dyn_cast_if_present<arith::ExtFOp>(onlyUser(sum));
     if (!extension) return found;

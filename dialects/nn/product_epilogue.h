@@ -21,8 +21,14 @@ struct ProductEpilogue {
 
 // The longest epilogue of an nn.dot_general or an nn.conv. Nothing else reads
 // the product or a value between it and `last`. Without `residuals`, finds
-// biases only.
-ProductEpilogue epilogueOf(mlir::Operation* product, bool residuals);
+// biases only. The epilogue begins at `scaled`, if it is not null: the product
+// times one number per channel.
+ProductEpilogue epilogueOf(mlir::Operation* product, bool residuals,
+                           mlir::Value scaled = nullptr);
+
+// The tensor with one element per channel of the product's result that `value`
+// repeats along all other dimensions, or null.
+mlir::Value channelVector(mlir::Operation* product, mlir::Value value);
 
 }  // namespace partita::nn
 

@@ -2,7 +2,6 @@
 #include "frontends/lora/adapter_files.h"
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
@@ -97,24 +96,6 @@ StatusOr<std::map<std::string, Pair>> PairsOf(
                                     entry->stored);
   }
   return pairs;
-}
-
-std::string HeaderOf(const std::vector<Part>& parts) {
-  nlohmann::json header = {{"__metadata__", {{"format", "pt"}}}};
-  uint64_t offset = 0;
-  for (const Part& part : parts) {
-    header[part.name] = {
-        {"dtype", part.entry->stored},
-        {"shape", part.entry->shape},
-        {"data_offsets", {offset, offset + part.entry->bytes}}};
-    offset += part.entry->bytes;
-  }
-  std::string text = header.dump();
-  text.append((8 - text.size() % 8) % 8, ' ');
-  std::string bytes;
-  for (int shift = 0; shift < 64; shift += 8)
-    bytes.push_back(static_cast<char>(uint64_t{text.size()} >> shift & 255));
-  return bytes + text;
 }
 
 Status FillNewFolder(const std::string& path,

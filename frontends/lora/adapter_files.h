@@ -1,4 +1,4 @@
-// Adapters in safetensors files, and the writing of such files.
+// Adapters in safetensors files, and new folders.
 #ifndef PARTITA_FRONTENDS_LORA_ADAPTER_FILES_H_
 #define PARTITA_FRONTENDS_LORA_ADAPTER_FILES_H_
 
@@ -40,13 +40,6 @@ struct Pair {
 absl::StatusOr<std::map<std::string, Pair>> PairsOf(
     const std::vector<base::SafetensorsFile>& files, const std::string& folder,
     bool only);
-
-struct Part {
-  std::string name;
-  const base::SafetensorsEntry* entry = nullptr;
-};
-// The bytes before the tensors of a file with these parts, in this order.
-std::string HeaderOf(const std::vector<Part>& parts);
 
 // Makes a new folder, and removes it again if `fill` fails. Refuses a path that
 // exists.

@@ -11,6 +11,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/write_safetensors.h"
 
 namespace partita::lora {
 namespace {
@@ -158,12 +159,12 @@ Status copyOthers(const std::string& from, const std::string& to) {
 Status writeFile(const SafetensorsFile& file, const Targets& targets,
                  const Options& options, const std::string& path,
                  int64_t& bytes) {
-  std::vector<Part> parts;
+  std::vector<base::SafetensorsPart> parts;
   for (const auto& [name, entry] : file.header().tensors)
     parts.push_back({name, &entry});
   PARTITA_ASSIGN_OR_RETURN(auto written, base::AtomicFile::Create(path));
-  PARTITA_RETURN_IF_ERROR(written->Append(HeaderOf(parts)));
-  for (const Part& part : parts) {
+  PARTITA_RETURN_IF_ERROR(written->Append(base::SafetensorsStart(parts)));
+  for (const base::SafetensorsPart& part : parts) {
     const auto target = targets.find(part.name);
     PARTITA_RETURN_IF_ERROR(
         target == targets.end()

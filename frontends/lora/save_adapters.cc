@@ -9,6 +9,7 @@
 #include "runtime/base/checked_json.h"
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/write_safetensors.h"
 
 namespace partita::lora {
 namespace {
@@ -55,7 +56,7 @@ StatusOr<Saved> SaveAdapters(const std::string& checkpoint, double alpha,
   PARTITA_ASSIGN_OR_RETURN(const Pairs pairs,
                            PairsOf(files, checkpoint, /*only=*/false));
   const int64_t rank = pairs.begin()->second.rank();
-  std::vector<Part> parts;
+  std::vector<base::SafetensorsPart> parts;
   std::vector<std::string> modules;
   for (const auto& [module, pair] : pairs) {
     if (pair.rank() != rank)
@@ -86,7 +87,7 @@ StatusOr<Saved> SaveAdapters(const std::string& checkpoint, double alpha,
     PARTITA_ASSIGN_OR_RETURN(
         auto file, base::AtomicFile::Create(
                        (folder / "adapter_model.safetensors").string()));
-    PARTITA_RETURN_IF_ERROR(file->Append(HeaderOf(parts)));
+    PARTITA_RETURN_IF_ERROR(file->Append(base::SafetensorsStart(parts)));
     for (const auto& [module, pair] : pairs)
       for (const Tensor& tensor : {pair.down, pair.up})
         PARTITA_RETURN_IF_ERROR(

@@ -458,6 +458,16 @@ TEST_F(ImporterTest, RefusesScalesThatDoNotFit) {
                 {"expected output_dtype to be the zero point's type"});
 }
 
+TEST_F(ImporterTest, RefusesParametersThatDoNotFitMatrices) {
+  expectRefused(
+      model(graph({node("MatMulInteger", {"x", "x", "z"}, {"y"})},
+                  {valueInfo("x", kI64, {"3", "3"})}, {kY},
+                  {int64s("z", {2}, {1, 2})}),
+            10),
+      {"expected a scale and a zero point of one element, or of one for each "
+       "of 3 rows, found the shape [2]"});
+}
+
 TEST_F(ImporterTest, RefusesCycles) {
   expectRefused(model(graph({node("Add", {"x", "b"}, {"a"}, {}, "", "first"),
                              node("Neg", {"a"}, {"b"}, {}, "", "second"),

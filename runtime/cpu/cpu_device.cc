@@ -16,6 +16,7 @@
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/grouped_gemm.h"
 #include "runtime/cpu/grouped_weight_grad.h"
+#include "runtime/cpu/int8_gemm.h"
 #include "runtime/cpu/library_op.h"
 #include "runtime/cpu/memory.h"
 #include "runtime/cpu/module.h"
@@ -91,7 +92,8 @@ Cost CostOf(const device::GemmDesc& desc) {
   const double weights =
       static_cast<double>(desc.k) * static_cast<double>(desc.n);
   return {2 * rows * weights,
-          weights * static_cast<double>(base::SizeOf(desc.dtype))};
+          weights * static_cast<double>(
+                        desc.has_bytes() ? 1 : base::SizeOf(desc.dtype))};
 }
 
 Cost CostOf(const device::GroupedGemmDesc& desc) {
@@ -219,12 +221,15 @@ class CpuDevice : public device::Device {
       const device::GemmDesc& desc,
       const std::vector<const void*>& constants) override {
     const int threads = ThreadsFor(CostOf(desc));
-    if (IsRowProduct(desc))
+    if (!desc.has_bytes() && IsRowProduct(desc))
       return Finish(MakeRowProduct(desc, threads), threads);
     const OpenMpThreads regions(threads);
+    if (desc.factors == device::Factors::kRhsI8)
+      return Finish(MakeInt8WeightGemm(*context_, desc, threads), threads);
     absl::StatusOr<std::unique_ptr<CpuOp>> op =
         MakeGemm(*context_, desc, {constants[1], constants[1]});
-    if (absl::IsUnimplemented(op.status()) && desc.dtype != base::DType::kF32)
+    if (absl::IsUnimplemented(op.status()) && !desc.has_bytes() &&
+        desc.dtype != base::DType::kF32)
       op = MakeConvertedGemm(*context_, desc, constants[1]);
     return Finish(std::move(op), threads);
   }

@@ -56,10 +56,16 @@ absl::StatusOr<dnnl_data_type_t> DnnlDataType(base::DType dtype) {
       return dnnl_bf16;
     case base::DType::kF16:
       return dnnl_f16;
+    case base::DType::kI8:
+      return dnnl_s8;
+    case base::DType::kU8:
+      return dnnl_u8;
+    case base::DType::kI32:
+      return dnnl_s32;
     default:
-      return absl::InvalidArgumentError(
-          absl::StrCat("library operations work on f32, f16 and bf16, not on ",
-                       base::NameOf(dtype)));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "library operations work on f32, f16, bf16, i8, u8 and i32, not on ",
+          base::NameOf(dtype)));
   }
 }
 
@@ -106,8 +112,9 @@ int ResidualArgument(device::Activation activation) {
 }
 
 absl::StatusOr<DnnlAttr> MakeAttr(device::Activation activation,
-                                  const dnnl_memory_desc_t* residual,
-                                  bool sums) {
+                                  const dnnl_memory_desc_t* residual, bool sums,
+                                  const dnnl_memory_desc_t* scale,
+                                  const dnnl_memory_desc_t* shift) {
   dnnl_primitive_attr_t handle = nullptr;
   PARTITA_RETURN_IF_ERROR(
       DnnlStatus(Dnnl().primitive_attr_create(&handle), "attributes"));
@@ -120,6 +127,14 @@ absl::StatusOr<DnnlAttr> MakeAttr(device::Activation activation,
       DnnlStatus(Dnnl().post_ops_create(&created), "post-operations"));
   std::unique_ptr<dnnl_post_ops, DnnlDestroy<&DnnlLibrary::post_ops_destroy>>
       post_ops(created);
+  if (scale != nullptr)
+    PARTITA_RETURN_IF_ERROR(DnnlStatus(
+        Dnnl().post_ops_append_binary(post_ops.get(), dnnl_binary_mul, scale),
+        "scale"));
+  if (shift != nullptr)
+    PARTITA_RETURN_IF_ERROR(DnnlStatus(
+        Dnnl().post_ops_append_binary(post_ops.get(), dnnl_binary_add, shift),
+        "bias"));
   if (activation != device::Activation::kNone) {
     // alpha is swish's factor and relu's slope for negative values.
     const float alpha = activation == device::Activation::kSilu ? 1.0f : 0.0f;

@@ -57,12 +57,14 @@ absl::StatusOr<dnnl_memory_desc_t> MakeAnyMemoryDesc(
 absl::StatusOr<DnnlMemory> MakeMemory(const dnnl_memory_desc_t& desc,
                                       dnnl_engine_t engine);
 
-// Attributes with the post-operations activation, then addition of a residual
-// (null: none). The caller supplies the scratchpad. With `sums` the residual is
-// the output's previous content, else a separate argument.
+// Attributes with the post-operations scale, shift, activation, then addition
+// of a residual (null: none). The caller supplies the scratchpad. With `sums`
+// the residual is the output's previous content, else a separate argument.
 absl::StatusOr<DnnlAttr> MakeAttr(device::Activation activation,
                                   const dnnl_memory_desc_t* residual,
-                                  bool sums = false);
+                                  bool sums = false,
+                                  const dnnl_memory_desc_t* scale = nullptr,
+                                  const dnnl_memory_desc_t* shift = nullptr);
 // The DNNL_ARG_... index of the residual post-operation.
 int ResidualArgument(device::Activation activation);
 

@@ -63,27 +63,32 @@ absl::StatusOr<std::unique_ptr<CpuOp>> MakeGemm(
       MakeMatrices(desc.batch, desc.m, desc.n, desc.out_strides);
   std::vector<int64_t> bias_dims(out_layout.dims.size(), 1);
   bias_dims.back() = desc.n;
+  const base::DType rhs_type = desc.has_bytes() ? base::DType::kI8 : desc.dtype;
+  const base::DType lhs_type =
+      desc.factors == device::Factors::kU8I8 ? base::DType::kU8 : rhs_type;
   PARTITA_ASSIGN_OR_RETURN(
       const dnnl_memory_desc_t lhs_desc,
-      MakeMemoryDesc(desc.dtype, lhs_layout.dims, lhs_layout.strides));
+      MakeMemoryDesc(lhs_type, lhs_layout.dims, lhs_layout.strides));
   PARTITA_ASSIGN_OR_RETURN(
       const dnnl_memory_desc_t rhs_desc,
-      MakeMemoryDesc(desc.dtype, rhs_layout.dims, rhs_layout.strides));
+      MakeMemoryDesc(rhs_type, rhs_layout.dims, rhs_layout.strides));
   PARTITA_ASSIGN_OR_RETURN(
       const dnnl_memory_desc_t out_desc,
       MakeMemoryDesc(desc.dtype, out_layout.dims, out_layout.strides));
   PARTITA_ASSIGN_OR_RETURN(const dnnl_memory_desc_t bias_desc,
                            MakeMemoryDesc(desc.dtype, bias_dims));
   PARTITA_ASSIGN_OR_RETURN(const dnnl_memory_desc_t any_rhs,
-                           MakeAnyMemoryDesc(desc.dtype, rhs_layout.dims));
+                           MakeAnyMemoryDesc(rhs_type, rhs_layout.dims));
   PARTITA_ASSIGN_OR_RETURN(
       const DnnlAttr attr,
-      MakeAttr(desc.activation, desc.has_residual ? &out_desc : nullptr));
+      MakeAttr(desc.activation, desc.has_residual ? &out_desc : nullptr,
+               /*sums=*/false, desc.has_scale() ? &bias_desc : nullptr,
+               desc.has_scale() && desc.has_bias ? &bias_desc : nullptr));
   dnnl_matmul_desc_t matmul;
   PARTITA_RETURN_IF_ERROR(DnnlStatus(
-      Dnnl().matmul_desc_init(&matmul, &lhs_desc,
-                              rhs.identity != nullptr ? &any_rhs : &rhs_desc,
-                              desc.has_bias ? &bias_desc : nullptr, &out_desc),
+      Dnnl().matmul_desc_init(
+          &matmul, &lhs_desc, rhs.identity != nullptr ? &any_rhs : &rhs_desc,
+          desc.has_bias && !desc.has_scale() ? &bias_desc : nullptr, &out_desc),
       "matrix product"));
   PARTITA_ASSIGN_OR_RETURN(
       DnnlPrimitiveDesc primitive,
@@ -92,8 +97,19 @@ absl::StatusOr<std::unique_ptr<CpuOp>> MakeGemm(
   std::vector<DnnlOperand> operands = {{DNNL_ARG_SRC, 0, lhs_desc, {}},
                                        {DNNL_ARG_WEIGHTS, 1, rhs_desc, rhs}};
   int index = 2;
+  // oneDNN would add its own bias before it multiplies by a scale.
+  if (desc.has_scale())
+    operands.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1,
+                        index++,
+                        bias_desc,
+                        {}});
   if (desc.has_bias)
-    operands.push_back({DNNL_ARG_BIAS, index++, bias_desc, {}});
+    operands.push_back({desc.has_scale()
+                            ? DNNL_ARG_ATTR_MULTIPLE_POST_OP(1) | DNNL_ARG_SRC_1
+                            : DNNL_ARG_BIAS,
+                        index++,
+                        bias_desc,
+                        {}});
   if (desc.has_residual) {
     operands.push_back(
         {ResidualArgument(desc.activation), index, out_desc, {}});

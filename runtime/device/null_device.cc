@@ -133,7 +133,9 @@ absl::Status NullDevice::LaunchEach(Stream& stream, const Kernel& kernel,
 
 absl::StatusOr<std::unique_ptr<LibraryOp>> NullDevice::PrepareGemm(
     const GemmDesc& desc, const std::vector<const void*>& constants) {
-  return Prepare("gemm", OperandCount(desc.has_bias, desc.has_residual),
+  return Prepare("gemm",
+                 OperandCount(desc.has_bias, desc.has_residual) +
+                     (desc.has_scale() ? 1 : 0),
                  constants.size());
 }
 

@@ -21,10 +21,17 @@ enum class Activation : int8_t {
   kSigmoid
 };
 
+// Element types of a product's lhs and rhs: those of its result, or lhs of the
+// result's and rhs of i8, or i8 and i8, or u8 and i8.
+enum class Factors : int8_t { kSame = 0, kRhsI8, kI8, kU8I8 };
+
 // out[b,m,n] = activation(sum_k lhs[b,m,k] * rhs[b,k,n] + bias[n]) +
 // residual[b,m,n]. Strides are in elements. Operands: lhs, rhs, bias if
 // has_bias, residual if has_residual, out. 16-bit floats are summed in f32. The
 // residual may be the same memory as out but must not overlap it in part.
+// With factors other than kSame, out[b,m,n] = scale[n] * sum + bias[n], all of
+// f32; operands: lhs, rhs, scale, bias if has_bias, out. With dtype kI32 the
+// result is the sum; operands: lhs, rhs, out.
 struct GemmDesc {
   base::DType dtype = base::DType::kF32;
   int64_t batch = 1, m = 1, n = 1, k = 1;
@@ -34,6 +41,10 @@ struct GemmDesc {
   bool has_bias = false;
   bool has_residual = false;
   Activation activation = Activation::kNone;
+  Factors factors = Factors::kSame;
+
+  bool has_bytes() const { return factors != Factors::kSame; }
+  bool has_scale() const { return has_bytes() && dtype != base::DType::kI32; }
 };
 
 // nn.grouped_dot, or its weight gradient; all operands are dense. `rows` /

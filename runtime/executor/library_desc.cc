@@ -27,6 +27,20 @@ const char* DirectionName(device::ConvDirection direction) {
   return "conv ";
 }
 
+const char* FactorsName(device::Factors factors) {
+  switch (factors) {
+    case device::Factors::kSame:
+      return "";
+    case device::Factors::kRhsI8:
+      return " of f32 x i8";
+    case device::Factors::kI8:
+      return " of i8 x i8";
+    case device::Factors::kU8I8:
+      return " of u8 x i8";
+  }
+  return "";
+}
+
 std::string Suffix(bool has_bias, bool has_residual,
                    device::Activation activation) {
   std::string suffix = has_bias ? " bias" : "";
@@ -59,6 +73,20 @@ device::Activation ToDevice(program::Activation activation) {
   return device::Activation::kNone;
 }
 
+device::Factors ToDevice(program::GemmFactors factors) {
+  switch (factors) {
+    case program::GemmFactors::same:
+      break;
+    case program::GemmFactors::rhs_i8:
+      return device::Factors::kRhsI8;
+    case program::GemmFactors::i8:
+      return device::Factors::kI8;
+    case program::GemmFactors::u8_i8:
+      return device::Factors::kU8I8;
+  }
+  return device::Factors::kSame;
+}
+
 device::ConvDirection ToDevice(program::ConvDirection direction) {
   switch (direction) {
     case program::ConvDirection::forward:
@@ -84,6 +112,7 @@ device::GemmDesc ToDesc(const program::Gemm& gemm) {
   desc.has_bias = gemm.has_bias();
   desc.has_residual = gemm.has_residual();
   desc.activation = ToDevice(gemm.activation());
+  desc.factors = ToDevice(gemm.factors());
   return desc;
 }
 
@@ -157,7 +186,7 @@ StepLabel LabelOf(const device::GemmDesc& desc) {
   StepLabel label;
   label.name =
       absl::StrCat("gemm ", desc.batch, "x", desc.m, "x", desc.n, "x", desc.k,
-                   " ", base::NameOf(desc.dtype),
+                   " ", base::NameOf(desc.dtype), FactorsName(desc.factors),
                    Suffix(desc.has_bias, desc.has_residual, desc.activation));
   label.flops = 2.0 * static_cast<double>(desc.batch) *
                 static_cast<double>(desc.m) * static_cast<double>(desc.n) *

@@ -13,6 +13,7 @@ namespace partita::executor {
 
 // Defined for every value that passes the program's validation.
 device::Activation ToDevice(program::Activation activation);
+device::Factors ToDevice(program::GemmFactors factors);
 device::ConvDirection ToDevice(program::ConvDirection direction);
 
 device::GemmDesc ToDesc(const program::Gemm& gemm);

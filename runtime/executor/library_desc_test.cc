@@ -22,6 +22,18 @@ TEST(LibraryDescTest, EveryActivation) {
               expected.at(program::EnumNameActivation(activation)));
 }
 
+TEST(LibraryDescTest, EveryPairOfFactors) {
+  using device::Factors;
+  const std::map<std::string, Factors> expected = {{"same", Factors::kSame},
+                                                   {"rhs_i8", Factors::kRhsI8},
+                                                   {"i8", Factors::kI8},
+                                                   {"u8_i8", Factors::kU8I8}};
+  EXPECT_EQ(expected.size(), std::size(program::EnumValuesGemmFactors()));
+  for (const program::GemmFactors factors : program::EnumValuesGemmFactors())
+    EXPECT_EQ(ToDevice(factors),
+              expected.at(program::EnumNameGemmFactors(factors)));
+}
+
 TEST(LibraryDescTest, EveryDirection) {
   using device::ConvDirection;
   const std::map<std::string, ConvDirection> expected = {

@@ -346,8 +346,24 @@ absl::StatusOr<int64_t> ValidateType(const TensorType& type) {
   return *bytes;
 }
 
+absl::Status CheckFactors(const Gemm& gemm) {
+  if (gemm.factors() < GemmFactors::MIN || gemm.factors() > GemmFactors::MAX)
+    return Bad(absl::StrCat("gemm: unknown factors ",
+                            static_cast<int>(gemm.factors())));
+  if (gemm.factors() == GemmFactors::same)
+    return CheckLibraryDType("gemm", gemm.dtype());
+  const bool is_sum =
+      gemm.dtype() == DType::i32 && gemm.factors() != GemmFactors::rhs_i8;
+  if ((gemm.dtype() != DType::f32 && !is_sum) || gemm.has_residual() ||
+      gemm.activation() != Activation::none || (is_sum && gemm.has_bias()))
+    return Bad(
+        "gemm: factors of 8 bits with a result other than f32 or i32, a "
+        "residual, an activation, or a bias of i32");
+  return absl::OkStatus();
+}
+
 absl::Status ValidateGemm(const Gemm& gemm, const Instruction& instruction) {
-  PARTITA_RETURN_IF_ERROR(CheckLibraryDType("gemm", gemm.dtype()));
+  PARTITA_RETURN_IF_ERROR(CheckFactors(gemm));
   PARTITA_RETURN_IF_ERROR(CheckActivation("gemm", gemm.activation()));
   for (const int64_t extent : {gemm.batch(), gemm.m(), gemm.n(), gemm.k()}) {
     if (extent < 1 || extent > kMaxExtent)
@@ -370,7 +386,11 @@ absl::Status ValidateGemm(const Gemm& gemm, const Instruction& instruction) {
   if (gemm.batch() > 1 && lhs[0].stride == 0 && rhs[0].stride == 0) {
     return Bad("gemm: a batch of which neither lhs nor rhs depends");
   }
-  std::vector<int64_t> bytes = {lhs_span * size, rhs_span * size};
+  const bool has_bytes = gemm.factors() != GemmFactors::same;
+  const bool is_lhs_float = !has_bytes || gemm.factors() == GemmFactors::rhs_i8;
+  std::vector<int64_t> bytes = {lhs_span * (is_lhs_float ? size : 1),
+                                rhs_span * (has_bytes ? 1 : size)};
+  if (has_bytes && gemm.dtype() != DType::i32) bytes.push_back(gemm.n() * size);
   if (gemm.has_bias()) bytes.push_back(gemm.n() * size);
   if (gemm.has_residual()) bytes.push_back(out_span * size);
   bytes.push_back(out_span * size);

@@ -340,6 +340,37 @@ TEST(ValidateTest, Gemm) {  // V7
             where + ": unknown activation 50");
 }
 
+TEST(ValidateTest, GemmOfBytes) {  // V7
+  const std::string where = "function 'layer', instruction 0: gemm";
+  EXPECT_EQ(After([](ProgramT& p) {
+              TheGemm(p).factors = static_cast<GemmFactors>(50);
+            }),
+            where + ": unknown factors 50");
+  EXPECT_EQ(After([](ProgramT& p) {
+              TheGemm(p).factors = GemmFactors::rhs_i8;
+              TheGemm(p).activation = Activation::relu;
+            }),
+            where +
+                ": factors of 8 bits with a result other than f32 or i32, a "
+                "residual, an activation, or a bias of i32");
+  EXPECT_EQ(After([](ProgramT& p) {
+              TheGemm(p).factors = GemmFactors::rhs_i8;
+              TheGemm(p).dtype = DType::i32;
+              TheGemm(p).activation = Activation::none;
+            }),
+            where +
+                ": factors of 8 bits with a result other than f32 or i32, a "
+                "residual, an activation, or a bias of i32");
+  // A scale is an operand of its own.
+  EXPECT_EQ(After([](ProgramT& p) {
+              TheGemm(p).factors = GemmFactors::u8_i8;
+              TheGemm(p).activation = Activation::none;
+            }),
+            where +
+                ": expected 5 operands, 1 of them written, found 4, 1 of them "
+                "written");
+}
+
 TEST(ValidateTest, GroupedGemm) {  // V7
   // The message after `change` to a grouped gemm in place of the gemm.
   const auto after = [](const std::function<void(GroupedGemmT&)>& change) {

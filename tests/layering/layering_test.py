@@ -38,6 +38,8 @@ ALLOWED = {
     "frontends/torch": (("dialects/nn", "frontends/builder", "runtime/base"), "an importer writes nn and reads files"),
     "compiler/simplify": (("dialects/nn", "dialects/exec"), "simplification is a matter of the model alone, except that no collective moves to load time"),
     "compiler/core": (("dialects/terms",), "the algorithms of dividing work on plain data, without MLIR, for passes, planner and simulator alike"),
+    "compiler/quantize": (("dialects/nn", "compiler/plan", "runtime/base"),
+                          "weights of a model are rounded and written to files; what runs it is not its concern"),
     "compiler/format": (("dialects/terms", "runtime/program"), "one place converts the compiler's terms to the artifact's and back"),
     "compiler/plan": (("compiler/core",), "a plan is a file that planners without MLIR read and write"),
     "compiler/planner": (("dialects/terms", "compiler/core", "compiler/plan"), "what a division costs is arithmetic on plain data, without MLIR"),

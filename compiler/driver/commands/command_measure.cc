@@ -13,11 +13,10 @@
 #include "compiler/driver/commands/commands.h"
 #include "compiler/driver/commands/measure_kernels.h"
 #include "compiler/driver/commands/runner.h"
+#include "compiler/driver/commands/temporary_folder.h"
 #include "compiler/driver/console.h"
 #include "compiler/measure/measure.h"
 #include "compiler/planner/cluster/cluster.h"
-#include "llvm/ADT/SmallString.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include "runtime/base/atomic_file.h"
@@ -38,23 +37,6 @@ struct MeasureCommand {
   int devices = 0, repeat = 5;
   std::vector<std::string> precisions = {"f32", "bf16"};
   bool small = false, json = false;
-};
-
-// A temporary folder, deleted with this object.
-class Folder {
- public:
-  Folder() {
-    if (llvm::sys::fs::createUniqueDirectory("partita-measure", path_))
-      path_.clear();
-  }
-  ~Folder() { llvm::sys::fs::remove_directories(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string path() const { return path_.str().str(); }
-
- private:
-  llvm::SmallString<128> path_;
 };
 
 int processors() {
@@ -122,7 +104,7 @@ planner::Cluster describe(const MeasureCommand& command,
 }
 
 absl::StatusOr<planner::Cluster> measureMachine(const MeasureCommand& command) {
-  const Folder folder;
+  const TemporaryFolder folder;
   measure::MeasureOptions options;
   options.devices = command.devices;
   options.small = command.small;

@@ -9,6 +9,7 @@
 
 #include "CLI/CLI.hpp"
 #include "compiler/driver/console.h"
+#include "compiler/quantize/quantize.h"
 #include "frontends/lora/lora.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
@@ -84,6 +85,11 @@ std::string ModelArguments::given() const {
 }
 
 bool ModelArguments::finish() {
+  // A folder of partita quantize holds a module and its weights.
+  const std::filesystem::path file =
+      std::filesystem::path(model) / quantize::kModelFile;
+  std::error_code missing;
+  if (std::filesystem::is_regular_file(file, missing)) model = file.string();
   std::string error;
   for (const std::string& text : dims)
     if (error.empty()) parseDims(text, options.dims, error);

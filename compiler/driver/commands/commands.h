@@ -33,6 +33,7 @@ Command addMeasure(CLI::App& app);
 Command addSlurm(CLI::App& app);
 Command addLora(CLI::App& app);
 Command addPrune(CLI::App& app);
+Command addQuantize(CLI::App& app);
 
 }  // namespace partita::driver
 

@@ -116,6 +116,9 @@ LogicalResult importMeanVarianceNormalization(NodeContext& n);
 LogicalResult importLrn(NodeContext& n);
 
 // quantisation.cc
+LogicalResult importDynamicQuantizeLinear(NodeContext& n);
+LogicalResult importMatMulInteger(NodeContext& n);
+LogicalResult importQLinearMatMul(NodeContext& n);
 LogicalResult importQuantizeLinear(NodeContext& n);
 LogicalResult importDequantizeLinear(NodeContext& n);
 

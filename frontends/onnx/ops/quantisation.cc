@@ -77,7 +77,89 @@ Val toInteger(Emitter& e, Val real, Val zero_point, ElementType to) {
   return e.cast(e.minimum(e.maximum(result, low), low + 2 * half - 1), to);
 }
 
+// The parameter of a product's operand, in a shape that broadcasts to it: one
+// element, one for each row or column of the matrices, or a tensor of rank
+// `rank`.
+FailureOr<Val> matrixParameter(NodeContext& n, Val parameter, Val x,
+                               bool by_row) {
+  if (parameter.size() == 1) return n.e.reshape(parameter, {});
+  if (parameter.rank() == x.rank()) return parameter;
+  Shape shape(2, 1);
+  const int64_t wanted = x.rank() < 2 ? 0 : x.dim(x.rank() - (by_row ? 2 : 1));
+  shape[by_row ? 0 : 1] = wanted;
+  if (parameter.rank() == 1 && parameter.dim(0) == wanted)
+    return n.e.reshape(parameter, shape);
+  return n.error(
+      "expected a scale and a zero point of one element, or of one "
+      "for each of " +
+      llvm::Twine(wanted) + (by_row ? " rows" : " columns") +
+      ", found the shape " + toString(parameter.shape()));
+}
+
+// Input `i`, less the zero point in input `zero` if it is there, as i32.
+FailureOr<Val> integersFrom(NodeContext& n, unsigned i, unsigned zero,
+                            bool by_row) {
+  const ElementType i32{n.e.builder().getI32Type()};
+  const Val x = n.in(i), steps = n.e.cast(x, i32);
+  if (!n.has(zero)) return steps;
+  auto point = matrixParameter(n, n.in(zero), x, by_row);
+  if (failed(point)) return failure();
+  return n.e.sub(steps, n.e.cast(*point, i32));
+}
+
+// Input `i` times the scale in the next input, less the zero point in the one
+// after that, as f32.
+FailureOr<Val> realsFrom(NodeContext& n, unsigned i, bool by_row) {
+  auto steps = integersFrom(n, i, i + 2, by_row);
+  auto scale = matrixParameter(n, n.in(i + 1), n.in(i), by_row);
+  if (failed(steps) || failed(scale)) return failure();
+  return n.e.mul(n.e.cast(*steps, n.e.f32()), n.e.cast(*scale, n.e.f32()));
+}
+
 }  // namespace
+
+LogicalResult importMatMulInteger(NodeContext& n) {
+  auto a = integersFrom(n, 0, 2, /*by_row=*/true);
+  auto b = integersFrom(n, 1, 3, /*by_row=*/false);
+  if (failed(a) || failed(b)) return failure();
+  return n.result(n.e.matmul(*a, *b));
+}
+
+LogicalResult importQLinearMatMul(NodeContext& n) {
+  auto a = realsFrom(n, 0, /*by_row=*/true);
+  auto b = realsFrom(n, 3, /*by_row=*/false);
+  if (failed(a) || failed(b)) return failure();
+  const Val y = n.e.matmul(*a, *b), zero = n.in(7);
+  auto scale = matrixParameter(n, n.in(6), y, /*by_row=*/true);
+  auto point = matrixParameter(n, zero, y, /*by_row=*/true);
+  if (failed(scale) || failed(point)) return failure();
+  if (!mlir::isa<mlir::IntegerType>(zero.element()))
+    return n.error("expected a zero point of integers");
+  return n.result(toInteger(n.e, n.e.div(y, n.e.cast(*scale, n.e.f32())),
+                            *point, zero.elementType()));
+}
+
+LogicalResult importDynamicQuantizeLinear(NodeContext& n) {
+  constexpr double kSteps = 255;
+  const Val x = n.in(0);
+  if (!x.isFloat()) return n.error("expected floats");
+  const Shape dims = builder::countUp(x.rank());
+  const auto extreme = [&](nn::ReduceKind kind) {
+    return n.e.reduce(kind, x, dims, /*keep_dims=*/false);
+  };
+  // The range contains 0.
+  const Val high = n.e.maximum(extreme(nn::ReduceKind::max), 0.0),
+            low = n.e.minimum(extreme(nn::ReduceKind::min), 0.0);
+  const Val step = n.e.div(n.e.sub(high, low), kSteps);
+  const Val scale = n.e.select(n.e.compare(builder::Compare::eq, step, 0.0),
+                               n.e.splatLike(1, step), step);
+  const ElementType u8{n.e.builder().getI8Type(), /*is_unsigned=*/true};
+  const Val zero = toInteger(n.e, n.e.div(n.e.neg(low), scale), {}, u8);
+  n.out(0, toInteger(n.e, n.e.div(x, scale), zero, u8));
+  if (n.wants(1)) n.out(1, scale);
+  if (n.wants(2)) n.out(2, zero);
+  return success();
+}
 
 LogicalResult importQuantizeLinear(NodeContext& n) {
   Val x = n.in(0), scale = n.in(1), zero_point;

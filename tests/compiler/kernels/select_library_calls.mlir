@@ -240,3 +240,60 @@ func.func @repeated_all(%x: tensor<3x4xf32>, %ids: tensor<6xi64>, %w: tensor<3x5
   %2 = nn.grouped_dot %1[%ids], %w : tensor<6x4xf32>, tensor<6xi64>, tensor<3x5x4xf32> -> tensor<6x5xf32>
   return %2 : tensor<6x5xf32>
 }
+
+// -----
+
+// Integers of 8 bits with a scale per column, and a bias. Libraries of GPUs multiply floats.
+// CHECK-LABEL: @byte_weight
+// CHECK-NEXT: exec.gemm %arg0, %arg1 scale(%arg2 : tensor<4xf32>) bias(%arg3 : tensor<4xf32>) sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 1, 3] : (tensor<2x3xf32>, tensor<4x3xi8>) -> tensor<2x4xf32>
+// CHECK-NEXT: return
+// SUMS-LABEL: @byte_weight
+// SUMS: exec.gemm {{.*}} : (tensor<2x3xf32>, tensor<4x3xf32>) -> tensor<2x4xf32>
+func.func @byte_weight(%x: tensor<2x3xf32>, %w: tensor<4x3xi8>, %s: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<2x4xf32> {
+  %0 = arith.sitofp %w : tensor<4x3xi8> to tensor<4x3xf32>
+  %1 = nn.dot_general %x, %0 contract = [1] x [1] : tensor<2x3xf32>, tensor<4x3xf32> -> tensor<2x4xf32>
+  %2 = nn.broadcast %s dims = [1] : tensor<4xf32> -> tensor<2x4xf32>
+  %3 = arith.mulf %1, %2 : tensor<2x4xf32>
+  %4 = nn.broadcast %b dims = [1] : tensor<4xf32> -> tensor<2x4xf32>
+  %5 = arith.addf %3, %4 : tensor<2x4xf32>
+  return %5 : tensor<2x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @byte_factors
+// CHECK-NEXT: exec.gemm %arg0, %arg1 lhs_unsigned scale(%arg2 : tensor<4xf32>) sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xi8>, tensor<3x4xi8>) -> tensor<2x4xf32>
+// CHECK-NEXT: return
+func.func @byte_factors(%x: tensor<2x3xi8>, %w: tensor<3x4xi8>, %s: tensor<4xf32>) -> tensor<2x4xf32> {
+  %0 = arith.extui %x : tensor<2x3xi8> to tensor<2x3xi32>
+  %1 = arith.extsi %w : tensor<3x4xi8> to tensor<3x4xi32>
+  %2 = nn.dot_general %0, %1 contract = [1] x [0] : tensor<2x3xi32>, tensor<3x4xi32> -> tensor<2x4xi32>
+  %3 = arith.sitofp %2 : tensor<2x4xi32> to tensor<2x4xf32>
+  %4 = nn.broadcast %s dims = [1] : tensor<4xf32> -> tensor<2x4xf32>
+  %5 = arith.mulf %3, %4 : tensor<2x4xf32>
+  return %5 : tensor<2x4xf32>
+}
+
+// -----
+
+// A partial sum is scaled after its collective.
+// CHECK-LABEL: @byte_weight_without_scale
+// CHECK: %[[ONES:.*]] = arith.constant dense<1.000000e+00> : tensor<4xf32>
+// CHECK-NEXT: exec.gemm %arg0, %arg1 scale(%[[ONES]] : tensor<4xf32>) sizes = [1, 2, 4, 3]
+func.func @byte_weight_without_scale(%x: tensor<2x3xf32>, %w: tensor<3x4xi8>) -> tensor<2x4xf32> {
+  %0 = arith.sitofp %w : tensor<3x4xi8> to tensor<3x4xf32>
+  %1 = nn.dot_general %x, %0 contract = [1] x [0] : tensor<2x3xf32>, tensor<3x4xf32> -> tensor<2x4xf32>
+  return %1 : tensor<2x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @byte_sums
+// CHECK-NEXT: exec.gemm %arg0, %arg1 sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xi8>, tensor<3x4xi8>) -> tensor<2x4xi32>
+// CHECK-NEXT: return
+func.func @byte_sums(%x: tensor<2x3xi8>, %w: tensor<3x4xi8>) -> tensor<2x4xi32> {
+  %0 = arith.extsi %x : tensor<2x3xi8> to tensor<2x3xi32>
+  %1 = arith.extsi %w : tensor<3x4xi8> to tensor<3x4xi32>
+  %2 = nn.dot_general %0, %1 contract = [1] x [0] : tensor<2x3xi32>, tensor<3x4xi32> -> tensor<2x4xi32>
+  return %2 : tensor<2x4xi32>
+}

@@ -106,3 +106,23 @@ func.func @main(%x: tensor<4xf32> {nn.kind = "input", nn.name = "x"},
   %y = arith.mulf %x, %t : tensor<4xf32>
   return %y : tensor<4xf32>
 }
+
+// -----
+
+// A quantized weight is widened once for a convolution, and in every run for a product, which reads the integers.
+// CHECK-LABEL: func @init
+// CHECK: %[[F:.*]] = arith.sitofp %{{.*}} : tensor<4x3x1x1xi8> to tensor<4x3x1x1xf32>
+// CHECK-NEXT: return %[[F]]
+// CHECK-LABEL: func @main
+// CHECK: nn.conv %{{.*}}, %{{arg[0-9]+}}
+// CHECK: %[[V:.*]] = arith.sitofp %{{.*}} : tensor<4x5xi8> to tensor<4x5xf32>
+// CHECK: nn.dot_general %{{.*}}, %[[V]]
+func.func @main(%x: tensor<1x3x1x1xf32> {nn.kind = "input", nn.name = "x"},
+                %w: tensor<4x3x1x1xi8> {nn.kind = "buffer", nn.name = "w", nn.source = #nn.init<"ones", 1.0 : f64, 0>},
+                %v: tensor<4x5xi8> {nn.kind = "buffer", nn.name = "v", nn.source = #nn.init<"ones", 1.0 : f64, 0>}) -> tensor<1x1x1x5xf32> {
+  %0 = arith.sitofp %w : tensor<4x3x1x1xi8> to tensor<4x3x1x1xf32>
+  %1 = nn.conv %x, %0 strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<1x3x1x1xf32>, tensor<4x3x1x1xf32> -> tensor<1x4x1x1xf32>
+  %2 = arith.sitofp %v : tensor<4x5xi8> to tensor<4x5xf32>
+  %3 = nn.dot_general %1, %2 contract = [1] x [0] : tensor<1x4x1x1xf32>, tensor<4x5xf32> -> tensor<1x1x1x5xf32>
+  return %3 : tensor<1x1x1x5xf32>
+}

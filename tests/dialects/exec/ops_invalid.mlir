@@ -16,6 +16,70 @@ func.func @gemm_c2(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>, %b: tensor<3xf32>) 
 
 // -----
 
+func.func @gemm_c4_factors(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>, %s: tensor<4xf32>) -> tensor<2x4xf32> {
+  // expected-error@+1 {{expected lhs of f32 or i8 and rhs of i8 with a scale, found 'tensor<2x3xf32>' and 'tensor<3x4xf32>'}}
+  %0 = exec.gemm %x, %w scale(%s : tensor<4xf32>) sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+  return %0 : tensor<2x4xf32>
+}
+
+// -----
+
+func.func @gemm_c4_unsigned(%x: tensor<2x3xf32>, %w: tensor<3x4xi8>, %s: tensor<4xf32>) -> tensor<2x4xf32> {
+  // expected-error@+1 {{expected lhs of i8 with lhs_unsigned, found 'tensor<2x3xf32>'}}
+  %0 = exec.gemm %x, %w lhs_unsigned scale(%s : tensor<4xf32>) sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xf32>, tensor<3x4xi8>) -> tensor<2x4xf32>
+  return %0 : tensor<2x4xf32>
+}
+
+// -----
+
+func.func @gemm_c4_scale(%x: tensor<2x3xf32>, %w: tensor<3x4xi8>, %s: tensor<3xf32>) -> tensor<2x4xf32> {
+  // expected-error@+1 {{expected 4 elements of scale, found 3}}
+  %0 = exec.gemm %x, %w scale(%s : tensor<3xf32>) sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xf32>, tensor<3x4xi8>) -> tensor<2x4xf32>
+  return %0 : tensor<2x4xf32>
+}
+
+// -----
+
+func.func @gemm_c4_activation(%x: tensor<2x3xf32>, %w: tensor<3x4xi8>, %s: tensor<4xf32>) -> tensor<2x4xf32> {
+  // expected-error@+1 {{expected no residual and no activation with a scale}}
+  %0 = exec.gemm %x, %w scale(%s : tensor<4xf32>) sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] activation = relu : (tensor<2x3xf32>, tensor<3x4xi8>) -> tensor<2x4xf32>
+  return %0 : tensor<2x4xf32>
+}
+
+// -----
+
+func.func @gemm_c4_types(%x: tensor<2x3xi8>, %w: tensor<3x4xi8>, %s: tensor<4xf32>) -> tensor<2x4xbf16> {
+  // expected-error@+1 {{expected a result, a scale and a bias of f32, found 'tensor<2x4xbf16>'}}
+  %0 = exec.gemm %x, %w scale(%s : tensor<4xf32>) sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xi8>, tensor<3x4xi8>) -> tensor<2x4xbf16>
+  return %0 : tensor<2x4xbf16>
+}
+
+// -----
+
+func.func @gemm_c4_no_scale(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>) -> tensor<2x4xf32> {
+  // expected-error@+1 {{expected a scale with lhs_unsigned, found none}}
+  %0 = exec.gemm %x, %w lhs_unsigned sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+  return %0 : tensor<2x4xf32>
+}
+
+// -----
+
+func.func @gemm_c5_bias(%x: tensor<2x3xi8>, %w: tensor<3x4xi8>, %b: tensor<4xi32>) -> tensor<2x4xi32> {
+  // expected-error@+1 {{expected no bias, residual or activation with a result of i32}}
+  %0 = exec.gemm %x, %w bias(%b : tensor<4xi32>) sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xi8>, tensor<3x4xi8>) -> tensor<2x4xi32>
+  return %0 : tensor<2x4xi32>
+}
+
+// -----
+
+func.func @gemm_c5_operands(%x: tensor<2x3xi32>, %w: tensor<3x4xi8>) -> tensor<2x4xi32> {
+  // expected-error@+1 {{expected operands of 'i8', found 'tensor<2x3xi32>'}}
+  %0 = exec.gemm %x, %w sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xi32>, tensor<3x4xi8>) -> tensor<2x4xi32>
+  return %0 : tensor<2x4xi32>
+}
+
+// -----
+
 func.func @gemm_c3(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>) -> tensor<2x4xf32> {
   // expected-error@+1 {{rhs_strides reach outside rhs}}
   %0 = exec.gemm %x, %w sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 5, 1] : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>

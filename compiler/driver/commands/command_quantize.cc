@@ -1,0 +1,160 @@
+// partita quantize: writes a model again with weights of 8 bits.
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "compiler/driver/commands/calibrate.h"
+#include "compiler/driver/commands/command_options.h"
+#include "compiler/driver/commands/commands.h"
+#include "compiler/quantize/quantize.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+#include "runtime/base/quantity.h"
+
+namespace partita::driver {
+namespace {
+
+struct QuantizeCommand {
+  ModelArguments model;
+  quantize::Options options;
+  std::string output, calibration, range = "minmax";
+  bool json = false;
+};
+
+llvm::json::Value factsOf(const quantize::Report& report,
+                          const std::string& folder) {
+  llvm::json::Array layers;
+  for (const quantize::LayerReport& layer : report.layers) {
+    llvm::json::Object row{{"weight", layer.weight},
+                           {"shape", llvm::json::Array(layer.shape)},
+                           {"bytes_before", layer.bytes_before},
+                           {"bytes_after", layer.bytes_after}};
+    if (layer.kept.empty()) {
+      row["relative_error"] = layer.relative_error;
+      // JSON has no infinity: null without an error.
+      row["decibels"] = std::isfinite(layer.decibels)
+                            ? llvm::json::Value(layer.decibels)
+                            : llvm::json::Value(nullptr);
+    } else {
+      row["kept"] = layer.kept;
+    }
+    if (layer.input) {
+      row["input_low"] = layer.input->low;
+      row["input_high"] = layer.input->high;
+      if (std::isfinite(layer.input_decibels))
+        row["input_decibels"] = layer.input_decibels;
+    }
+    layers.push_back(std::move(row));
+  }
+  return llvm::json::Object{{"folder", folder},
+                            {"bytes_before", report.bytes_before},
+                            {"bytes_after", report.bytes_after},
+                            {"layers", std::move(layers)}};
+}
+
+void printLayer(const llvm::json::Object& layer, llvm::raw_ostream& stream) {
+  stream << llvm::format(
+      "  %-48s %10s %10s  ", layer.getString("weight")->str().c_str(),
+      base::FormatBytes(*layer.getInteger("bytes_before")).c_str(),
+      base::FormatBytes(*layer.getInteger("bytes_after")).c_str());
+  if (const auto kept = layer.getString("kept"))
+    stream << "kept: " << *kept;
+  else if (const auto decibels = layer.getNumber("decibels"))
+    stream << llvm::format("%5.1f dB  %.2e", *decibels,
+                           *layer.getNumber("relative_error"));
+  else
+    stream << "no error";
+  if (const auto low = layer.getNumber("input_low"))
+    stream << llvm::format("  %9.3g to %-9.3g %5.1f dB", *low,
+                           *layer.getNumber("input_high"),
+                           layer.getNumber("input_decibels").value_or(0));
+  stream << "\n";
+}
+
+void print(const llvm::json::Value& value, llvm::raw_ostream& stream) {
+  const llvm::json::Object& facts = *value.getAsObject();
+  stream << "  weight                                               before"
+            "      after  signal to noise, relative error; the same of its "
+            "input's range\n";
+  for (const llvm::json::Value& layer : *facts.getArray("layers"))
+    printLayer(*layer.getAsObject(), stream);
+  const int64_t before = *facts.getInteger("bytes_before"),
+                after = *facts.getInteger("bytes_after");
+  stream << *facts.getString("folder") << ": parameters of "
+         << base::FormatBytes(after) << ", before " << base::FormatBytes(before)
+         << llvm::format(" (%.3f)\n", static_cast<double>(after) /
+                                          static_cast<double>(before));
+}
+
+int run(QuantizeCommand& command) {
+  if (!command.model.finish()) return kUsageError;
+  Session session;
+  auto module = command.model.import(session);
+  if (!module) return kUserError;
+  command.options.folder = command.model.folder();
+  Calibration calibration;
+  if (!take(parseRangeMethod(command.range), calibration.method))
+    return kUsageError;
+  if (!command.calibration.empty()) {
+    if (!take(calibrationFiles(command.calibration), calibration.files))
+      return kUserError;
+    calibration.source = command.options.folder;
+    command.options.measure = [&](mlir::ModuleOp module,
+                                  const std::vector<quantize::Weight>& weights,
+                                  const std::vector<int64_t>& sizes) {
+      return calibration.measure(module, weights, sizes);
+    };
+  }
+  const absl::StatusOr<quantize::Report> report =
+      quantize::quantizeModel(*module, command.options, command.output);
+  if (!report.ok()) {
+    complain(std::string(report.status().message()));
+    return kUserError;
+  }
+  show(factsOf(*report, command.output), command.json, print);
+  return kSuccess;
+}
+
+}  // namespace
+
+Command addQuantize(CLI::App& app) {
+  auto state = std::make_shared<QuantizeCommand>();
+  CLI::App* command = app.add_subcommand(
+      "quantize", "Round matrix products to 8 bits, and report the errors");
+  state->model.add(command, kAnyModel);
+  command
+      ->add_option("-o,--output", state->output,
+                   "The new folder, which all commands take as a model")
+      ->required();
+  CLI::Option* calibrate = command->add_option(
+      "--calibrate", state->calibration,
+      "Round the inputs of these products to 8 bits too, with fixed scales "
+      "that "
+      "cover their ranges on this data: a safetensors file as for partita run "
+      "--inputs, or a folder of such files");
+  command
+      ->add_option("--range", state->range,
+                   "How --calibrate chooses ranges: minmax, percentile=99.99 "
+                   "(of the numbers) or entropy; default: minmax")
+      ->needs(calibrate);
+  command->add_flag("--embeddings", state->options.embeddings,
+                    "Round tables that only look-ups by row read, too");
+  command
+      ->add_option("--keep", state->options.keep,
+                   "Keep the weights that match this pattern as they are; may "
+                   "be repeated: \"*.lm_head\"")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--min-snr", state->options.least_decibels,
+                   "Keep weights whose rounding would leave less signal to "
+                   "noise, in decibels, e.g. 35")
+      ->check(CLI::NonNegativeNumber);
+  addJson(state->json, command);
+  command->footer(
+      "Example:\n  partita quantize model.onnx --dim batch=1,seq=128 -o "
+      "model.q && partita compile model.q -o model.partita");
+  return {command, [state] { return run(*state); }};
+}
+
+}  // namespace partita::driver

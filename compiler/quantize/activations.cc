@@ -1,0 +1,271 @@
+// Activations are the other operands of products with weights.
+#include "compiler/quantize/activations.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "dialects/nn/dialect.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/SymbolTable.h"
+
+namespace partita::quantize {
+namespace {
+
+using llvm::ArrayRef;
+using mlir::OpBuilder;
+using mlir::RankedTensorType;
+using mlir::Value;
+using mlir::func::CallOp;
+using mlir::func::FuncOp;
+namespace arith = mlir::arith;
+
+constexpr double kSteps = 255;
+
+RankedTensorType typeOf(Value value) {
+  return llvm::cast<RankedTensorType>(value.getType());
+}
+
+void inlineCall(CallOp call, FuncOp callee) {
+  OpBuilder builder(call);
+  mlir::IRMapping mapping;
+  mapping.map(callee.getArguments(), call.getOperands());
+  for (mlir::Operation& op : callee.front().without_terminator())
+    builder.clone(op, mapping);
+  auto results = callee.front().getTerminator()->getOperands();
+  for (auto [result, value] : llvm::zip_equal(call.getResults(), results))
+    result.replaceAllUsesWith(mapping.lookup(value));
+  call.erase();
+}
+
+// Collects the products that read a weight, through transposes.
+void findProducts(Value weight,
+                  llvm::SmallVectorImpl<mlir::OpOperand*>& operands) {
+  for (mlir::OpOperand& use : weight.getUses()) {
+    if (auto transpose = llvm::dyn_cast<nn::TransposeOp>(use.getOwner()))
+      findProducts(transpose.getResult(), operands);
+    else if (llvm::isa<nn::DotGeneralOp>(use.getOwner()))
+      operands.push_back(
+          &use.getOwner()->getOpOperand(1 - use.getOperandNumber()));
+  }
+}
+
+// One number for each activation, one after the other: all elements, or their
+// squares, combined.
+Value combined(OpBuilder& builder, mlir::Location loc,
+               const std::vector<Activation>& activations, nn::ReduceKind kind,
+               bool squares = false) {
+  llvm::SmallVector<Value> parts;
+  for (const Activation& activation : activations) {
+    const auto dims = llvm::to_vector(
+        llvm::seq<int64_t>(0, typeOf(activation.value).getRank()));
+    Value value = activation.value;
+    if (squares) value = arith::MulFOp::create(builder, loc, value, value);
+    const Value one = nn::ReduceOp::create(builder, loc, kind, value, dims);
+    parts.push_back(nn::ReshapeOp::create(
+        builder, loc, typeOf(one).clone(ArrayRef<int64_t>{1}), one));
+  }
+  const auto type =
+      typeOf(parts.front())
+          .clone(ArrayRef<int64_t>{static_cast<int64_t>(parts.size())});
+  return nn::ConcatOp::create(builder, loc, type, parts,
+                              builder.getI64IntegerAttr(0));
+}
+
+// Counts the elements of a value in equal bins from range.low to range.high.
+Value countBins(OpBuilder& builder, mlir::Location loc, Value value,
+                const Range& range) {
+  RankedTensorType type =
+      typeOf(value).clone(ArrayRef<int64_t>{typeOf(value).getNumElements()});
+  const auto splat = [&](RankedTensorType of, double number) -> Value {
+    return arith::ConstantOp::create(
+        builder, loc,
+        mlir::DenseElementsAttr::get(
+            of, builder.getFloatAttr(of.getElementType(), number)));
+  };
+  const double width = range.high > range.low ? range.high - range.low : 1;
+  Value place = nn::ReshapeOp::create(builder, loc, type, value);
+  place = arith::SubFOp::create(builder, loc, place, splat(type, range.low));
+  place = arith::MulFOp::create(
+      builder, loc, place, splat(type, static_cast<double>(kBins) / width));
+  place = arith::MaximumFOp::create(builder, loc, place, splat(type, 0));
+  place = arith::MinimumFOp::create(
+      builder, loc, place, splat(type, static_cast<double>(kBins - 1)));
+  const auto index =
+      RankedTensorType::get({type.getNumElements(), 1}, builder.getI64Type());
+  const Value bins = nn::ReshapeOp::create(
+      builder, loc, index,
+      arith::FPToSIOp::create(
+          builder, loc,
+          RankedTensorType::get(type.getShape(), builder.getI64Type()), place));
+  const auto counts = RankedTensorType::get({kBins}, builder.getF32Type());
+  return nn::ScatterOp::create(builder, loc, counts, splat(counts, 0), bins,
+                               splat(type, 1), ArrayRef<int64_t>{0}, 0,
+                               nn::ScatterKind::add);
+}
+
+// Makes `results` the results of @main.
+void returnOnly(FuncOp main, ArrayRef<Value> results,
+                ArrayRef<llvm::StringRef> names) {
+  OpBuilder builder(main.getContext());
+  main.front().getTerminator()->setOperands(results);
+  llvm::SmallVector<mlir::Attribute> attributes;
+  for (const llvm::StringRef name : names)
+    attributes.push_back(builder.getDictionaryAttr(
+        builder.getNamedAttr(nn::kNameAttr, builder.getStringAttr(name))));
+  main.setType(builder.getFunctionType(main.front().getArgumentTypes(),
+                                       mlir::ValueRange(results).getTypes()));
+  main.setResAttrsAttr(builder.getArrayAttr(attributes));
+}
+
+// Builds round(x / scale) + zero in [0, 255], and scale * (that - zero).
+Value roundTrip(OpBuilder& builder, Value x, Value scale, Value zero) {
+  const mlir::Location loc = x.getLoc();
+  RankedTensorType type = typeOf(x);
+  const auto repeated = [&](Value value) -> Value {
+    return nn::BroadcastOp::create(builder, loc,
+                                   type.clone(typeOf(value).getElementType()),
+                                   value, ArrayRef<int64_t>());
+  };
+  const auto splat = [&](double number) -> Value {
+    return arith::ConstantOp::create(
+        builder, loc,
+        mlir::DenseElementsAttr::get(
+            type, builder.getFloatAttr(type.getElementType(), number)));
+  };
+  const auto integers = type.clone(builder.getI32Type());
+  const Value step = repeated(scale);
+  Value steps = arith::DivFOp::create(builder, loc, x, step);
+  steps = mlir::math::RoundEvenOp::create(builder, loc, steps);
+  const Value offset =
+      repeated(arith::SIToFPOp::create(builder, loc, typeOf(scale), zero));
+  steps = arith::AddFOp::create(builder, loc, steps, offset);
+  steps = arith::MaximumFOp::create(builder, loc, steps, splat(0));
+  steps = arith::MinimumFOp::create(builder, loc, steps, splat(kSteps));
+  const Value stored = arith::FPToUIOp::create(
+      builder, loc, type.clone(builder.getI8Type()), steps);
+  const Value wide = arith::ExtUIOp::create(builder, loc, integers, stored);
+  const Value centred =
+      arith::SubIOp::create(builder, loc, wide, repeated(zero));
+  const Value numbers = arith::SIToFPOp::create(builder, loc, type, centred);
+  return arith::MulFOp::create(builder, loc, numbers, step);
+}
+
+unsigned addBuffer(FuncOp main, const std::string& name, mlir::Type element) {
+  OpBuilder builder(main.getContext());
+  mlir::NamedAttrList attributes;
+  attributes.set(nn::kKindAttr, builder.getStringAttr("buffer"));
+  attributes.set(nn::kNameAttr, builder.getStringAttr(name));
+  const unsigned number = main.getNumArguments();
+  (void)main.insertArgument(number, RankedTensorType::get({}, element),
+                            attributes.getDictionary(main.getContext()),
+                            mlir::NameLoc::get(builder.getStringAttr(name)));
+  return number;
+}
+
+}  // namespace
+
+void inlineLayers(FuncOp main) {
+  mlir::SymbolTable symbols(main->getParentOfType<mlir::ModuleOp>());
+  // A function may call others.
+  for (;;) {
+    auto calls = llvm::to_vector(main.getOps<CallOp>());
+    if (calls.empty()) break;
+    for (CallOp call : calls)
+      inlineCall(call, symbols.lookup<FuncOp>(call.getCallee()));
+  }
+  auto module = main->getParentOfType<mlir::ModuleOp>();
+  for (FuncOp function : llvm::make_early_inc_range(module.getOps<FuncOp>()))
+    if (function.isPrivate()) function.erase();
+}
+
+std::vector<Activation> findActivations(FuncOp main,
+                                        const std::vector<Weight>& weights) {
+  llvm::MapVector<Value, Activation> found;
+  for (const Weight& weight : weights) {
+    if (!weight.obstacle.empty()) continue;
+    llvm::SmallVector<mlir::OpOperand*> operands;
+    findProducts(main.getArgument(weight.argument), operands);
+    for (mlir::OpOperand* operand : operands) {
+      Activation& activation = found[operand->get()];
+      activation.value = operand->get();
+      activation.uses.push_back(operand);
+      if (activation.name.empty()) activation.name = weight.name;
+    }
+  }
+  std::vector<Activation> activations;
+  for (auto& [value, activation] : found)
+    activations.push_back(std::move(activation));
+  return activations;
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> rangeProbe(
+    mlir::ModuleOp module, const std::vector<Weight>& weights) {
+  mlir::OwningOpRef<mlir::ModuleOp> probe = module.clone();
+  auto main = probe->lookupSymbol<FuncOp>("main");
+  const std::vector<Activation> activations = findActivations(main, weights);
+  OpBuilder builder(main.front().getTerminator());
+  llvm::SmallVector<Value> results = {
+      combined(builder, main.getLoc(), activations, nn::ReduceKind::min),
+      combined(builder, main.getLoc(), activations, nn::ReduceKind::max),
+      combined(builder, main.getLoc(), activations, nn::ReduceKind::sum,
+               /*squares=*/true)};
+  returnOnly(main, results, {kLows, kHighs, kSquares});
+  return probe;
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> histogramProbe(
+    mlir::ModuleOp module, const std::vector<Weight>& weights,
+    const std::vector<Range>& ranges) {
+  mlir::OwningOpRef<mlir::ModuleOp> probe = module.clone();
+  auto main = probe->lookupSymbol<FuncOp>("main");
+  const std::vector<Activation> activations = findActivations(main, weights);
+  OpBuilder builder(main.front().getTerminator());
+  const mlir::Location loc = main.getLoc();
+  const auto row = RankedTensorType::get({1, kBins}, builder.getF32Type());
+  llvm::SmallVector<Value> rows;
+  for (auto [activation, range] : llvm::zip_equal(activations, ranges))
+    rows.push_back(nn::ReshapeOp::create(
+        builder, loc, row, countBins(builder, loc, activation.value, range)));
+  const auto all = RankedTensorType::get(
+      {static_cast<int64_t>(rows.size()), kBins}, builder.getF32Type());
+  const Value counts = nn::ConcatOp::create(builder, loc, all, rows,
+                                            builder.getI64IntegerAttr(0));
+  returnOnly(main, {counts}, {kCounts});
+  return probe;
+}
+
+Grid gridOf(const Range& range) {
+  const double low = std::min(range.low, 0.0), high = std::max(range.high, 0.0);
+  Grid grid;
+  grid.scale = static_cast<float>((high - low) / kSteps);
+  if (!(grid.scale > 0)) return {1, 0};  // only zeros were seen
+  grid.zero = static_cast<int32_t>(std::clamp(
+      std::nearbyint(-low / static_cast<double>(grid.scale)), 0.0, kSteps));
+  return grid;
+}
+
+std::vector<unsigned> roundActivations(
+    FuncOp main, const std::vector<Activation>& activations) {
+  std::vector<unsigned> numbers;
+  OpBuilder builder(main.getContext());
+  for (const Activation& activation : activations) {
+    const unsigned scale = addBuffer(main, activation.name + "_input_scale",
+                                     builder.getF32Type()),
+                   zero = addBuffer(main, activation.name + "_input_zero",
+                                    builder.getI32Type());
+    builder.setInsertionPointAfterValue(activation.value);
+    const Value rounded =
+        roundTrip(builder, activation.value, main.getArgument(scale),
+                  main.getArgument(zero));
+    for (mlir::OpOperand* use : activation.uses) use->set(rounded);
+    numbers.push_back(scale);
+  }
+  return numbers;
+}
+
+}  // namespace partita::quantize

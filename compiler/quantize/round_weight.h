@@ -1,0 +1,32 @@
+// Rounds weights to integers of 8 bits, and measures the error.
+#ifndef PARTITA_COMPILER_QUANTIZE_ROUND_WEIGHT_H_
+#define PARTITA_COMPILER_QUANTIZE_ROUND_WEIGHT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace partita::quantize {
+
+// weight[i] is about scales[channel of i] * values[i].
+struct RoundedWeight {
+  std::vector<int8_t> values;  // in [-127, 127], row-major as the weight
+  std::vector<float> scales;   // positive, one per channel
+  double signal = 0;           // sum of squares of the weight
+  double noise = 0;            // sum of squares of the rounding errors
+
+  // Ratio of signal to noise in decibels; infinite without an error.
+  double Decibels() const;
+};
+
+// Rounds a row-major tensor to nearest even with one scale per index of the
+// dimensions `channels`, which are increasing: the largest magnitude becomes
+// 127. InvalidArgument if a number is not finite.
+absl::StatusOr<RoundedWeight> RoundWeight(const std::vector<float>& weight,
+                                          const std::vector<int64_t>& shape,
+                                          const std::vector<int64_t>& channels);
+
+}  // namespace partita::quantize
+
+#endif  // PARTITA_COMPILER_QUANTIZE_ROUND_WEIGHT_H_

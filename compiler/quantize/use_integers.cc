@@ -1,0 +1,174 @@
+// Changes @main's arguments, then the arguments of the functions that get them.
+#include "compiler/quantize/use_integers.h"
+
+#include "dialects/nn/dialect.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/SymbolTable.h"
+
+namespace partita::quantize {
+namespace {
+
+using llvm::ArrayRef;
+using mlir::RankedTensorType;
+using mlir::Value;
+using mlir::func::CallOp;
+using mlir::func::FuncOp;
+namespace arith = mlir::arith;
+
+RankedTensorType typeOf(Value value) {
+  return llvm::cast<RankedTensorType>(value.getType());
+}
+
+class Change {
+ public:
+  Change(FuncOp main, const std::vector<Weight>& weights)
+      : main_(main), symbols_(main->getParentOfType<mlir::ModuleOp>()) {
+    for (const Weight& weight : weights)
+      if (weight.obstacle.empty()) weights_[weight.argument] = &weight;
+  }
+
+  std::map<unsigned, unsigned> run() {
+    splitFunctions();
+    std::map<unsigned, unsigned> scales;
+    for (const auto& [argument, weight] : weights_)
+      scales[argument] =
+          change(main_, argument, weight->channels, weight->name + "_scale");
+    for (auto& [function, calls] : callsByFunction()) {
+      auto callee = llvm::cast<FuncOp>(function);
+      // The operands are equal in all calls; see splitFunctions.
+      const std::vector<unsigned> operands = integerOperands(calls.front());
+      for (const unsigned operand : operands) {
+        const unsigned first = argumentOf(calls.front(), operand);
+        change(callee, operand, weights_[first]->channels, {});
+        for (CallOp call : calls)
+          call->insertOperands(
+              call->getNumOperands(),
+              {main_.getArgument(scales[argumentOf(call, operand)])});
+      }
+    }
+    return scales;
+  }
+
+ private:
+  static unsigned argumentOf(CallOp call, unsigned operand) {
+    return llvm::cast<mlir::BlockArgument>(call.getOperand(operand))
+        .getArgNumber();
+  }
+
+  std::vector<unsigned> integerOperands(CallOp call) const {
+    std::vector<unsigned> operands;
+    for (auto [i, operand] : llvm::enumerate(call.getOperands()))
+      if (auto argument = llvm::dyn_cast<mlir::BlockArgument>(operand);
+          argument && weights_.count(argument.getArgNumber()) > 0)
+        operands.push_back(static_cast<unsigned>(i));
+    return operands;
+  }
+
+  llvm::MapVector<mlir::Operation*, llvm::SmallVector<CallOp>>
+  callsByFunction() {
+    llvm::MapVector<mlir::Operation*, llvm::SmallVector<CallOp>> calls;
+    for (auto call : main_.getOps<CallOp>())
+      calls[symbols_.lookup(call.getCallee())].push_back(call);
+    return calls;
+  }
+
+  // Copies functions for calls with other weights, so that each argument of a
+  // function is an integer in all of its calls or in none.
+  void splitFunctions() {
+    for (auto& [function, calls] : callsByFunction()) {
+      std::map<std::vector<unsigned>, llvm::SmallVector<CallOp>> groups;
+      for (CallOp call : calls) groups[integerOperands(call)].push_back(call);
+      for (auto group = std::next(groups.begin()); group != groups.end();
+           ++group) {
+        auto copy = llvm::cast<FuncOp>(function->clone());
+        symbols_.insert(copy);
+        for (CallOp call : group->second) call.setCallee(copy.getName());
+      }
+    }
+  }
+
+  // Makes an argument i8, adds its scale as the last argument, and returns the
+  // number of that. Calls read the integers.
+  static unsigned change(FuncOp function, unsigned number,
+                         ArrayRef<int64_t> channels, const std::string& name) {
+    mlir::OpBuilder builder(function.getContext());
+    builder.setInsertionPointToStart(&function.front());
+    mlir::BlockArgument argument = function.getArgument(number);
+    const RankedTensorType type = typeOf(argument);
+    const mlir::Location loc = argument.getLoc();
+    llvm::SmallVector<int64_t> sizes;
+    for (const int64_t dim : channels) sizes.push_back(type.getDimSize(dim));
+    mlir::NamedAttrList attributes;
+    if (!name.empty()) {
+      attributes.set(nn::kKindAttr, builder.getStringAttr("buffer"));
+      attributes.set(nn::kNameAttr, builder.getStringAttr(name));
+      function.setArgAttr(number, nn::kKindAttr,
+                          builder.getStringAttr("buffer"));
+    }
+    const unsigned scale = function.getNumArguments();
+    (void)function.insertArgument(
+        scale, RankedTensorType::get(sizes, type.getElementType()),
+        attributes.getDictionary(builder.getContext()), loc);
+    argument.setType(
+        RankedTensorType::get(type.getShape(), builder.getI8Type()));
+    function.setType(builder.getFunctionType(
+        function.front().getArgumentTypes(), function.getResultTypes()));
+    for (mlir::Operation* user :
+         llvm::make_early_inc_range(argument.getUsers()))
+      if (auto gather = llvm::dyn_cast<nn::GatherOp>(user))
+        changeTable(gather, argument, function.getArgument(scale));
+    const auto reads = [](mlir::OpOperand& use) {
+      return !llvm::isa<CallOp, nn::GatherOp>(use.getOwner());
+    };
+    if (!llvm::any_of(argument.getUses(), reads)) return scale;
+    const Value wide = arith::SIToFPOp::create(builder, loc, type, argument);
+    const Value repeated = nn::BroadcastOp::create(
+        builder, loc, type, function.getArgument(scale), channels);
+    const Value weight = arith::MulFOp::create(builder, loc, wide, repeated);
+    argument.replaceUsesWithIf(weight, [&](mlir::OpOperand& use) {
+      return reads(use) && use.getOwner() != wide.getDefiningOp();
+    });
+    return scale;
+  }
+
+  // Looks up integers and their rows' scales.
+  static void changeTable(nn::GatherOp gather, Value table, Value scale) {
+    mlir::OpBuilder builder(gather);
+    const mlir::Location loc = gather.getLoc();
+    const RankedTensorType type = gather.getType();
+    const ArrayRef<int64_t> rows =
+        typeOf(gather.getIndices()).getShape().drop_back();
+    const Value integers = nn::GatherOp::create(
+        builder, loc,
+        RankedTensorType::get(type.getShape(), builder.getI8Type()), table,
+        gather.getIndices(), gather.getAxesAttr(), gather.getBatchDimsAttr());
+    const Value scales = nn::GatherOp::create(
+        builder, loc, RankedTensorType::get(rows, type.getElementType()), scale,
+        gather.getIndices(), gather.getAxesAttr(), gather.getBatchDimsAttr());
+    const auto dims = llvm::to_vector(
+        llvm::seq<int64_t>(0, static_cast<int64_t>(rows.size())));
+    const Value wide = arith::SIToFPOp::create(builder, loc, type, integers);
+    gather.replaceAllUsesWith(
+        arith::MulFOp::create(
+            builder, loc, wide,
+            nn::BroadcastOp::create(builder, loc, type, scales, dims))
+            .getResult());
+    gather.erase();
+  }
+
+  FuncOp main_;
+  mlir::SymbolTable symbols_;
+  std::map<unsigned, const Weight*> weights_;  // by argument of @main
+};
+
+}  // namespace
+
+std::map<unsigned, unsigned> useIntegers(FuncOp main,
+                                         const std::vector<Weight>& weights) {
+  return Change(main, weights).run();
+}
+
+}  // namespace partita::quantize

@@ -1,0 +1,267 @@
+// Moves the scales of quantized operands behind products, so that products
+// read integers; see passes.td.
+#include <optional>
+
+#include "compiler/simplify/passes.h"
+#include "compiler/simplify/view.h"
+#include "dialects/nn/dialect.h"
+#include "llvm/ADT/STLExtras.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace partita::simplify {
+
+#define GEN_PASS_DEF_RAISEQUANTIZEDPRODUCTSPASS
+#include "compiler/simplify/passes.h.inc"
+
+namespace {
+
+using mlir::ArrayRef;
+using mlir::OpBuilder;
+using mlir::SmallVector;
+using mlir::Value;
+namespace arith = mlir::arith;
+
+bool isByte(Value value) {
+  return tensorType(value).getElementType().isInteger(8);
+}
+
+// scale * (integer - zero): what DequantizeLinear computes.
+struct Dequantized {
+  Value integer;  // of i8
+  bool is_unsigned = false;
+  // One element of i32, perhaps a larger constant that repeats it; null: 0.
+  Value zero;
+  View scale;
+};
+
+// Matches an i8 that is widened to a larger integer.
+bool matchInteger(Value value, Dequantized& found) {
+  if (auto extended = value.getDefiningOp<arith::ExtSIOp>()) {
+    found.integer = extended.getIn();
+  } else if (auto extended = value.getDefiningOp<arith::ExtUIOp>()) {
+    found.integer = extended.getIn();
+    found.is_unsigned = true;
+  } else if (isByte(value)) {
+    found.integer = value;
+  }
+  return found.integer && isByte(found.integer);
+}
+
+// The same, perhaps less a zero point.
+bool matchDifference(Value value, Dequantized& found) {
+  auto difference = value.getDefiningOp<arith::SubIOp>();
+  if (!difference) return matchInteger(value, found);
+  const Value zero = peel(operandOf(viewOf(value), 1)).value;
+  const mlir::DenseElementsAttr splat = splatConstant(zero);
+  if (!tensorType(zero).getElementType().isInteger(32) ||
+      (!splat && tensorType(zero).getNumElements() != 1))
+    return false;
+  if (!splat || !splat.getSplatValue<llvm::APInt>().isZero()) found.zero = zero;
+  return matchInteger(difference.getLhs(), found);
+}
+
+std::optional<Dequantized> matchDequantized(Value value) {
+  auto product = value.getDefiningOp<arith::MulFOp>();
+  if (!product || !tensorType(value).getElementType().isF32())
+    return std::nullopt;
+  for (const unsigned operand : {0u, 1u}) {
+    const Value steps = product->getOperand(operand);
+    Dequantized found;
+    bool matches = false;
+    if (auto converted = steps.getDefiningOp<arith::SIToFPOp>()) {
+      matches = matchDifference(converted.getIn(), found);
+    } else if (auto converted = steps.getDefiningOp<arith::UIToFPOp>()) {
+      matches = matchInteger(converted.getIn(), found);
+      found.is_unsigned = true;
+    }
+    if (!matches) continue;
+    found.scale = peel(operandOf(viewOf(value), 1 - operand));
+    return found;
+  }
+  return std::nullopt;
+}
+
+// One operand of a product and the places of its free dimensions in the result.
+struct Side {
+  Value value;
+  ArrayRef<int64_t> contract;
+  SmallVector<int64_t> free, in_result;
+
+  SmallVector<int64_t> freeShape() const {
+    SmallVector<int64_t> shape;
+    for (const int64_t dim : free)
+      shape.push_back(tensorType(value).getDimSize(dim));
+    return shape;
+  }
+};
+
+Side sideOf(nn::DotGeneralOp op, bool is_rhs) {
+  Side side{is_rhs ? op.getRhs() : op.getLhs(),
+            is_rhs ? op.getRhsContract() : op.getLhsContract(),
+            {},
+            {}};
+  const ArrayRef<int64_t> batch = is_rhs ? op.getRhsBatch() : op.getLhsBatch();
+  for (int64_t dim = 0; dim < tensorType(side.value).getRank(); ++dim)
+    if (!llvm::is_contained(side.contract, dim) &&
+        !llvm::is_contained(batch, dim))
+      side.free.push_back(dim);
+  const int64_t rank = tensorType(op.getResult()).getRank();
+  const int64_t begin = is_rhs ? rank - static_cast<int64_t>(side.free.size())
+                               : static_cast<int64_t>(op.getLhsBatch().size());
+  for (size_t i = 0; i < side.free.size(); ++i)
+    side.in_result.push_back(begin + static_cast<int64_t>(i));
+  return side;
+}
+
+// The scale in terms of the side's free dimensions alone; none if it differs
+// along another dimension.
+std::optional<View> scaleOfFree(const Side& side, View scale) {
+  for (auto [i, dim] : llvm::enumerate(scale.dims)) {
+    const auto* place = llvm::find(side.free, dim);
+    if (place != side.free.end())
+      dim = place - side.free.begin();
+    else if (tensorType(scale.value).getDimSize(i) != 1)
+      return std::nullopt;
+  }
+  return scale;
+}
+
+class Rewriter {
+ public:
+  explicit Rewriter(nn::DotGeneralOp op)
+      : op_(op), builder_(op), loc_(op.getLoc()) {}
+
+  // The product of floats and a weight, or null.
+  Value withWeight(const Dequantized& weight, bool is_rhs) {
+    // Others are computed in every run, so that f32 is as good.
+    mlir::Operation* source = weight.integer.getDefiningOp();
+    if ((source && !source->hasTrait<mlir::OpTrait::ConstantLike>()) ||
+        weight.zero || weight.is_unsigned)
+      return {};
+    const Side side = sideOf(op_, is_rhs);
+    const auto scale = scaleOfFree(side, shrunk(weight.scale));
+    if (!scale) return {};
+    const Value wide = arith::SIToFPOp::create(
+        builder_, loc_, tensorType(side.value), weight.integer);
+    const Value sum =
+        dot(is_rhs ? op_.getLhs() : wide, is_rhs ? wide : op_.getRhs());
+    return scaled(sum, vectorOf(side, *scale), side);
+  }
+
+  // The product of two integers, or null.
+  Value ofIntegers(const Dequantized& lhs, const Dequantized& rhs) {
+    const Side side = sideOf(op_, /*is_rhs=*/true);
+    const auto scale = scaleOfFree(side, shrunk(rhs.scale));
+    const View lhs_scale = shrunk(lhs.scale);
+    if (rhs.zero || rhs.is_unsigned || !scale ||
+        !lhs_scale.largeDims().empty() ||
+        (lhs.zero && !op_.getRhsBatch().empty()))
+      return {};
+    const Value left = extended(lhs), right = extended(rhs);
+    const Value sum = dot(left, right);
+    // Both scales as one number per column.
+    const SmallVector<int64_t> shape = side.freeShape();
+    const Value vector =
+        arith::MulFOp::create(builder_, loc_, repeated(lhs_scale.value, shape),
+                              vectorOf(side, *scale));
+    const Value result = scaled(toFloat(sum), vector, side);
+    if (!lhs.zero) return result;
+    // scale * (sum of (l - zero) r) = scale * sum of l r - scale * zero * sum
+    // of r
+    SmallVector<int64_t> dims(side.contract);
+    llvm::sort(dims);
+    const Value columns =
+        nn::ReduceOp::create(builder_, loc_, nn::ReduceKind::sum, right, dims);
+    const Value factor = arith::MulFOp::create(
+        builder_, loc_, vector, toFloat(repeated(shrunk(lhs.zero), shape)));
+    const Value shift = arith::NegFOp::create(
+        builder_, loc_,
+        arith::MulFOp::create(builder_, loc_, toFloat(columns), factor));
+    return arith::AddFOp::create(builder_, loc_, result,
+                                 alongResult(shift, side));
+  }
+
+ private:
+  Value extended(const Dequantized& value) {
+    const mlir::Type type =
+        tensorType(value.integer).clone(builder_.getI32Type());
+    return value.is_unsigned
+               ? arith::ExtUIOp::create(builder_, loc_, type, value.integer)
+                     .getResult()
+               : arith::ExtSIOp::create(builder_, loc_, type, value.integer)
+                     .getResult();
+  }
+  Value toFloat(Value value) {
+    return arith::SIToFPOp::create(
+        builder_, loc_, tensorType(value).clone(builder_.getF32Type()), value);
+  }
+  Value dot(Value lhs, Value rhs) {
+    return nn::DotGeneralOp::create(builder_, loc_, lhs, rhs, op_.getLhsBatch(),
+                                    op_.getRhsBatch(), op_.getLhsContract(),
+                                    op_.getRhsContract());
+  }
+  // A large constant that repeats one number as one element.
+  Value shrunk(Value value) {
+    mlir::DenseElementsAttr splat = splatConstant(value);
+    if (!splat) return value;
+    return arith::ConstantOp::create(
+        builder_, loc_,
+        splat.resizeSplat(
+            mlir::RankedTensorType::get({}, splat.getElementType())));
+  }
+  View shrunk(const View& view) {
+    const Value value = shrunk(view.value);
+    return value == view.value ? view : View{value, {}};
+  }
+  // The only element of `one`, in each place of `shape`.
+  Value repeated(Value one, ArrayRef<int64_t> shape) {
+    return buildBroadcast(builder_, loc_,
+                          {buildReshape(builder_, loc_, one, {}), {}}, shape);
+  }
+  Value vectorOf(const Side& side, const View& scale) {
+    return buildBroadcast(builder_, loc_, scale, side.freeShape());
+  }
+  Value alongResult(Value vector, const Side& side) {
+    return buildBroadcast(builder_, loc_, {vector, side.in_result},
+                          op_.getType().getShape());
+  }
+  Value scaled(Value sum, Value vector, const Side& side) {
+    return arith::MulFOp::create(builder_, loc_, sum,
+                                 alongResult(vector, side));
+  }
+
+  nn::DotGeneralOp op_;
+  OpBuilder builder_;
+  mlir::Location loc_;
+};
+
+class RaiseQuantizedProductsPass
+    : public impl::RaiseQuantizedProductsPassBase<RaiseQuantizedProductsPass> {
+  void runOnOperation() override {
+    SmallVector<nn::DotGeneralOp> dots;
+    getOperation().walk([&](nn::DotGeneralOp op) { dots.push_back(op); });
+    for (nn::DotGeneralOp op : dots) {
+      if (!op.getType().getElementType().isF32()) continue;
+      const auto lhs = matchDequantized(op.getLhs()),
+                 rhs = matchDequantized(op.getRhs());
+      Rewriter rewriter(op);
+      Value raised;
+      if (lhs && rhs) {
+        raised = rewriter.ofIntegers(*lhs, *rhs);
+        integers += raised != nullptr;
+      }
+      if (!raised && (lhs || rhs)) {
+        if (rhs) raised = rewriter.withWeight(*rhs, /*is_rhs=*/true);
+        if (!raised && lhs)
+          raised = rewriter.withWeight(*lhs, /*is_rhs=*/false);
+        weights += raised != nullptr;
+      }
+      if (!raised) continue;
+      op.replaceAllUsesWith(raised);
+      op.erase();
+    }
+  }
+};
+
+}  // namespace
+}  // namespace partita::simplify
