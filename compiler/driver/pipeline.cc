@@ -42,10 +42,8 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
       // Chooses layouts while convolutions and transposes are still nn
       // operations that can be moved.
       {"layouts",
-       [options](mlir::OpPassManager& pm) {
-         kernels::ExpandExpertsPassOptions experts;
-         experts.library = !options.gpu;
-         pm.addPass(kernels::createExpandExpertsPass(experts));
+       [](mlir::OpPassManager& pm) {
+         pm.addPass(kernels::createExpandExpertsPass());
          pm.addPass(kernels::createExpandGradientsPass());
          pm.addPass(kernels::createChooseLayoutsPass());
          pm.addPass(mlir::createCanonicalizerPass());

@@ -7,6 +7,7 @@
 #include "compiler/kernels/emit_attention.h"
 #include "compiler/kernels/emit_attention_grad.h"
 #include "compiler/kernels/emit_elements.h"
+#include "compiler/kernels/emit_grouped.h"
 #include "compiler/kernels/emit_mma_attention.h"
 #include "compiler/kernels/emit_mma_attention_grad.h"
 #include "compiler/kernels/emit_models.h"
@@ -15,6 +16,7 @@
 #include "compiler/kernels/emit_top_k.h"
 #include "compiler/kernels/estimate_work.h"
 #include "compiler/kernels/flat_kernels.h"
+#include "compiler/kernels/grouped_work.h"
 #include "compiler/kernels/lower_to_llvm.h"
 #include "compiler/kernels/masks_as_bias.h"
 #include "compiler/kernels/unroll_reads.h"
@@ -37,17 +39,19 @@ namespace {
 using namespace mlir;
 
 // Decomposes composites without a rule of their own into operations with one.
-LogicalResult decomposeComposites(func::FuncOp kernel) {
+LogicalResult decomposeComposites(func::FuncOp kernel,
+                                  const CodegenOptions& options) {
   IRRewriter rewriter(kernel.getContext());
-  Operation* attention = findAttention(kernel);
-  if (!attention) attention = findAttentionGrad(kernel);
+  Operation* whole = findAttention(kernel);
+  if (!whole) whole = findAttentionGrad(kernel);
+  if (!whole && options.tensor_cores) whole = findGroupedProduct(kernel);
   bool changed = true;
   while (changed) {
     changed = false;
     SmallVector<Operation*> composites;
     kernel.walk([&](Operation* op) {
       if (isa<nn::DecompositionOpInterface>(op) &&
-          !isa<KernelOpInterface>(op) && op != attention)
+          !isa<KernelOpInterface>(op) && op != whole)
         composites.push_back(op);
     });
     for (Operation* op : composites) {
@@ -72,7 +76,7 @@ FailureOr<OwningOpRef<func::FuncOp>> decomposed(func::FuncOp kernel,
                                                 const CodegenOptions& options) {
   OwningOpRef<func::FuncOp> copy = kernel.clone();
   if (options.tensor_cores) writeMasksAsBias(*copy);
-  if (failed(decomposeComposites(*copy))) return failure();
+  if (failed(decomposeComposites(*copy, options))) return failure();
   return copy;
 }
 
@@ -91,6 +95,7 @@ struct Part {
   std::string symbol;
   int64_t team = 1;
   int64_t memory_bytes = 0;
+  bool unroll = false;  // short loops that read memory (unroll_reads.h)
   std::optional<PartWork> work;
   std::function<FailureOr<int64_t>(Emitter&, func::FuncOp)> emit;
 };
@@ -296,7 +301,9 @@ int64_t untouchedBytes(func::FuncOp kernel, SmallVector<Value> values) {
     Value value = values.pop_back_val();
     if (!touched.insert(value).second) continue;
     Operation* maker = value.getDefiningOp();
-    if (maker && !isa<nn::AttentionGradOp>(maker))
+    if (maker &&
+        !isa<nn::AttentionGradOp, nn::GroupedDotOp, nn::GroupedDotWeightGradOp>(
+            maker))
       llvm::append_range(values, maker->getOperands());
   }
   int64_t bytes = 0;
@@ -338,12 +345,42 @@ SmallVector<Part> partsOfGrad(func::FuncOp kernel, nn::AttentionGradOp op) {
   return parts;
 }
 
+// The parts of a grouped product on tensor cores.
+SmallVector<Part> partsOfGrouped(func::FuncOp kernel, Operation* op) {
+  Part order, product;
+  order.symbol = (kernel.getName() + "_part_0").str();
+  order.unroll = true;
+  order.work = PartWork{0, 0, untouchedBytes(kernel, {indicesOf(op)})};
+  product.symbol = kernel.getName().str();
+  SmallVector<Value> values(op->getOperands());
+  values[1] = op->getResult(0);  // in place of the indices
+  product.work =
+      PartWork{0, 0, untouchedBytes(kernel, values), operationsOfGrouped(op)};
+  for (Part* part : {&order, &product}) {
+    const bool multiplies = part == &product;
+    part->team = kBlock;
+    part->memory_bytes = 4 * wordsOfRowOrder(op);
+    part->emit = [=](Emitter& emitter, func::FuncOp body) {
+      auto ends = body.getArguments().take_back(4);
+      if (!multiplies)
+        return emitRowOrder(emitter, op, ends[0], ends[1], ends[2]);
+      return emitGroupedProduct(emitter, op,
+                                outputsOf(kernel, body).front().buffer, ends[0],
+                                ends[1], ends[2]);
+    };
+  }
+  return {order, product};
+}
+
 SmallVector<Part> allPartsOf(func::FuncOp kernel,
                              const CodegenOptions& options) {
   nn::AttentionGradOp grad = findAttentionGrad(kernel);
   if (grad && options.tensor_cores && isPlainAttention(grad) &&
       fitsMma(kernel, grad))
     return partsOfGrad(kernel, grad);
+  if (Operation* op =
+          options.tensor_cores ? findGroupedProduct(kernel) : nullptr)
+    return partsOfGrouped(kernel, op);
   Part whole;
   whole.symbol = kernel.getName().str();
   whole.team = teamOf(kernel, options);
@@ -381,7 +418,7 @@ FailureOr<KernelCode> generatePart(func::FuncOp kernel, const Part& part,
   inputs[last] = type;
   body.setFunctionType(FunctionType::get(kernel.getContext(), inputs, {}));
   code.cycles = cyclesOfPiece(body);
-  if (code.team == kWarp) unrollReads(body);
+  if (code.team == kWarp || part.unroll) unrollReads(body);
   code.grain = chooseGrain(code.cycles, code.range);
   return code;
 }
@@ -392,7 +429,7 @@ FailureOr<SmallVector<PartWork>> partWorkOf(func::FuncOp kernel,
                                             const CodegenOptions& options) {
   SmallVector<PartWork> works;
   // All other kernels are a single function.
-  if (!findAttentionGrad(kernel)) return works;
+  if (!findAttentionGrad(kernel) && !findGroupedProduct(kernel)) return works;
   FailureOr<OwningOpRef<func::FuncOp>> copy = decomposed(kernel, options);
   if (failed(copy)) return failure();
   for (const Part& part : allPartsOf(**copy, options))

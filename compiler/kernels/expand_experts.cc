@@ -27,8 +27,8 @@ class ExpandExperts : public impl::ExpandExpertsPassBase<ExpandExperts> {
   }
 
  private:
-  bool stays(mlir::Operation* op) const {
-    if (!library || !isLibraryProduct(op)) return false;
+  static bool stays(mlir::Operation* op) {
+    if (!isLibraryProduct(op)) return false;
     if (auto product = llvm::dyn_cast<nn::GroupedDotOp>(op))
       return isLibraryIndex(product.getIds());
     auto gradient = llvm::dyn_cast<nn::GroupedDotWeightGradOp>(op);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/core/attention_work.h"
+#include "compiler/kernels/grouped_work.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/nn/dialect.h"
 
@@ -69,6 +70,10 @@ KernelWork workOf(mlir::func::FuncOp kernel) {
   kernel.walk([&](nn::AttentionGradOp op) {
     work.operations += operationsOf(op, core::kAttentionGradient);
   });
+  kernel.walk([&](mlir::Operation* op) {
+    if (llvm::isa<nn::GroupedDotOp, nn::GroupedDotWeightGradOp>(op))
+      work.operations += operationsOfGrouped(op);
+  });
   // The kernel reads its input for the mean, for the variance and for the
   // result, at any size, and keeps nothing in between, because a thread has
   // whole channels. Cache hits are not counted.
@@ -84,6 +89,7 @@ KernelWork workOf(mlir::func::FuncOp kernel) {
 
 KernelWork workOf(mlir::func::FuncOp kernel, const exec::KernelPart& part) {
   KernelWork work;
+  work.operations = part.operations;
   kernel.walk([&](nn::AttentionGradOp op) {
     work.operations +=
         operationsOf(op, {part.products_of_keys, part.products_of_values});

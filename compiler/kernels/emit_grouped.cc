@@ -1,0 +1,316 @@
+// Emits products of ordered rows.
+#include "compiler/kernels/emit_grouped.h"
+
+#include "compiler/kernels/codegen.h"
+#include "compiler/kernels/emit_grouped_tiles.h"
+#include "dialects/nn/dialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace partita::kernels {
+
+using namespace mlir;
+
+namespace {
+
+// Tiles of rows that are multiplied by the same columns while these are in
+// cache.
+constexpr int64_t kRowTilesTogether = 8;
+
+RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+Value rowsOf(Operation* op) { return op->getOperand(0); }
+
+// Goes through a table of tiles, kRowTilesTogether rows of it at a time, column
+// by column.
+struct Table {
+  Table(int64_t rows, int64_t columns)
+      : rows(rows),
+        columns(columns),
+        together(std::min(rows, kRowTilesTogether)) {}
+
+  int64_t rows, columns, together;
+
+  int64_t items() const {
+    return llvm::divideCeil(rows, together) * together * columns;
+  }
+};
+
+class TableTiles : protected GroupedTiles {
+ protected:
+  using GroupedTiles::GroupedTiles;
+
+  // Row and column of an item of the table. The row may be past the end.
+  std::pair<Value, Value> placeOf(const Table& table, Value item) {
+    Value in_turn = remainder(item, table.together);
+    Value turn = divide(item, table.together);
+    return {add(multiply(divide(turn, table.columns), table.together), in_turn),
+            remainder(turn, table.columns)};
+  }
+};
+
+// nn.grouped_dot: a tile has rows of one group.
+class GroupedDot : private TableTiles {
+ public:
+  GroupedDot(Emitter& emitter, nn::GroupedDotOp op, const Buffer& result,
+             Value memory)
+      : TableTiles(emitter, typeOf(op.getX()).getElementType(),
+                   /*left_down=*/false, /*right_down=*/op.getTransposed()),
+        op_(op),
+        result_(result),
+        rows_(typeOf(op.getX()).getDimSize(0)),
+        inner_(typeOf(op.getX()).getDimSize(1)),
+        columns_(op.getType().getDimSize(1)),
+        matrices_(matricesOf(op)),
+        order_(emitter, memory, matrices_),
+        table_(RowOrder::tiles(matrices_, rows_, plan_.rows),
+               llvm::divideCeil(columns_, plan_.columns)),
+        numbers_(emitter.scratch(builder_.getI32Type(), plan_.rows)) {}
+
+  int64_t range() const { return table_.items(); }
+
+  LogicalResult emit(Value begin, Value end) {
+    return emitter_.loop(
+        begin, end, range(), {},
+        [&](const Symbol* item, ValueRange) -> FailureOr<Values> {
+          const auto place = placeOf(table_, item->value);
+          const RowOrder::Rows rows = order_.tileOf(place.first, plan_.rows);
+          if (failed(emitter_.branch(less(rows.first, rows.end), [&] {
+                return emitTile(rows, multiply(place.second, plan_.columns));
+              })))
+            return failure();
+          return Values();
+        });
+  }
+
+ private:
+  LogicalResult emitTile(const RowOrder::Rows& rows, Value first_column) {
+    sync();  // the previous content has been read
+    Value count = subtract(rows.end, rows.first);
+    if (failed(
+            emitter_.branch(less(emitter_.thread(), number(plan_.rows)), [&] {
+              Value last = subtract(rows.end, number(1));
+              Value at = smaller(add(rows.first, emitter_.thread()), last);
+              storeWord(order_.row(at), numbers_.memref, emitter_.thread());
+              return success();
+            })))
+      return failure();
+    sync();
+    const Source left = {op_.getX(),
+                         {},
+                         [&](Value in_tile) {
+                           return Row{loadWord(numbers_.memref, in_tile), {}};
+                         },
+                         {},
+                         true};
+    Symbol matrix;
+    matrix.value = emitter_.smaller(rows.group, matrices_ - 1);
+    matrix.extent = matrices_;
+    const IndexVector index = {Index(emitter_.newSymbol(matrix))};
+    // Rows of no matrix have no products.
+    const int64_t most_steps = llvm::divideCeil(inner_, plan_.depth);
+    Value steps = select(equal(rows.group, number(matrices_)), number(0),
+                         number(most_steps));
+    FailureOr<Values> sums =
+        sumSteps(steps, most_steps, [&](Value step, Value shift) {
+          Value depth = multiply(step, plan_.depth);
+          Source x = left, w = weights(index, depth, first_column);
+          x.first_column = depth;
+          if (failed(fill(plan_.left, shift, x))) return failure();
+          return fill(plan_.right, shift, w);
+        });
+    if (failed(sums)) return failure();
+    return storeSums(
+        *sums, result_,
+        [&](Value in_tile) {
+          return Row{multiply(loadWord(numbers_.memref, in_tile), columns_),
+                     less(in_tile, count)};
+        },
+        first_column, columns_);
+  }
+
+  Source weights(const IndexVector& matrix, Value depth, Value first_column) {
+    if (op_.getTransposed()) {
+      const auto row = [=](Value in_tile) {
+        Value at = add(depth, in_tile);
+        if (inner_ % plan_.depth == 0) return Row{at, {}};
+        return Row{emitter_.smaller(at, inner_ - 1), less(at, number(inner_))};
+      };
+      return {op_.getW(), matrix, row, first_column, false};
+    }
+    // Columns past the end of the result are not stored.
+    const auto row = [=](Value in_tile) {
+      return Row{emitter_.smaller(add(first_column, in_tile), columns_ - 1),
+                 {}};
+    };
+    return {op_.getW(), matrix, row, depth, true};
+  }
+
+  nn::GroupedDotOp op_;
+  Buffer result_;
+  int64_t rows_, inner_, columns_, matrices_;
+  RowOrder order_;
+  Table table_;
+  Buffer numbers_;  // the tile's rows
+};
+
+// The weight gradient: a tile is a part of one matrix, and the products go down
+// the rows of its group.
+class GroupedWeightGrad : private TableTiles {
+ public:
+  GroupedWeightGrad(Emitter& emitter, nn::GroupedDotWeightGradOp op,
+                    const Buffer& result, Value memory)
+      : TableTiles(emitter, typeOf(op.getX()).getElementType(),
+                   /*left_down=*/true, /*right_down=*/true),
+        op_(op),
+        result_(result),
+        rows_(typeOf(op.getX()).getDimSize(0)),
+        outer_(op.getType().getDimSize(1)),
+        columns_(op.getType().getDimSize(2)),
+        matrices_(matricesOf(op)),
+        order_(emitter, memory, matrices_),
+        table_(llvm::divideCeil(outer_, plan_.rows),
+               llvm::divideCeil(columns_, plan_.columns)),
+        numbers_(emitter.scratch(builder_.getI32Type(), 2 * plan_.depth)) {}
+
+  int64_t range() const { return matrices_ * table_.items(); }
+
+  LogicalResult emit(Value begin, Value end) {
+    return emitter_.loop(
+        begin, end, range(), {},
+        [&](const Symbol* item, ValueRange) -> FailureOr<Values> {
+          Value matrix = divide(item->value, table_.items());
+          auto [row, column] =
+              placeOf(table_, remainder(item->value, table_.items()));
+          Value first_row = multiply(row, plan_.rows),
+                first_column = multiply(column, plan_.columns);
+          if (failed(emitter_.branch(less(first_row, number(outer_)), [&] {
+                return emitTile(matrix, first_row, first_column);
+              })))
+            return failure();
+          return Values();
+        });
+  }
+
+ private:
+  LogicalResult emitTile(Value matrix, Value first_row, Value first_column) {
+    sync();  // the previous content has been read
+    first_ = order_.begin(matrix);
+    end_ = order_.end(matrix);
+    Value steps =
+        divide(add(subtract(end_, first_), plan_.depth - 1), plan_.depth);
+    for (int64_t step : {0, 1}) storeNumber(number(step), rowOf(number(step)));
+    sync();
+    FailureOr<Values> sums = sumSteps(
+        steps, llvm::divideCeil(rows_, plan_.depth),
+        [&](Value step, Value shift) {
+          const auto row = [=](Value in_tile) {
+            Value position =
+                add(first_, add(multiply(step, plan_.depth), in_tile));
+            Value at = add(multiply(remainder(step, 2), plan_.depth), in_tile);
+            return Row{loadWord(numbers_.memref, at), less(position, end_)};
+          };
+          if (failed(fill(plan_.left, shift,
+                          {op_.getResultGrad(), {}, row, first_row, false})))
+            return failure();
+          return fill(plan_.right, shift,
+                      {op_.getX(), {}, row, first_column, false});
+        });
+    if (failed(sums)) return failure();
+    return storeSums(
+        *sums, result_,
+        [&](Value in_tile) {
+          Value row = add(first_row, in_tile);
+          Value in_matrix = multiply(row, columns_);
+          return Row{add(multiply(matrix, outer_ * columns_), in_matrix),
+                     less(row, number(outer_))};
+        },
+        first_column, columns_);
+  }
+
+  // The numbers of a step's rows are read two steps before: the rows are
+  // copied one step before.
+  void beginStep(Value step) override { number_ = rowOf(add(step, 2)); }
+  void endStep(Value step) override { storeNumber(step, number_); }
+
+  // The row that this thread looks up for a step. Numbers of odd and of even
+  // steps have a place each.
+  Value rowOf(Value step) {
+    Value in_step = remainder(emitter_.thread(), plan_.depth);
+    Value position = add(first_, add(multiply(step, plan_.depth), in_step));
+    return order_.row(emitter_.smaller(position, rows_ - 1));
+  }
+  void storeNumber(Value step, Value row) {
+    Value in_step = remainder(emitter_.thread(), plan_.depth);
+    Value at = add(multiply(remainder(step, 2), plan_.depth), in_step);
+    Value first_ones = less(emitter_.thread(), number(plan_.depth));
+    const LogicalResult stored = emitter_.branch(first_ones, [&] {
+      storeWord(row, numbers_.memref, at);
+      return success();
+    });
+    (void)stored;  // the body cannot fail
+  }
+
+  nn::GroupedDotWeightGradOp op_;
+  Buffer result_;
+  int64_t rows_, outer_, columns_, matrices_;
+  RowOrder order_;
+  Table table_;
+  Buffer numbers_;  // rows of two steps
+  Value first_, end_, number_;
+};
+
+}  // namespace
+
+Value indicesOf(Operation* op) { return op->getOperand(1); }
+
+int64_t matricesOf(Operation* op) {
+  if (auto product = dyn_cast<nn::GroupedDotOp>(op))
+    return typeOf(product.getW()).getDimSize(0);
+  return typeOf(op->getResult(0)).getDimSize(0);
+}
+
+int64_t wordsOfRowOrder(Operation* op) {
+  return RowOrder::words(matricesOf(op), typeOf(rowsOf(op)).getDimSize(0));
+}
+
+Operation* findGroupedProduct(func::FuncOp kernel) {
+  auto ends = kernel.getBody().front().getTerminator();
+  if (ends->getNumOperands() != 1) return nullptr;
+  Operation* op = ends->getOperand(0).getDefiningOp();
+  if (!isa_and_nonnull<nn::GroupedDotOp, nn::GroupedDotWeightGradOp>(op))
+    return nullptr;
+  const Type element = typeOf(op->getResult(0)).getElementType();
+  if (!element.isBF16() && !element.isF16() && !element.isF32()) return nullptr;
+  const auto isEmpty = [](Type type) {
+    return cast<RankedTensorType>(type).getNumElements() == 0;
+  };
+  if (llvm::any_of(op->getOperandTypes(), isEmpty) ||
+      isEmpty(op->getResult(0).getType()) ||
+      wordsOfRowOrder(op) > std::numeric_limits<int32_t>::max())
+    return nullptr;
+  // Other reductions need teams of one warp.
+  for (Operation& other : kernel.getBody().front().without_terminator()) {
+    const KernelRole role = kernelRole(&other);
+    if (&other != op && role != KernelRole::elementwise &&
+        role != KernelRole::movement)
+      return nullptr;
+  }
+  return op;
+}
+
+FailureOr<int64_t> emitGroupedProduct(Emitter& emitter, Operation* op,
+                                      const Buffer& result, Value memory,
+                                      Value begin, Value end) {
+  const auto emit = [&](auto product) -> FailureOr<int64_t> {
+    if (failed(product.emit(begin, end))) return failure();
+    return product.range();
+  };
+  if (auto dot = dyn_cast<nn::GroupedDotOp>(op))
+    return emit(GroupedDot(emitter, dot, result, memory));
+  return emit(GroupedWeightGrad(emitter, cast<nn::GroupedDotWeightGradOp>(op),
+                                result, memory));
+}
+
+}  // namespace partita::kernels
