@@ -42,8 +42,9 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
       // Chooses layouts while convolutions and transposes are still nn
       // operations that can be moved.
       {"layouts",
-       [](mlir::OpPassManager& pm) {
+       [options](mlir::OpPassManager& pm) {
          pm.addPass(kernels::createExpandExpertsPass());
+         if (options.gpu) pm.addPass(kernels::createOrderRowsPass());
          pm.addPass(kernels::createExpandGradientsPass());
          pm.addPass(kernels::createChooseLayoutsPass());
          pm.addPass(mlir::createCanonicalizerPass());

@@ -7,20 +7,20 @@
 #include "compiler/kernels/emit_attention.h"
 #include "compiler/kernels/emit_attention_grad.h"
 #include "compiler/kernels/emit_elements.h"
-#include "compiler/kernels/emit_grouped.h"
 #include "compiler/kernels/emit_mma_attention.h"
 #include "compiler/kernels/emit_mma_attention_grad.h"
 #include "compiler/kernels/emit_models.h"
 #include "compiler/kernels/emit_nest.h"
+#include "compiler/kernels/emit_ordered.h"
 #include "compiler/kernels/emit_scatter.h"
 #include "compiler/kernels/emit_top_k.h"
 #include "compiler/kernels/estimate_work.h"
 #include "compiler/kernels/flat_kernels.h"
-#include "compiler/kernels/grouped_work.h"
 #include "compiler/kernels/lower_to_llvm.h"
 #include "compiler/kernels/masks_as_bias.h"
 #include "compiler/kernels/unroll_reads.h"
 #include "dialects/nn/dialect.h"
+#include "dialects/nn/ordered.h"
 #include "llvm/TargetParser/Host.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -39,19 +39,17 @@ namespace {
 using namespace mlir;
 
 // Decomposes composites without a rule of their own into operations with one.
-LogicalResult decomposeComposites(func::FuncOp kernel,
-                                  const CodegenOptions& options) {
+LogicalResult decomposeComposites(func::FuncOp kernel) {
   IRRewriter rewriter(kernel.getContext());
-  Operation* whole = findAttention(kernel);
-  if (!whole) whole = findAttentionGrad(kernel);
-  if (!whole && options.tensor_cores) whole = findGroupedProduct(kernel);
+  Operation* attention = findAttention(kernel);
+  if (!attention) attention = findAttentionGrad(kernel);
   bool changed = true;
   while (changed) {
     changed = false;
     SmallVector<Operation*> composites;
     kernel.walk([&](Operation* op) {
       if (isa<nn::DecompositionOpInterface>(op) &&
-          !isa<KernelOpInterface>(op) && op != whole)
+          !isa<KernelOpInterface>(op) && op != attention)
         composites.push_back(op);
     });
     for (Operation* op : composites) {
@@ -76,7 +74,7 @@ FailureOr<OwningOpRef<func::FuncOp>> decomposed(func::FuncOp kernel,
                                                 const CodegenOptions& options) {
   OwningOpRef<func::FuncOp> copy = kernel.clone();
   if (options.tensor_cores) writeMasksAsBias(*copy);
-  if (failed(decomposeComposites(*copy, options))) return failure();
+  if (failed(decomposeComposites(*copy))) return failure();
   return copy;
 }
 
@@ -95,7 +93,6 @@ struct Part {
   std::string symbol;
   int64_t team = 1;
   int64_t memory_bytes = 0;
-  bool unroll = false;  // short loops that read memory (unroll_reads.h)
   std::optional<PartWork> work;
   std::function<FailureOr<int64_t>(Emitter&, func::FuncOp)> emit;
 };
@@ -228,6 +225,7 @@ int64_t teamOf(func::FuncOp kernel, const CodegenOptions& options) {
     return options.tensor_cores && isPlainAttention(op) && fitsMma(kernel, op)
                ? kBlock
                : 1;
+  if (findOrdered(kernel)) return kBlock;
   return findAttentionGrad(kernel) ? 1 : options.team;
 }
 
@@ -286,6 +284,8 @@ FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
     return emitAttentionGrad(emitter, op, outputs, begin, end);
   if (nn::ScatterOp op = findScatter(kernel))
     return emitScatter(emitter, op, outputs.front(), begin, end);
+  if (Operation* op = findOrdered(kernel))
+    return emitOrdered(emitter, op, outputs.front().buffer, begin, end);
   if (nn::TopKOp op = findTopK(kernel)) {
     if (failed(emitTopK(emitter, op, outputs, begin, end))) return failure();
     return topKRange(op);
@@ -301,9 +301,7 @@ int64_t untouchedBytes(func::FuncOp kernel, SmallVector<Value> values) {
     Value value = values.pop_back_val();
     if (!touched.insert(value).second) continue;
     Operation* maker = value.getDefiningOp();
-    if (maker &&
-        !isa<nn::AttentionGradOp, nn::GroupedDotOp, nn::GroupedDotWeightGradOp>(
-            maker))
+    if (maker && !isa<nn::AttentionGradOp>(maker))
       llvm::append_range(values, maker->getOperands());
   }
   int64_t bytes = 0;
@@ -345,42 +343,12 @@ SmallVector<Part> partsOfGrad(func::FuncOp kernel, nn::AttentionGradOp op) {
   return parts;
 }
 
-// The parts of a grouped product on tensor cores.
-SmallVector<Part> partsOfGrouped(func::FuncOp kernel, Operation* op) {
-  Part order, product;
-  order.symbol = (kernel.getName() + "_part_0").str();
-  order.unroll = true;
-  order.work = PartWork{0, 0, untouchedBytes(kernel, {indicesOf(op)})};
-  product.symbol = kernel.getName().str();
-  SmallVector<Value> values(op->getOperands());
-  values[1] = op->getResult(0);  // in place of the indices
-  product.work =
-      PartWork{0, 0, untouchedBytes(kernel, values), operationsOfGrouped(op)};
-  for (Part* part : {&order, &product}) {
-    const bool multiplies = part == &product;
-    part->team = kBlock;
-    part->memory_bytes = 4 * wordsOfRowOrder(op);
-    part->emit = [=](Emitter& emitter, func::FuncOp body) {
-      auto ends = body.getArguments().take_back(4);
-      if (!multiplies)
-        return emitRowOrder(emitter, op, ends[0], ends[1], ends[2]);
-      return emitGroupedProduct(emitter, op,
-                                outputsOf(kernel, body).front().buffer, ends[0],
-                                ends[1], ends[2]);
-    };
-  }
-  return {order, product};
-}
-
 SmallVector<Part> allPartsOf(func::FuncOp kernel,
                              const CodegenOptions& options) {
   nn::AttentionGradOp grad = findAttentionGrad(kernel);
   if (grad && options.tensor_cores && isPlainAttention(grad) &&
       fitsMma(kernel, grad))
     return partsOfGrad(kernel, grad);
-  if (Operation* op =
-          options.tensor_cores ? findGroupedProduct(kernel) : nullptr)
-    return partsOfGrouped(kernel, op);
   Part whole;
   whole.symbol = kernel.getName().str();
   whole.team = teamOf(kernel, options);
@@ -418,7 +386,9 @@ FailureOr<KernelCode> generatePart(func::FuncOp kernel, const Part& part,
   inputs[last] = type;
   body.setFunctionType(FunctionType::get(kernel.getContext(), inputs, {}));
   code.cycles = cyclesOfPiece(body);
-  if (code.team == kWarp || part.unroll) unrollReads(body);
+  if (code.team == kWarp ||
+      isa_and_nonnull<nn::OrderRowsOp>(findOrdered(kernel)))
+    unrollReads(body);
   code.grain = chooseGrain(code.cycles, code.range);
   return code;
 }
@@ -429,7 +399,7 @@ FailureOr<SmallVector<PartWork>> partWorkOf(func::FuncOp kernel,
                                             const CodegenOptions& options) {
   SmallVector<PartWork> works;
   // All other kernels are a single function.
-  if (!findAttentionGrad(kernel) && !findGroupedProduct(kernel)) return works;
+  if (!findAttentionGrad(kernel)) return works;
   FailureOr<OwningOpRef<func::FuncOp>> copy = decomposed(kernel, options);
   if (failed(copy)) return failure();
   for (const Part& part : allPartsOf(**copy, options))
@@ -475,7 +445,8 @@ KernelRole kernelRole(Operation* op) {
   if (isa<nn::AttentionOp>(op)) return KernelRole::attention;
   if (isa<nn::SoftmaxOp, nn::LayerNormOp, nn::RmsNormOp>(op))
     return KernelRole::row;
-  return isa<nn::DecompositionOpInterface, nn::ScatterOp, nn::TopKOp>(op)
+  return isa<nn::DecompositionOpInterface, nn::ScatterOp, nn::TopKOp,
+             nn::OrderRowsOp, nn::OrderedDotOp, nn::OrderedDotWeightGradOp>(op)
              ? KernelRole::single
              : KernelRole::unsupported;
 }

@@ -39,7 +39,6 @@ struct PartWork {
   int64_t of_keys = 0, of_values = 0;
   // Bytes of arguments and results that the function does not access.
   int64_t untouched_bytes = 0;
-  int64_t operations = 0;  // floating-point operations of other products
 };
 
 struct KernelCode {

@@ -3,9 +3,8 @@
 #include "compiler/kernels/emit_row_order.h"
 
 #include "compiler/kernels/codegen.h"
-#include "compiler/kernels/emit_grouped.h"
 #include "compiler/kernels/emit_team.h"
-#include "dialects/nn/dialect.h"
+#include "dialects/nn/ordered.h"
 #include "llvm/Support/MathExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -48,16 +47,12 @@ Value IndexMath::select(Value condition, Value a, Value b) {
 
 Value IndexMath::loadWord(Value memref, Value at) {
   Value word = memref::LoadOp::create(builder_, memref, at);
-  if (word.getType().isF32())
-    word = arith::BitcastOp::create(builder_, builder_.getI32Type(), word);
   return arith::IndexCastUIOp::create(builder_, builder_.getIndexType(), word);
 }
 
 void IndexMath::storeWord(Value value, Value memref, Value at) {
   Value word =
       arith::IndexCastUIOp::create(builder_, builder_.getI32Type(), value);
-  const Type stored = cast<MemRefType>(memref.getType()).getElementType();
-  if (stored.isF32()) word = arith::BitcastOp::create(builder_, stored, word);
   memref::StoreOp::create(builder_, word, memref, at);
 }
 
@@ -83,15 +78,15 @@ RowOrder::Rows RowOrder::tileOf(Value tile, int64_t tile_rows) {
 
 namespace {
 
-class RowOrderEmitter : private IndexMath {
+class OrderRows : private IndexMath {
  public:
-  RowOrderEmitter(Emitter& emitter, Value ids, int64_t matrices, Value memory)
+  OrderRows(Emitter& emitter, nn::OrderRowsOp op, const Buffer& result)
       : IndexMath(emitter),
-        ids_(ids),
-        matrices_(matrices),
-        rows_(cast<RankedTensorType>(ids.getType()).getDimSize(0)),
+        ids_(op.getIds()),
+        matrices_(op.getMatrices()),
+        rows_(op.getIds().getType().getDimSize(0)),
         rows_of_thread_(llvm::divideCeil(rows_, kBlock)),
-        order_(emitter, memory, matrices),
+        order_(emitter, result.memref, matrices_),
         less_(emitter.scratch(builder_.getI32Type(), kBlock)),
         own_(emitter.scratch(builder_.getI32Type(), kBlock)) {}
 
@@ -193,11 +188,11 @@ class RowOrderEmitter : private IndexMath {
 
 }  // namespace
 
-FailureOr<int64_t> emitRowOrder(Emitter& emitter, Operation* op, Value memory,
-                                Value begin, Value end) {
-  RowOrderEmitter order(emitter, indicesOf(op), matricesOf(op), memory);
-  if (failed(order.emit(begin, end))) return failure();
-  return order.range();
+FailureOr<int64_t> emitOrderRows(Emitter& emitter, nn::OrderRowsOp op,
+                                 const Buffer& result, Value begin, Value end) {
+  OrderRows rows(emitter, op, result);
+  if (failed(rows.emit(begin, end))) return failure();
+  return rows.range();
 }
 
 }  // namespace partita::kernels

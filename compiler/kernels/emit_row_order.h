@@ -1,8 +1,10 @@
-// The memory of a row order (emit_grouped.h).
+// Kernels that put rows in order of their matrices (nn.order_rows), and the
+// order that they write.
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_ROW_ORDER_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_ROW_ORDER_H_
 
 #include "compiler/kernels/emit_elements.h"
+#include "dialects/nn/ordered.h"
 
 namespace partita::kernels {
 
@@ -27,7 +29,7 @@ class IndexMath {
   mlir::Value both(mlir::Value a, mlir::Value b);  // of i1; nulls are true
   mlir::Value select(mlir::Value condition, mlir::Value a, mlir::Value b);
 
-  // 32-bit numbers in a buffer of i32 or f32.
+  // 32-bit numbers.
   mlir::Value loadWord(mlir::Value memref, mlir::Value at);
   void storeWord(mlir::Value value, mlir::Value memref, mlir::Value at);
 
@@ -40,10 +42,6 @@ class RowOrder : private IndexMath {
   // For `matrices` matrices. The last group has the rows of none of them.
   RowOrder(Emitter& emitter, mlir::Value memory, int64_t matrices)
       : IndexMath(emitter), memory_(memory), groups_(matrices + 1) {}
-
-  static int64_t words(int64_t matrices, int64_t rows) {
-    return matrices + 2 + rows;
-  }
 
   // The position at which a group begins, and the one at which it ends.
   mlir::Value begin(mlir::Value group) { return loadWord(memory_, group); }
@@ -74,6 +72,11 @@ class RowOrder : private IndexMath {
   mlir::Value memory_;
   int64_t groups_;
 };
+
+// Emits the kernel, for teams of kBlock. Returns the range.
+mlir::FailureOr<int64_t> emitOrderRows(Emitter& emitter, nn::OrderRowsOp op,
+                                       const Buffer& result, mlir::Value begin,
+                                       mlir::Value end);
 
 }  // namespace partita::kernels
 

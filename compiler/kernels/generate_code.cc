@@ -111,8 +111,7 @@ void markParts(func::FuncOp function, const KernelCode& kernel,
     const PtxKernel launch = launches.lookup(part.symbol);
     parts.push_back({part.symbol, launch.blocks, launch.scratch_bytes,
                      launch.shared_bytes, part.work->of_keys,
-                     part.work->of_values, part.work->operations,
-                     part.work->untouched_bytes});
+                     part.work->of_values, part.work->untouched_bytes});
   };
   llvm::for_each(kernel.before, add);
   add(kernel);

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "compiler/core/attention_work.h"
-#include "compiler/kernels/grouped_work.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/nn/dialect.h"
+#include "dialects/nn/ordered.h"
 
 namespace partita::kernels {
 namespace {
@@ -30,6 +30,12 @@ int64_t operationsOf(Op op, const core::AttentionProducts& products) {
          pairsOf(q.getDimSize(2), v.getDimSize(2), offset, op.getWindow()) *
          (products.of_keys * q.getDimSize(3) +
           products.of_values * v.getDimSize(3));
+}
+
+// Each row is multiplied by one matrix.
+template <typename Op>
+int64_t operationsOfOrdered(Op op) {
+  return 2 * typeOf(op.getX()).getNumElements() * op.getType().getDimSize(1);
 }
 
 // Unread bytes of a value that only slices and gathers read; else 0.
@@ -70,9 +76,10 @@ KernelWork workOf(mlir::func::FuncOp kernel) {
   kernel.walk([&](nn::AttentionGradOp op) {
     work.operations += operationsOf(op, core::kAttentionGradient);
   });
-  kernel.walk([&](mlir::Operation* op) {
-    if (llvm::isa<nn::GroupedDotOp, nn::GroupedDotWeightGradOp>(op))
-      work.operations += operationsOfGrouped(op);
+  kernel.walk(
+      [&](nn::OrderedDotOp op) { work.operations += operationsOfOrdered(op); });
+  kernel.walk([&](nn::OrderedDotWeightGradOp op) {
+    work.operations += operationsOfOrdered(op);
   });
   // The kernel reads its input for the mean, for the variance and for the
   // result, at any size, and keeps nothing in between, because a thread has
@@ -89,7 +96,6 @@ KernelWork workOf(mlir::func::FuncOp kernel) {
 
 KernelWork workOf(mlir::func::FuncOp kernel, const exec::KernelPart& part) {
   KernelWork work;
-  work.operations = part.operations;
   kernel.walk([&](nn::AttentionGradOp op) {
     work.operations +=
         operationsOf(op, {part.products_of_keys, part.products_of_values});

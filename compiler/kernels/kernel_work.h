@@ -12,9 +12,9 @@
 namespace partita::kernels {
 
 struct KernelWork {
-  // Floating-point operations of the matrix products in `nn.attention` and its
-  // gradient, counted for the pairs of queries and keys that see each other,
-  // and in grouped products.
+  // Floating-point operations of matrix products: in `nn.attention` and its
+  // gradient, counted for the pairs of queries and keys that see each other; in
+  // `nn.ordered_dot` and its gradient, for one matrix per row.
   int64_t operations = 0;
   // Bytes of the arguments that the kernel does not read: all of a gradient
   // bucket but its slices, all of a table but the gathered rows. For one part

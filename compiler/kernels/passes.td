@@ -44,6 +44,23 @@ def ExpandExpertsPass : Pass<"partita-expand-experts", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::partita::nn::NNDialect"];
 }
 
+def OrderRowsPass : Pass<"partita-order-rows", "::mlir::ModuleOp"> {
+  let summary = "Puts the rows of grouped products in order of their matrices, for GPUs";
+  let description = [{
+    A block of threads multiplies rows that share a matrix. `nn.grouped_dot` and its weight gradient become products
+    of rows in order. Products with the same indices share an order, once equal operations are joined.
+
+    ```mlir
+    %y = nn.grouped_dot %x[%ids], %w : tensor<6x4xf32>, tensor<6xi64>, tensor<3x5x4xf32> -> tensor<6x5xf32>
+    // becomes
+    %o = nn.order_rows %ids matrices = 3 : tensor<6xi64> -> tensor<11xi32>
+    %y = nn.ordered_dot %x[%o], %w : tensor<6x4xf32>, tensor<11xi32>, tensor<3x5x4xf32> -> tensor<6x5xf32>
+    ```
+  }];
+  let dependentDialects = ["::partita::nn::NNDialect"];
+  let statistics = [Statistic<"products", "products", "Products of rows in order">];
+}
+
 def ExpandGradientsPass : Pass<"partita-expand-gradients", "::mlir::ModuleOp"> {
   let summary = "Rewrites gradients to operations that libraries and kernels support";
   let description = [{

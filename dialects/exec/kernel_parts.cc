@@ -19,7 +19,6 @@ constexpr std::pair<const char*, int64_t KernelPart::*> kNumbers[] = {
     {"shared", &KernelPart::shared},
     {"products_of_keys", &KernelPart::products_of_keys},
     {"products_of_values", &KernelPart::products_of_values},
-    {"operations", &KernelPart::operations},
     {"untouched", &KernelPart::untouched}};
 
 }  // namespace

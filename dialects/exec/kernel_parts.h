@@ -21,7 +21,6 @@ struct KernelPart {
   // a query and a key: with the head size of the keys, and with that of the
   // values.
   int64_t products_of_keys = 0, products_of_values = 0;
-  int64_t operations = 0;  // floating-point operations of other products
   int64_t untouched = 0;  // bytes of arguments and results that it does not
                           // access
 };

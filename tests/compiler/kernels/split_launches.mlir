@@ -7,8 +7,8 @@
 // CHECK: func.func private @k_part_0({{.*}}) -> ({{.*}}) attributes {exec.kernel, kernel.part_of = @k}
 func.func private @k(%q: !t, %k: !t, %v: !t, %y: !t, %g: !t) -> (!t, !t, !t)
     attributes {exec.kernel, kernel.parts = [
-      {blocks = 3 : i64, code = "k_part_0", operations = 0 : i64, products_of_keys = 2 : i64, products_of_values = 1 : i64, scratch = 64 : i64, shared = 0 : i64, untouched = 4096 : i64},
-      {blocks = 8 : i64, code = "k", operations = 0 : i64, products_of_keys = 1 : i64, products_of_values = 0 : i64, scratch = 0 : i64, shared = 512 : i64, untouched = 0 : i64}]} {
+      {blocks = 3 : i64, code = "k_part_0", products_of_keys = 2 : i64, products_of_values = 1 : i64, scratch = 64 : i64, shared = 0 : i64, untouched = 4096 : i64},
+      {blocks = 8 : i64, code = "k", products_of_keys = 1 : i64, products_of_values = 0 : i64, scratch = 0 : i64, shared = 512 : i64, untouched = 0 : i64}]} {
   %0:3 = nn.attention_grad %q, %k, %v, %y, %g scale = 1.25e-1 : (!t, !t, !t, !t, !t) -> (!t, !t, !t)
   return %0#0, %0#1, %0#2 : !t, !t, !t
 }

@@ -1,5 +1,5 @@
 // Emits products of tiles, and copies of rows.
-#include "compiler/kernels/emit_grouped_tiles.h"
+#include "compiler/kernels/emit_ordered_tiles.h"
 
 #include "compiler/kernels/codegen.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,7 +20,7 @@ RankedTensorType typeOf(Value value) {
 
 // Elements of f32 take twice the memory, each is held as two numbers, and their
 // products take six times as long.
-GroupedPlan::GroupedPlan(Type element, bool left_down, bool right_down)
+OrderedPlan::OrderedPlan(Type element, bool left_down, bool right_down)
     : left_down(left_down), right_down(right_down) {
   const int64_t width = element.getIntOrFloatBitWidth() / 8;
   rows = width == 4 ? 64 : 128;
@@ -39,14 +39,14 @@ GroupedPlan::GroupedPlan(Type element, bool left_down, bool right_down)
   bytes = width * std::max(2 * buffer, result.elements());
 }
 
-GroupedTiles::GroupedTiles(Emitter& emitter, Type element, bool left_down,
+OrderedTiles::OrderedTiles(Emitter& emitter, Type element, bool left_down,
                            bool right_down)
     : IndexMath(emitter),
       element_(element),
       plan_(element, left_down, right_down),
       fragments_(emitter, element, plan_.bytes) {}
 
-LogicalResult GroupedTiles::fill(const Tile& tile, Value shift,
+LogicalResult OrderedTiles::fill(const Tile& tile, Value shift,
                                  const Source& source) {
   const int64_t pieces = tile.columns / lanes(), rows = kBlock / pieces;
   Value row = divide(emitter_.thread(), pieces),
@@ -65,7 +65,7 @@ LogicalResult GroupedTiles::fill(const Tile& tile, Value shift,
   return success();
 }
 
-LogicalResult GroupedTiles::fillPiece(const Tile& tile, Value shift,
+LogicalResult OrderedTiles::fillPiece(const Tile& tile, Value shift,
                                       const Source& source, Value in_tile,
                                       Value in_row) {
   const int64_t columns = typeOf(source.tensor).getShape().back();
@@ -107,7 +107,7 @@ LogicalResult GroupedTiles::fillPiece(const Tile& tile, Value shift,
   });
 }
 
-LogicalResult GroupedTiles::fillElements(Value to, const Source& source,
+LogicalResult OrderedTiles::fillElements(Value to, const Source& source,
                                          const Row& row, Value column,
                                          int64_t columns) {
   Symbol symbol;
@@ -137,17 +137,17 @@ LogicalResult GroupedTiles::fillElements(Value to, const Source& source,
   return success();
 }
 
-void GroupedTiles::storePiece(Value value, Value to) {
+void OrderedTiles::storePiece(Value value, Value to) {
   auto store =
       vector::StoreOp::create(builder_, value, fragments_.elements(), to);
   store.setAlignmentAttr(builder_.getI64IntegerAttr(16));
 }
 
-Values GroupedTiles::zeroSums() {
+Values OrderedTiles::zeroSums() {
   return Values(plan_.rows / 32 * plan_.columns / 16, fragments_.zero());
 }
 
-void GroupedTiles::multiplyTiles(Value shift, MutableArrayRef<Value> sums) {
+void OrderedTiles::multiplyTiles(Value shift, MutableArrayRef<Value> sums) {
   const int64_t bands = plan_.rows / 32, pairs = plan_.columns / 32;
   const auto partOf = [&](Value part, const Tile& tile, bool down) {
     return add(shift, down ? part : multiply(part, tile.stride()));
@@ -176,7 +176,7 @@ void GroupedTiles::multiplyTiles(Value shift, MutableArrayRef<Value> sums) {
   }
 }
 
-FailureOr<Values> GroupedTiles::sumSteps(
+FailureOr<Values> OrderedTiles::sumSteps(
     Value steps, int64_t most_steps,
     llvm::function_ref<LogicalResult(Value step, Value shift)> fill) {
   if (failed(fill(number(0), number(0)))) return failure();
@@ -201,7 +201,7 @@ FailureOr<Values> GroupedTiles::sumSteps(
   return sums;
 }
 
-LogicalResult GroupedTiles::storeSums(ArrayRef<Value> sums, const Buffer& to,
+LogicalResult OrderedTiles::storeSums(ArrayRef<Value> sums, const Buffer& to,
                                       std::function<Row(Value in_tile)> first,
                                       Value first_column, int64_t columns) {
   const int64_t bands = plan_.rows / 32, pairs = plan_.columns / 32;

@@ -1,5 +1,5 @@
-// Compares grouped products on tensor cores, run by emulated warps, with the
-// interpreter. Checks the registers and spills that ptxas reports.
+// Compares products of ordered rows on tensor cores, run by emulated warps,
+// with the interpreter. Checks the registers and spills that ptxas reports.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -39,13 +39,14 @@ std::string textOf(const Case& test) {
   const bool grad = test.kind == Kind::weight_grad;
   const std::string given = typeOf(test, {test.r / test.repeats, test.k}),
                     x = typeOf(test, {test.r, test.k}),
-                    ids = "tensor<" + std::to_string(test.r) + "xi64>",
+                    order = "tensor<" + std::to_string(test.x + 2 + test.r) +
+                            "xi32>",
                     rows = typeOf(test, {test.r, test.n}),
                     w = test.kind == Kind::transposed
                             ? typeOf(test, {test.x, test.k, test.n})
                             : typeOf(test, {test.x, test.n, test.k});
-  std::string text = "func.func @k(%x: " + given + ", %i: " + ids +
-                     ", %o: " + (grad ? rows : w) + ") -> " +
+  std::string text = "func.func @k(%x: " + given + ", %o: " + order +
+                     ", %w: " + (grad ? rows : w) + ") -> " +
                      (grad ? w : rows) + " {\n";
   if (test.repeats > 1) {
     const std::string wide =
@@ -55,30 +56,32 @@ std::string textOf(const Case& test) {
   }
   const std::string s = test.repeats > 1 ? "%s" : "%x";
   if (grad)
-    text += "%r = nn.grouped_dot_weight_grad " + s + "[%i], %o : " + x + ", " +
-            ids + ", " + rows + " -> " + w + "\nreturn %r : " + w;
+    text += "%r = nn.ordered_dot_weight_grad " + s + "[%o], %w : " + x + ", " +
+            order + ", " + rows + " -> " + w + "\nreturn %r : " + w;
   else
-    text += "%r = nn.grouped_dot " + s + "[%i], %o " +
+    text += "%r = nn.ordered_dot " + s + "[%o], %w " +
             (test.kind == Kind::transposed ? "transposed " : "") + ": " + x +
-            ", " + ids + ", " + w + " -> " + rows + "\nreturn %r : " + rows;
+            ", " + order + ", " + w + " -> " + rows + "\nreturn %r : " + rows;
   return text + "\n}";
 }
 
-std::string differenceOf(CompiledKernel& kernel, const Case& test) {
-  std::mt19937 generator(11);
-  std::vector<nn::Tensor> arguments = kernel.randomArguments(generator, 0.5);
-  for (int64_t row = 0; row < test.r; ++row)
-    arguments[1].setInt(row, test.id(row));
+// Describes the difference from the interpreter, run in one part and in three.
+std::string differenceOf(CompiledKernel& kernel,
+                         const std::vector<nn::Tensor>& arguments,
+                         double tolerance) {
   auto expected = nn::interpret(kernel.function(), arguments);
   if (mlir::failed(expected)) return "the interpreter fails";
   std::ostringstream text;
   for (const std::vector<double>& parts :
        {std::vector<double>{1}, std::vector<double>{0.3, 0.5, 1}}) {
     const nn::Tensor found = kernel.results(arguments, parts)[0];
-    for (int64_t i = 0; i < found.size(); ++i) {
-      const double f = found.getFloat(i), e = (*expected)[0].getFloat(i);
-      if (!(std::abs(f - e) <= test.tolerance * (1 + std::abs(e))) &&
-          text.tellp() < 500)
+    const nn::Tensor& wanted = (*expected)[0];
+    for (int64_t i = 0; i < found.size() && text.tellp() < 500; ++i) {
+      const double f = wanted.isFloat() ? found.getFloat(i)
+                                        : static_cast<double>(found.getInt(i)),
+                   e = wanted.isFloat() ? wanted.getFloat(i)
+                                        : static_cast<double>(wanted.getInt(i));
+      if (!(std::abs(f - e) <= tolerance * (1 + std::abs(e))))
         text << "element " << i << ": expected " << e << ", found " << f
              << "\n";
     }
@@ -86,19 +89,41 @@ std::string differenceOf(CompiledKernel& kernel, const Case& test) {
   return text.str();
 }
 
+// The order of the rows of a case: positions of groups, the end, rows.
+std::vector<int64_t> orderOf(const Case& test) {
+  std::vector<std::vector<int64_t>> groups(test.x + 1);
+  for (int64_t row = 0; row < test.r; ++row) {
+    const int64_t id = test.id(row);
+    groups[id >= 0 && id < test.x ? id : test.x].push_back(row);
+  }
+  std::vector<int64_t> order = {0}, rows;
+  for (const std::vector<int64_t>& group : groups) {
+    rows.insert(rows.end(), group.begin(), group.end());
+    order.push_back(static_cast<int64_t>(rows.size()));
+  }
+  order.insert(order.end(), rows.begin(), rows.end());
+  return order;
+}
+
+std::string differenceOf(CompiledKernel& kernel, const Case& test) {
+  std::mt19937 generator(11);
+  std::vector<nn::Tensor> arguments = kernel.randomArguments(generator, 0.5);
+  const std::vector<int64_t> order = orderOf(test);
+  for (size_t i = 0; i < order.size(); ++i)
+    arguments[1].setInt(static_cast<int64_t>(i), order[i]);
+  return differenceOf(kernel, arguments, test.tolerance);
+}
+
 constexpr const char* kNames[] = {"Product", "Transposed", "WeightGrad"};
 
-class Grouped : public testing::TestWithParam<Case> {};
+class Ordered : public testing::TestWithParam<Case> {};
 
-TEST_P(Grouped, EqualsTheInterpreter) {
+TEST_P(Ordered, EqualsTheInterpreter) {
   const CodegenOptions options = ptxCodegenOptions({.chip = "sm_90"});
   std::unique_ptr<CompiledKernel> kernel =
       CompiledKernel::fromText(textOf(GetParam()), options);
   ASSERT_NE(kernel, nullptr);
   EXPECT_EQ(kernel->code().team, kBlock);
-  ASSERT_EQ(kernel->code().before.size(), 1u);
-  EXPECT_EQ(kernel->code().work->operations,
-            2 * GetParam().r * GetParam().k * GetParam().n);
   EXPECT_EQ(differenceOf(*kernel, GetParam()), "");
 }
 
@@ -129,21 +154,58 @@ std::vector<Case> casesOf(Kind kind) {
   return cases;
 }
 const auto name = [](const auto& info) { return info.param.name; };
-INSTANTIATE_TEST_SUITE_P(Product, Grouped,
+INSTANTIATE_TEST_SUITE_P(Product, Ordered,
                          testing::ValuesIn(casesOf(Kind::product)), name);
-INSTANTIATE_TEST_SUITE_P(Transposed, Grouped,
+INSTANTIATE_TEST_SUITE_P(Transposed, Ordered,
                          testing::ValuesIn(casesOf(Kind::transposed)), name);
-INSTANTIATE_TEST_SUITE_P(WeightGrad, Grouped,
+INSTANTIATE_TEST_SUITE_P(WeightGrad, Ordered,
                          testing::ValuesIn(casesOf(Kind::weight_grad)), name);
 
-// f64 is decomposed into products of all rows with all matrices.
-TEST(GroupedTest, OthersAreDecomposed) {
-  Case test = {"", Kind::product, 3, 20, 16, 16, uneven, "f64", 1e-12};
-  std::unique_ptr<CompiledKernel> kernel = CompiledKernel::fromText(
-      textOf(test), ptxCodegenOptions({.chip = "sm_90"}));
-  ASSERT_NE(kernel, nullptr);
-  EXPECT_TRUE(kernel->code().before.empty());
-  EXPECT_EQ(differenceOf(*kernel, test), "");
+// The same cases: rows in order of their matrices.
+class Rows : public testing::TestWithParam<Case> {};
+
+std::string textOfOrder(const Case& test, const std::string& index) {
+  const std::string ids =
+                        "tensor<" + std::to_string(test.r) + "x" + index + ">",
+                    order = "tensor<" + std::to_string(test.x + 2 + test.r) +
+                            "xi32>";
+  return "func.func @k(%i: " + ids + ") -> " + order +
+         " { %o = nn.order_rows %i matrices = " + std::to_string(test.x) +
+         " : " + ids + " -> " + order + " return %o : " + order + " }";
+}
+
+TEST_P(Rows, AreInOrderOfTheirMatrices) {
+  for (const char* index : {"i32", "i64"}) {
+    std::unique_ptr<CompiledKernel> kernel = CompiledKernel::fromText(
+        textOfOrder(GetParam(), index), ptxCodegenOptions({.chip = "sm_90"}));
+    ASSERT_NE(kernel, nullptr);
+    EXPECT_EQ(kernel->code().team, kBlock);
+    EXPECT_EQ(kernel->code().range, GetParam().x + 1);
+    std::mt19937 generator;
+    std::vector<nn::Tensor> arguments = kernel->randomArguments(generator);
+    for (int64_t row = 0; row < GetParam().r; ++row)
+      arguments[0].setInt(row, GetParam().id(row));
+    EXPECT_EQ(differenceOf(*kernel, arguments, 0), "");
+    const nn::Tensor order = kernel->results(arguments, {1})[0];
+    const std::vector<int64_t> expected = orderOf(GetParam());
+    for (size_t i = 0; i < expected.size(); ++i)
+      ASSERT_EQ(order.getInt(static_cast<int64_t>(i)), expected[i]) << i;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Codegen, Rows,
+                         testing::ValuesIn(casesOf(Kind::product)), name);
+
+TEST(OrderedTest, OrderNeedsFewRegisters) {
+  const Case test = {"", Kind::product, 8, 8192, 0, 0, uneven};
+  PtxKernel launch;
+  const std::string ptx = ptxOf(textOfOrder(test, "i64"), "sm_90", launch);
+  ASSERT_NE(ptx, "");
+  EXPECT_EQ(launch.blocks, 9);
+  if (!hasPtxas()) GTEST_SKIP() << kWithoutPtxas;
+  const Assembled assembled = assemble(ptx, "sm_90");
+  ASSERT_TRUE(assembled.ok) << assembled.report;
+  EXPECT_EQ(assembled.kernels.at("k").spilled_bytes, 0);
+  EXPECT_LE(assembled.kernels.at("k").registers, 64);
 }
 
 struct Size {
@@ -152,35 +214,28 @@ struct Size {
   int most_registers;  // the count of ptxas 13.0 plus a margin of at most 8
 };
 void PrintTo(const Size& size, std::ostream* out) { *out << size.element; }
-class GroupedCode : public testing::TestWithParam<Size> {};
+class OrderedCode : public testing::TestWithParam<Size> {};
 
-TEST_P(GroupedCode, FitsIntoRegistersAndSharedMemory) {
+TEST_P(OrderedCode, FitsIntoRegistersAndSharedMemory) {
   Case test = {"", GetParam().kind, 8, 8192, 4096, 14336, uneven};
   test.element = GetParam().element;
   for (const std::string chip : {"sm_80", "sm_90", "sm_90a"}) {
-    llvm::SmallVector<PtxKernel> launches;
-    const std::string ptx = ptxOf(textOf(test), chip, launches);
+    PtxKernel launch;
+    const std::string ptx = ptxOf(textOf(test), chip, launch);
     ASSERT_NE(ptx, "");
-    ASSERT_EQ(launches.size(), 2u);
     EXPECT_NE(ptx.find("mma.sync.aligned.m16n8k"), std::string::npos);
     EXPECT_NE(ptx.find("cp.async.cg.shared.global"), std::string::npos);
-    // The order of rows: where 9 groups begin, their end, and 8,192 rows.
-    for (const PtxKernel& launch : launches)
-      EXPECT_EQ(launch.scratch_bytes, 4 * (8 + 2 + 8192));
-    EXPECT_EQ(launches[0].blocks, 9);
+    EXPECT_EQ(launch.scratch_bytes, 0);
     // Two blocks fit on a multiprocessor of sm_80.
-    EXPECT_LE(launches[1].shared_bytes, 81 * 1024);
+    EXPECT_LE(launch.shared_bytes, 81 * 1024);
     if (!hasPtxas()) continue;
     const Assembled assembled = assemble(ptx, chip);
     ASSERT_TRUE(assembled.ok) << assembled.report;
-    for (const char* name : {"k_part_0", "k"}) {
-      const Assembled::Kernel& kernel = assembled.kernels.at(name);
-      std::printf("%s %s %s: %d registers\n", chip.c_str(), name,
-                  GetParam().element.c_str(), kernel.registers);
-      EXPECT_EQ(kernel.spilled_bytes, 0) << chip << " " << name;
-      EXPECT_LE(kernel.registers, GetParam().most_registers)
-          << chip << " " << name;
-    }
+    const Assembled::Kernel& kernel = assembled.kernels.at("k");
+    std::printf("%s %s: %d registers\n", chip.c_str(),
+                GetParam().element.c_str(), kernel.registers);
+    EXPECT_EQ(kernel.spilled_bytes, 0) << chip;
+    EXPECT_LE(kernel.registers, GetParam().most_registers) << chip;
   }
   if (!hasPtxas()) GTEST_SKIP() << kWithoutPtxas;
 }
@@ -189,7 +244,7 @@ const Size kSizes[] = {
     {"bf16", Kind::weight_grad, 255}, {"f16", Kind::product, 255},
     {"f32", Kind::product, 255},      {"f32", Kind::transposed, 255},
     {"f32", Kind::weight_grad, 255}};
-INSTANTIATE_TEST_SUITE_P(Codegen, GroupedCode, testing::ValuesIn(kSizes),
+INSTANTIATE_TEST_SUITE_P(Codegen, OrderedCode, testing::ValuesIn(kSizes),
                          [](const auto& info) {
                            return info.param.element +
                                   kNames[static_cast<int>(info.param.kind)];

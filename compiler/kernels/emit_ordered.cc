@@ -1,9 +1,9 @@
 // Emits products of ordered rows.
-#include "compiler/kernels/emit_grouped.h"
+#include "compiler/kernels/emit_ordered.h"
 
 #include "compiler/kernels/codegen.h"
-#include "compiler/kernels/emit_grouped_tiles.h"
-#include "dialects/nn/dialect.h"
+#include "compiler/kernels/emit_ordered_tiles.h"
+#include "dialects/nn/ordered.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace partita::kernels {
@@ -20,7 +20,10 @@ RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-Value rowsOf(Operation* op) { return op->getOperand(0); }
+// The memory of an order, which another kernel has computed.
+Value memoryOf(Emitter& emitter, Value order) {
+  return emitter.bufferOf(cast<BlockArgument>(order)).memref;
+}
 
 // Goes through a table of tiles, kRowTilesTogether rows of it at a time, column
 // by column.
@@ -37,9 +40,9 @@ struct Table {
   }
 };
 
-class TableTiles : protected GroupedTiles {
+class TableTiles : protected OrderedTiles {
  protected:
-  using GroupedTiles::GroupedTiles;
+  using OrderedTiles::OrderedTiles;
 
   // Row and column of an item of the table. The row may be past the end.
   std::pair<Value, Value> placeOf(const Table& table, Value item) {
@@ -50,11 +53,10 @@ class TableTiles : protected GroupedTiles {
   }
 };
 
-// nn.grouped_dot: a tile has rows of one group.
-class GroupedDot : private TableTiles {
+// nn.ordered_dot: a tile has rows of one group.
+class OrderedDot : private TableTiles {
  public:
-  GroupedDot(Emitter& emitter, nn::GroupedDotOp op, const Buffer& result,
-             Value memory)
+  OrderedDot(Emitter& emitter, nn::OrderedDotOp op, const Buffer& result)
       : TableTiles(emitter, typeOf(op.getX()).getElementType(),
                    /*left_down=*/false, /*right_down=*/op.getTransposed()),
         op_(op),
@@ -62,8 +64,8 @@ class GroupedDot : private TableTiles {
         rows_(typeOf(op.getX()).getDimSize(0)),
         inner_(typeOf(op.getX()).getDimSize(1)),
         columns_(op.getType().getDimSize(1)),
-        matrices_(matricesOf(op)),
-        order_(emitter, memory, matrices_),
+        matrices_(typeOf(op.getW()).getDimSize(0)),
+        order_(emitter, memoryOf(emitter, op.getOrder()), matrices_),
         table_(RowOrder::tiles(matrices_, rows_, plan_.rows),
                llvm::divideCeil(columns_, plan_.columns)),
         numbers_(emitter.scratch(builder_.getI32Type(), plan_.rows)) {}
@@ -147,7 +149,7 @@ class GroupedDot : private TableTiles {
     return {op_.getW(), matrix, row, depth, true};
   }
 
-  nn::GroupedDotOp op_;
+  nn::OrderedDotOp op_;
   Buffer result_;
   int64_t rows_, inner_, columns_, matrices_;
   RowOrder order_;
@@ -157,10 +159,10 @@ class GroupedDot : private TableTiles {
 
 // The weight gradient: a tile is a part of one matrix, and the products go down
 // the rows of its group.
-class GroupedWeightGrad : private TableTiles {
+class OrderedWeightGrad : private TableTiles {
  public:
-  GroupedWeightGrad(Emitter& emitter, nn::GroupedDotWeightGradOp op,
-                    const Buffer& result, Value memory)
+  OrderedWeightGrad(Emitter& emitter, nn::OrderedDotWeightGradOp op,
+                    const Buffer& result)
       : TableTiles(emitter, typeOf(op.getX()).getElementType(),
                    /*left_down=*/true, /*right_down=*/true),
         op_(op),
@@ -168,8 +170,8 @@ class GroupedWeightGrad : private TableTiles {
         rows_(typeOf(op.getX()).getDimSize(0)),
         outer_(op.getType().getDimSize(1)),
         columns_(op.getType().getDimSize(2)),
-        matrices_(matricesOf(op)),
-        order_(emitter, memory, matrices_),
+        matrices_(op.getType().getDimSize(0)),
+        order_(emitter, memoryOf(emitter, op.getOrder()), matrices_),
         table_(llvm::divideCeil(outer_, plan_.rows),
                llvm::divideCeil(columns_, plan_.columns)),
         numbers_(emitter.scratch(builder_.getI32Type(), 2 * plan_.depth)) {}
@@ -252,7 +254,7 @@ class GroupedWeightGrad : private TableTiles {
     (void)stored;  // the body cannot fail
   }
 
-  nn::GroupedDotWeightGradOp op_;
+  nn::OrderedDotWeightGradOp op_;
   Buffer result_;
   int64_t rows_, outer_, columns_, matrices_;
   RowOrder order_;
@@ -263,54 +265,28 @@ class GroupedWeightGrad : private TableTiles {
 
 }  // namespace
 
-Value indicesOf(Operation* op) { return op->getOperand(1); }
-
-int64_t matricesOf(Operation* op) {
-  if (auto product = dyn_cast<nn::GroupedDotOp>(op))
-    return typeOf(product.getW()).getDimSize(0);
-  return typeOf(op->getResult(0)).getDimSize(0);
-}
-
-int64_t wordsOfRowOrder(Operation* op) {
-  return RowOrder::words(matricesOf(op), typeOf(rowsOf(op)).getDimSize(0));
-}
-
-Operation* findGroupedProduct(func::FuncOp kernel) {
+Operation* findOrdered(func::FuncOp kernel) {
   auto ends = kernel.getBody().front().getTerminator();
   if (ends->getNumOperands() != 1) return nullptr;
   Operation* op = ends->getOperand(0).getDefiningOp();
-  if (!isa_and_nonnull<nn::GroupedDotOp, nn::GroupedDotWeightGradOp>(op))
-    return nullptr;
-  const Type element = typeOf(op->getResult(0)).getElementType();
-  if (!element.isBF16() && !element.isF16() && !element.isF32()) return nullptr;
-  const auto isEmpty = [](Type type) {
-    return cast<RankedTensorType>(type).getNumElements() == 0;
-  };
-  if (llvm::any_of(op->getOperandTypes(), isEmpty) ||
-      isEmpty(op->getResult(0).getType()) ||
-      wordsOfRowOrder(op) > std::numeric_limits<int32_t>::max())
-    return nullptr;
-  // Other reductions need teams of one warp.
-  for (Operation& other : kernel.getBody().front().without_terminator()) {
-    const KernelRole role = kernelRole(&other);
-    if (&other != op && role != KernelRole::elementwise &&
-        role != KernelRole::movement)
-      return nullptr;
-  }
-  return op;
+  return isa_and_nonnull<nn::OrderRowsOp, nn::OrderedDotOp,
+                         nn::OrderedDotWeightGradOp>(op)
+             ? op
+             : nullptr;
 }
 
-FailureOr<int64_t> emitGroupedProduct(Emitter& emitter, Operation* op,
-                                      const Buffer& result, Value memory,
-                                      Value begin, Value end) {
+FailureOr<int64_t> emitOrdered(Emitter& emitter, Operation* op,
+                               const Buffer& result, Value begin, Value end) {
   const auto emit = [&](auto product) -> FailureOr<int64_t> {
     if (failed(product.emit(begin, end))) return failure();
     return product.range();
   };
-  if (auto dot = dyn_cast<nn::GroupedDotOp>(op))
-    return emit(GroupedDot(emitter, dot, result, memory));
-  return emit(GroupedWeightGrad(emitter, cast<nn::GroupedDotWeightGradOp>(op),
-                                result, memory));
+  if (auto order = dyn_cast<nn::OrderRowsOp>(op))
+    return emitOrderRows(emitter, order, result, begin, end);
+  if (auto dot = dyn_cast<nn::OrderedDotOp>(op))
+    return emit(OrderedDot(emitter, dot, result));
+  return emit(
+      OrderedWeightGrad(emitter, cast<nn::OrderedDotWeightGradOp>(op), result));
 }
 
 }  // namespace partita::kernels

@@ -1,8 +1,8 @@
-// Shared by nn.grouped_dot and its weight gradient on tensor cores: a product
+// Shared by nn.ordered_dot and its weight gradient on tensor cores: a product
 // of two tiles in shared memory that is summed in registers, and copies between
 // tiles and tensors whose rows are anywhere.
-#ifndef PARTITA_COMPILER_KERNELS_EMIT_GROUPED_TILES_H_
-#define PARTITA_COMPILER_KERNELS_EMIT_GROUPED_TILES_H_
+#ifndef PARTITA_COMPILER_KERNELS_EMIT_ORDERED_TILES_H_
+#define PARTITA_COMPILER_KERNELS_EMIT_ORDERED_TILES_H_
 
 #include <functional>
 
@@ -13,10 +13,10 @@ namespace partita::kernels {
 
 // A block multiplies a left tile by a right one, `depth` products at a time.
 // Two buffers hold both tiles: while one is read, the other one is filled.
-struct GroupedPlan {
+struct OrderedPlan {
   // `left_down`: products go down the rows of the left tile, else along them;
   // the same for `right_down`.
-  GroupedPlan(mlir::Type element, bool left_down, bool right_down);
+  OrderedPlan(mlir::Type element, bool left_down, bool right_down);
 
   bool left_down, right_down;
   int64_t rows, columns;  // of the result
@@ -27,9 +27,9 @@ struct GroupedPlan {
   int64_t bytes;
 };
 
-class GroupedTiles : protected IndexMath {
+class OrderedTiles : protected IndexMath {
  protected:
-  GroupedTiles(Emitter& emitter, mlir::Type element, bool left_down,
+  OrderedTiles(Emitter& emitter, mlir::Type element, bool left_down,
                bool right_down);
 
   // A row of a tensor, and whether it exists (null: yes). Of a row that does
@@ -76,7 +76,7 @@ class GroupedTiles : protected IndexMath {
   int64_t lanes() const { return 128 / element_.getIntOrFloatBitWidth(); }
 
   mlir::Type element_;
-  GroupedPlan plan_;
+  OrderedPlan plan_;
   Fragments fragments_;
 
  private:
@@ -100,4 +100,4 @@ class GroupedTiles : protected IndexMath {
 
 }  // namespace partita::kernels
 
-#endif  // PARTITA_COMPILER_KERNELS_EMIT_GROUPED_TILES_H_
+#endif  // PARTITA_COMPILER_KERNELS_EMIT_ORDERED_TILES_H_
