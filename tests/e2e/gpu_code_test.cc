@@ -308,7 +308,8 @@ TEST(GpuCodeOfTextTest, LargeHeadsAskForSharedMemoryAndMaps) {
   EXPECT_EQ(launches, 1);
 }
 
-// Mixtures of experts have products with one matrix per row.
+// Mixtures of experts have products with one matrix per row. A layer computes
+// the order of its rows once in each direction, and each row counts once.
 TEST(GpuCodeOfExpertsTest, TrainingAssembles) {
   const std::string folder = "tests/data/torch-tiny/mixtral/";
   for (const plan::Precision precision :
@@ -330,6 +331,22 @@ TEST(GpuCodeOfExpertsTest, TrainingAssembles) {
         << context.errors;
     auto artifact = program::Artifact::Open(options.output);
     ASSERT_TRUE(artifact.ok()) << artifact.status();
+    int64_t orders = 0, products = 0;
+    for (const auto* function : *artifact->program().functions())
+      for (const auto* instruction : *function->body()) {
+        const auto* launch = instruction->operation_as_Launch();
+        if (!launch) continue;
+        const std::string label(
+            program::KernelLabel(artifact->program(), *launch));
+        orders += label.find("order_rows") == 0;
+        if (label.find("ordered_dot") != 0) continue;
+        ++products;
+        // 30 rows, of which each token has two, of 16 and 24 numbers.
+        EXPECT_EQ(launch->operations(), 2 * 30 * 16 * 24) << label;
+      }
+    // Gate, up and down; their gradients, after gate and up again.
+    EXPECT_EQ(orders, 2);
+    EXPECT_EQ(products, 3 + 2 + 6);
     if (!kernels::hasPtxas()) GTEST_SKIP() << kernels::kWithoutPtxas;
     const kernels::Assembled assembled =
         kernels::assemble(std::string(artifact->code()), "sm_90a");
