@@ -285,7 +285,8 @@ FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
   if (nn::ScatterOp op = findScatter(kernel))
     return emitScatter(emitter, op, outputs.front(), begin, end);
   if (Operation* op = findOrdered(kernel))
-    return emitOrdered(emitter, op, outputs.front().buffer, begin, end);
+    return emitOrdered(emitter, op, outputs.front().buffer, begin, end,
+                       options.warpgroups);
   if (nn::TopKOp op = findTopK(kernel)) {
     if (failed(emitTopK(emitter, op, outputs, begin, end))) return failure();
     return topKRange(op);

@@ -56,9 +56,11 @@ class TableTiles : protected OrderedTiles {
 // nn.ordered_dot: a tile has rows of one group.
 class OrderedDot : private TableTiles {
  public:
-  OrderedDot(Emitter& emitter, nn::OrderedDotOp op, const Buffer& result)
+  OrderedDot(Emitter& emitter, nn::OrderedDotOp op, const Buffer& result,
+             bool warpgroups)
       : TableTiles(emitter, typeOf(op.getX()).getElementType(),
-                   /*left_down=*/false, /*right_down=*/op.getTransposed()),
+                   /*left_down=*/false, /*right_down=*/op.getTransposed(),
+                   warpgroups),
         op_(op),
         result_(result),
         rows_(typeOf(op.getX()).getDimSize(0)),
@@ -162,9 +164,9 @@ class OrderedDot : private TableTiles {
 class OrderedWeightGrad : private TableTiles {
  public:
   OrderedWeightGrad(Emitter& emitter, nn::OrderedDotWeightGradOp op,
-                    const Buffer& result)
+                    const Buffer& result, bool warpgroups)
       : TableTiles(emitter, typeOf(op.getX()).getElementType(),
-                   /*left_down=*/true, /*right_down=*/true),
+                   /*left_down=*/true, /*right_down=*/true, warpgroups),
         op_(op),
         result_(result),
         rows_(typeOf(op.getX()).getDimSize(0)),
@@ -276,17 +278,19 @@ Operation* findOrdered(func::FuncOp kernel) {
 }
 
 FailureOr<int64_t> emitOrdered(Emitter& emitter, Operation* op,
-                               const Buffer& result, Value begin, Value end) {
+                               const Buffer& result, Value begin, Value end,
+                               bool warpgroups) {
   const auto emit = [&](auto product) -> FailureOr<int64_t> {
     if (failed(product.emit(begin, end))) return failure();
     return product.range();
   };
   if (auto order = dyn_cast<nn::OrderRowsOp>(op))
     return emitOrderRows(emitter, order, result, begin, end);
+  if (result.element.isF32()) warpgroups = false;
   if (auto dot = dyn_cast<nn::OrderedDotOp>(op))
-    return emit(OrderedDot(emitter, dot, result));
-  return emit(
-      OrderedWeightGrad(emitter, cast<nn::OrderedDotWeightGradOp>(op), result));
+    return emit(OrderedDot(emitter, dot, result, warpgroups));
+  return emit(OrderedWeightGrad(emitter, cast<nn::OrderedDotWeightGradOp>(op),
+                                result, warpgroups));
 }
 
 }  // namespace partita::kernels

@@ -19,10 +19,11 @@ namespace partita::kernels {
 mlir::Operation* findOrdered(mlir::func::FuncOp kernel);
 
 // Emits it for teams of kBlock. `op` comes from findOrdered; elements are bf16,
-// f16 or f32. Returns the range.
+// f16 or f32. `warpgroups`: warpgroups multiply 16-bit elements. Returns the
+// range.
 mlir::FailureOr<int64_t> emitOrdered(Emitter& emitter, mlir::Operation* op,
                                      const Buffer& result, mlir::Value begin,
-                                     mlir::Value end);
+                                     mlir::Value end, bool warpgroups);
 
 }  // namespace partita::kernels
 

@@ -20,7 +20,8 @@ RankedTensorType typeOf(Value value) {
 
 // Elements of f32 take twice the memory, each is held as two numbers, and their
 // products take six times as long.
-OrderedPlan::OrderedPlan(Type element, bool left_down, bool right_down)
+OrderedPlan::OrderedPlan(Type element, bool left_down, bool right_down,
+                         bool warpgroups)
     : left_down(left_down), right_down(right_down) {
   const int64_t width = element.getIntOrFloatBitWidth() / 8;
   rows = width == 4 ? 64 : 128;
@@ -28,9 +29,9 @@ OrderedPlan::OrderedPlan(Type element, bool left_down, bool right_down)
   depth = width == 4 ? 16 : 64;
   // Rows of floats that fragments go down are 8 banks apart, other rows 4.
   const auto tile = [&](int64_t first, int64_t across, bool down) {
-    const int64_t padding = down ? 8 : 16 / width;
-    return down ? Tile{first, depth, across, padding}
-                : Tile{first, across, depth, padding};
+    const int64_t padding = warpgroups ? 0 : down ? 8 : 16 / width;
+    return down ? Tile{first, depth, across, padding, warpgroups}
+                : Tile{first, across, depth, padding, warpgroups};
   };
   left = tile(0, rows, left_down);
   right = tile(left.elements(), columns, right_down);
@@ -40,11 +41,13 @@ OrderedPlan::OrderedPlan(Type element, bool left_down, bool right_down)
 }
 
 OrderedTiles::OrderedTiles(Emitter& emitter, Type element, bool left_down,
-                           bool right_down)
+                           bool right_down, bool warpgroups)
     : IndexMath(emitter),
       element_(element),
-      plan_(element, left_down, right_down),
-      fragments_(emitter, element, plan_.bytes) {}
+      plan_(element, left_down, right_down, warpgroups),
+      fragments_(emitter, element, plan_.bytes, warpgroups) {
+  if (warpgroups) warpgroup_.emplace(builder_, element, fragments_.base());
+}
 
 LogicalResult OrderedTiles::fill(const Tile& tile, Value shift,
                                  const Source& source) {
@@ -69,8 +72,7 @@ LogicalResult OrderedTiles::fillPiece(const Tile& tile, Value shift,
                                       const Source& source, Value in_tile,
                                       Value in_row) {
   const int64_t columns = typeOf(source.tensor).getShape().back();
-  Value to = add(add(multiply(in_tile, tile.stride()), in_row),
-                 add(shift, tile.first));
+  Value to = add(elementOf(tile, in_tile, in_row), shift);
   Row row = source.row(in_tile);
   Value column = add(source.first_column, in_row);
   if (columns % lanes() != 0)
@@ -105,6 +107,18 @@ LogicalResult OrderedTiles::fillPiece(const Tile& tile, Value shift,
     storePiece(zero, to);
     return success();
   });
+}
+
+Value OrderedTiles::elementOf(const Tile& tile, Value row, Value column) {
+  Value at = add(multiply(row, tile.stride()), column);
+  if (tile.swizzled) {
+    Value part = arith::XOrIOp::create(
+        builder_, remainder(divide(column, 8), kPanel / 8), remainder(row, 8));
+    at = add(add(multiply(divide(column, kPanel), tile.rows * kPanel),
+                 multiply(row, kPanel)),
+             multiply(part, 8));
+  }
+  return add(at, tile.first);
 }
 
 LogicalResult OrderedTiles::fillElements(Value to, const Source& source,
@@ -176,6 +190,25 @@ void OrderedTiles::multiplyTiles(Value shift, MutableArrayRef<Value> sums) {
   }
 }
 
+void OrderedTiles::startProducts(Value shift, MutableArrayRef<Value> sums) {
+  const int64_t bands = plan_.rows / kGroupRows,
+                own = static_cast<int64_t>(sums.size()) / bands;
+  for (int64_t band = 0; band < bands; ++band)
+    llvm::copy(warpgroup_->addTiles({plan_.left, plan_.left_down}, band,
+                                    {plan_.right, plan_.right_down}, shift,
+                                    sums.slice(band * own, own)),
+               sums.slice(band * own, own).begin());
+  warpgroup_->commit();
+}
+
+void OrderedTiles::finishProducts(MutableArrayRef<Value> sums) {
+  const int64_t bands = plan_.rows / kGroupRows,
+                own = static_cast<int64_t>(sums.size()) / bands;
+  for (int64_t band = 0; band < bands; ++band)
+    llvm::copy(warpgroup_->wait(0, sums.slice(band * own, own)),
+               sums.slice(band * own, own).begin());
+}
+
 FailureOr<Values> OrderedTiles::sumSteps(
     Value steps, int64_t most_steps,
     llvm::function_ref<LogicalResult(Value step, Value shift)> fill) {
@@ -201,16 +234,31 @@ FailureOr<Values> OrderedTiles::sumSteps(
   return sums;
 }
 
-LogicalResult OrderedTiles::storeSums(ArrayRef<Value> sums, const Buffer& to,
-                                      std::function<Row(Value in_tile)> first,
-                                      Value first_column, int64_t columns) {
-  const int64_t bands = plan_.rows / 32, pairs = plan_.columns / 32;
+void OrderedTiles::putSums(ArrayRef<Value> sums) {
   const Tile& tile = plan_.result;
+  if (warpgroup_) {
+    // Each warp has 16 rows of each band.
+    const int64_t eights = plan_.columns / 8;
+    Value corner = multiply(fragments_.warp(), 16 * tile.stride());
+    for (auto [i, sum] : llvm::enumerate(sums))
+      fragments_.put(sum, tile,
+                     add(corner, kGroupRows * tile.stride() * (i / eights)),
+                     8 * (i % eights));
+    return;
+  }
+  const int64_t bands = plan_.rows / 32, pairs = plan_.columns / 32;
   Value corner = add(multiply(warpRow(), tile.stride()), warpColumn());
   for (int64_t band = 0; band < bands; ++band)
     for (int64_t eight = 0; eight < 2 * pairs; ++eight)
       fragments_.put(sums[2 * band * pairs + eight], tile,
                      add(corner, 16 * band * tile.stride()), 8 * eight);
+}
+
+LogicalResult OrderedTiles::storeSums(ArrayRef<Value> sums, const Buffer& to,
+                                      std::function<Row(Value in_tile)> first,
+                                      Value first_column, int64_t columns) {
+  const Tile& tile = plan_.result;
+  putSums(sums);
   sync();
   const int64_t pieces = tile.columns / lanes(), rows = kBlock / pieces;
   Value row = divide(emitter_.thread(), pieces),

@@ -8,6 +8,7 @@
 
 #include "compiler/kernels/emit_fragments.h"
 #include "compiler/kernels/emit_row_order.h"
+#include "compiler/kernels/emit_warpgroup.h"
 
 namespace partita::kernels {
 
@@ -15,8 +16,10 @@ namespace partita::kernels {
 // Two buffers hold both tiles: while one is read, the other one is filled.
 struct OrderedPlan {
   // `left_down`: products go down the rows of the left tile, else along them;
-  // the same for `right_down`.
-  OrderedPlan(mlir::Type element, bool left_down, bool right_down);
+  // the same for `right_down`. `warpgroups`: warpgroups multiply them, not
+  // warps.
+  OrderedPlan(mlir::Type element, bool left_down, bool right_down,
+              bool warpgroups);
 
   bool left_down, right_down;
   int64_t rows, columns;  // of the result
@@ -30,7 +33,7 @@ struct OrderedPlan {
 class OrderedTiles : protected IndexMath {
  protected:
   OrderedTiles(Emitter& emitter, mlir::Type element, bool left_down,
-               bool right_down);
+               bool right_down, bool warpgroups);
 
   // A row of a tensor, and whether it exists (null: yes). Of a row that does
   // not exist a tile gets zeros.
@@ -78,6 +81,7 @@ class OrderedTiles : protected IndexMath {
   mlir::Type element_;
   OrderedPlan plan_;
   Fragments fragments_;
+  std::optional<Warpgroup> warpgroup_;
 
  private:
   // Fills one piece of 16 bytes: row `in_tile`, columns from `in_row` on.
@@ -89,6 +93,15 @@ class OrderedTiles : protected IndexMath {
                                    const Row& row, mlir::Value column,
                                    int64_t columns);
   void storePiece(mlir::Value value, mlir::Value to);
+  // The same products by the block's warpgroup. They are in flight on return,
+  // until finishProducts.
+  void startProducts(mlir::Value shift,
+                     llvm::MutableArrayRef<mlir::Value> sums);
+  void finishProducts(llvm::MutableArrayRef<mlir::Value> sums);
+  // The element of a tile at a row and a column.
+  mlir::Value elementOf(const Tile& tile, mlir::Value row, mlir::Value column);
+  // Rounds this thread's sums into the result tile.
+  void putSums(llvm::ArrayRef<mlir::Value> sums);
   // This thread's row and column of the warps' parts of the result.
   mlir::Value warpRow() {
     return multiply(divide(fragments_.warp(), 2), plan_.rows / 2);
