@@ -218,6 +218,10 @@ FailureOr<int64_t> emitGroups(Emitter& emitter, func::FuncOp body,
   return range;
 }
 
+bool ordersRows(func::FuncOp kernel) {
+  return !kernel.getOps<nn::OrderRowsOp>().empty();
+}
+
 // Threads that compute an item of the range. Loops over elements and products
 // on tensor cores are for teams; all other kernels are written for one thread.
 int64_t teamOf(func::FuncOp kernel, const CodegenOptions& options) {
@@ -225,7 +229,7 @@ int64_t teamOf(func::FuncOp kernel, const CodegenOptions& options) {
     return options.tensor_cores && isPlainAttention(op) && fitsMma(kernel, op)
                ? kBlock
                : 1;
-  if (findOrdered(kernel)) return kBlock;
+  if (!findOrdered(kernel).empty()) return kBlock;
   return findAttentionGrad(kernel) ? 1 : options.team;
 }
 
@@ -284,9 +288,8 @@ FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
     return emitAttentionGrad(emitter, op, outputs, begin, end);
   if (nn::ScatterOp op = findScatter(kernel))
     return emitScatter(emitter, op, outputs.front(), begin, end);
-  if (Operation* op = findOrdered(kernel))
-    return emitOrdered(emitter, op, outputs.front().buffer, begin, end,
-                       options.warpgroups);
+  if (auto ops = findOrdered(kernel); !ops.empty())
+    return emitOrdered(emitter, ops, outputs, begin, end, options.warpgroups);
   if (nn::TopKOp op = findTopK(kernel)) {
     if (failed(emitTopK(emitter, op, outputs, begin, end))) return failure();
     return topKRange(op);
@@ -387,9 +390,7 @@ FailureOr<KernelCode> generatePart(func::FuncOp kernel, const Part& part,
   inputs[last] = type;
   body.setFunctionType(FunctionType::get(kernel.getContext(), inputs, {}));
   code.cycles = cyclesOfPiece(body);
-  if (code.team == kWarp ||
-      isa_and_nonnull<nn::OrderRowsOp>(findOrdered(kernel)))
-    unrollReads(body);
+  if (code.team == kWarp || ordersRows(kernel)) unrollReads(body);
   code.grain = chooseGrain(code.cycles, code.range);
   return code;
 }

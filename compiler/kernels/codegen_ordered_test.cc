@@ -74,16 +74,21 @@ std::string differenceOf(CompiledKernel& kernel,
   std::ostringstream text;
   for (const std::vector<double>& parts :
        {std::vector<double>{1}, std::vector<double>{0.3, 0.5, 1}}) {
-    const nn::Tensor found = kernel.results(arguments, parts)[0];
-    const nn::Tensor& wanted = (*expected)[0];
-    for (int64_t i = 0; i < found.size() && text.tellp() < 500; ++i) {
-      const double f = wanted.isFloat() ? found.getFloat(i)
-                                        : static_cast<double>(found.getInt(i)),
-                   e = wanted.isFloat() ? wanted.getFloat(i)
-                                        : static_cast<double>(wanted.getInt(i));
-      if (!(std::abs(f - e) <= tolerance * (1 + std::abs(e))))
-        text << "element " << i << ": expected " << e << ", found " << f
-             << "\n";
+    const std::vector<nn::Tensor> results = kernel.results(arguments, parts);
+    for (size_t r = 0; r < results.size(); ++r) {
+      const nn::Tensor& found = results[r];
+      const nn::Tensor& wanted = (*expected)[r];
+      for (int64_t i = 0; i < found.size() && text.tellp() < 500; ++i) {
+        const double f = wanted.isFloat()
+                             ? found.getFloat(i)
+                             : static_cast<double>(found.getInt(i)),
+                     e = wanted.isFloat()
+                             ? wanted.getFloat(i)
+                             : static_cast<double>(wanted.getInt(i));
+        if (!(std::abs(f - e) <= tolerance * (1 + std::abs(e))))
+          text << "result " << r << ", element " << i << ": expected " << e
+               << ", found " << f << "\n";
+      }
     }
   }
   return text.str();
@@ -166,6 +171,42 @@ INSTANTIATE_TEST_SUITE_P(Transposed, Ordered,
                          testing::ValuesIn(casesOf(Kind::transposed)), name);
 INSTANTIATE_TEST_SUITE_P(WeightGrad, Ordered,
                          testing::ValuesIn(casesOf(Kind::weight_grad)), name);
+
+// Gate and up, and elementwise operations on them, in one kernel. The second
+// result is a product by a number of each row.
+std::string textOfGated(const Case& test) {
+  const std::string x = typeOf(test, {test.r, test.k}),
+                    order = "tensor<" + std::to_string(test.x + 2 + test.r) +
+                            "xi32>",
+                    y = typeOf(test, {test.r, test.n}),
+                    p = typeOf(test, {test.r}),
+                    w = test.kind == Kind::transposed
+                            ? typeOf(test, {test.x, test.k, test.n})
+                            : typeOf(test, {test.x, test.n, test.k}),
+                    form = std::string(test.kind == Kind::transposed
+                                           ? " transposed : "
+                                           : " : ") +
+                           x + ", " + order + ", " + w + " -> " + y + "\n";
+  return "func.func @k(%x: " + x + ", %o: " + order + ", %w: " + w +
+         ", %v: " + w + ", %p: " + p + ") -> (" + y + ", " + y + ") {\n" +
+         "%g = nn.ordered_dot %x[%o], %w" + form +
+         "%u = nn.ordered_dot %x[%o], %v" + form +
+         "%m = arith.mulf %g, %u : " + y +
+         "\n%b = nn.broadcast %p dims = [0] : " + p + " -> " + y +
+         "\n%t = arith.subf %g, %b : " + y + "\nreturn %m, %t : " + y + ", " +
+         y + " }";
+}
+
+TEST_P(Ordered, GatedProductsEqualTheInterpreter) {
+  const Case& test = GetParam();
+  if (test.kind == Kind::weight_grad || test.repeats > 1) return;
+  for (const char* chip : {"sm_90", "sm_90a"}) {
+    std::unique_ptr<CompiledKernel> kernel = CompiledKernel::fromText(
+        textOfGated(test), ptxCodegenOptions({.chip = chip}));
+    ASSERT_NE(kernel, nullptr);
+    EXPECT_EQ(differenceOf(*kernel, test), "") << chip;
+  }
+}
 
 // The same cases: rows in order of their matrices.
 class Rows : public testing::TestWithParam<Case> {};

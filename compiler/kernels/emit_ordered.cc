@@ -53,23 +53,26 @@ class TableTiles : protected OrderedTiles {
   }
 };
 
-// nn.ordered_dot: a tile has rows of one group.
+// nn.ordered_dot: a tile has rows of one group. With two products of the same
+// rows, the left half of a tile's columns is of the first one.
 class OrderedDot : private TableTiles {
  public:
-  OrderedDot(Emitter& emitter, nn::OrderedDotOp op, const Buffer& result,
-             bool warpgroups)
-      : TableTiles(emitter, typeOf(op.getX()).getElementType(),
-                   /*left_down=*/false, /*right_down=*/op.getTransposed(),
-                   warpgroups),
-        op_(op),
-        result_(result),
-        rows_(typeOf(op.getX()).getDimSize(0)),
-        inner_(typeOf(op.getX()).getDimSize(1)),
-        columns_(op.getType().getDimSize(1)),
-        matrices_(typeOf(op.getW()).getDimSize(0)),
-        order_(emitter, memoryOf(emitter, op.getOrder()), matrices_),
+  OrderedDot(Emitter& emitter, SmallVector<nn::OrderedDotOp> ops,
+             ArrayRef<Output> outputs, bool warpgroups)
+      : TableTiles(emitter, typeOf(ops[0].getX()).getElementType(),
+                   /*left_down=*/false,
+                   /*right_down=*/ops[0].getTransposed(), warpgroups),
+        ops_(ops),
+        op_(ops[0]),
+        outputs_(outputs),
+        rows_(typeOf(op_.getX()).getDimSize(0)),
+        inner_(typeOf(op_.getX()).getDimSize(1)),
+        columns_(op_.getType().getDimSize(1)),
+        matrices_(typeOf(op_.getW()).getDimSize(0)),
+        width_(plan_.columns / static_cast<int64_t>(ops.size())),
+        order_(emitter, memoryOf(emitter, op_.getOrder()), matrices_),
         table_(RowOrder::tiles(matrices_, rows_, plan_.rows),
-               llvm::divideCeil(columns_, plan_.columns)),
+               llvm::divideCeil(columns_, width_)),
         numbers_(emitter.scratch(builder_.getI32Type(), plan_.rows)) {}
 
   int64_t range() const { return table_.items(); }
@@ -81,7 +84,7 @@ class OrderedDot : private TableTiles {
           const auto place = placeOf(table_, item->value);
           const RowOrder::Rows rows = order_.tileOf(place.first, plan_.rows);
           if (failed(emitter_.branch(less(rows.first, rows.end), [&] {
-                return emitTile(rows, multiply(place.second, plan_.columns));
+                return emitTile(rows, place.second);
               })))
             return failure();
           return Values();
@@ -89,9 +92,8 @@ class OrderedDot : private TableTiles {
   }
 
  private:
-  LogicalResult emitTile(const RowOrder::Rows& rows, Value first_column) {
+  LogicalResult emitTile(const RowOrder::Rows& rows, Value column) {
     sync();  // the previous content has been read
-    Value count = subtract(rows.end, rows.first);
     if (failed(
             emitter_.branch(less(emitter_.thread(), number(plan_.rows)), [&] {
               Value last = subtract(rows.end, number(1));
@@ -101,13 +103,10 @@ class OrderedDot : private TableTiles {
             })))
       return failure();
     sync();
-    const Source left = {op_.getX(),
-                         {},
-                         [&](Value in_tile) {
-                           return Row{loadWord(numbers_.memref, in_tile), {}};
-                         },
-                         {},
-                         true};
+    Value first_column = multiply(column, width_);
+    const auto row = [&](Value in_tile) {
+      return Row{loadWord(numbers_.memref, in_tile), {}};
+    };
     Symbol matrix;
     matrix.value = emitter_.smaller(rows.group, matrices_ - 1);
     matrix.extent = matrices_;
@@ -116,44 +115,147 @@ class OrderedDot : private TableTiles {
     const int64_t most_steps = llvm::divideCeil(inner_, plan_.depth);
     Value steps = select(equal(rows.group, number(matrices_)), number(0),
                          number(most_steps));
-    FailureOr<Values> sums =
-        sumSteps(steps, most_steps, [&](Value step, Value shift) {
+    FailureOr<Values> sums = sumSteps(
+        steps, most_steps, [&](Value step, Value shift) -> LogicalResult {
           Value depth = multiply(step, plan_.depth);
-          Source x = left, w = weights(index, depth, first_column);
-          x.first_column = depth;
-          if (failed(fill(plan_.left, shift, x))) return failure();
-          return fill(plan_.right, shift, w);
+          if (failed(
+                  fill(plan_.left, shift, {op_.getX(), {}, row, depth, true})))
+            return failure();
+          for (auto [i, op] : llvm::enumerate(ops_))
+            if (failed(fill(partOf(i), shift,
+                            weights(op, index, depth, first_column))))
+              return failure();
+          return success();
         });
     if (failed(sums)) return failure();
-    return storeSums(
-        *sums, result_,
-        [&](Value in_tile) {
-          return Row{multiply(loadWord(numbers_.memref, in_tile), columns_),
-                     less(in_tile, count)};
-        },
-        first_column, columns_);
+    Value count = subtract(rows.end, rows.first);
+    if (outputs_.size() == 1 && outputs_[0].value == op_.getResult())
+      return storeSums(
+          *sums, outputs_[0].buffer,
+          [&](Value in_tile) {
+            return Row{multiply(row(in_tile).number, columns_),
+                       less(in_tile, count)};
+          },
+          first_column, columns_);
+    putSums(*sums);
+    return storeOutputs(count, column);
   }
 
-  Source weights(const IndexVector& matrix, Value depth, Value first_column) {
-    if (op_.getTransposed()) {
+  // The part of the right tile that a product's matrices take.
+  Tile partOf(int64_t i) const {
+    Tile tile = plan_.right;
+    if (ops_.size() == 1) return tile;
+    if (!plan_.right_down) {
+      tile.first += i * width_ * tile.stride();
+      tile.rows = width_;
+    } else if (tile.swizzled) {
+      tile.first += i * tile.rows * width_;  // a panel
+      tile.columns = width_;
+    } else {
+      tile.first += i * width_;
+      tile.padding += tile.columns - width_;
+      tile.columns = width_;
+    }
+    return tile;
+  }
+
+  Source weights(nn::OrderedDotOp op, const IndexVector& matrix, Value depth,
+                 Value first_column) {
+    if (op.getTransposed()) {
       const auto row = [=](Value in_tile) {
         Value at = add(depth, in_tile);
         if (inner_ % plan_.depth == 0) return Row{at, {}};
         return Row{emitter_.smaller(at, inner_ - 1), less(at, number(inner_))};
       };
-      return {op_.getW(), matrix, row, first_column, false};
+      return {op.getW(), matrix, row, first_column, false};
     }
     // Columns past the end of the result are not stored.
     const auto row = [=](Value in_tile) {
       return Row{emitter_.smaller(add(first_column, in_tile), columns_ - 1),
                  {}};
     };
-    return {op_.getW(), matrix, row, depth, true};
+    return {op.getW(), matrix, row, depth, true};
   }
 
-  nn::OrderedDotOp op_;
-  Buffer result_;
+  // Stores the outputs that follow from the products in the result tile, whose
+  // first `count` rows exist.
+  LogicalResult storeOutputs(Value count, Value column) {
+    const int64_t pieces = width_ / lanes(), rows = kBlock / pieces;
+    Value row = divide(emitter_.thread(), pieces),
+          in_row = multiply(remainder(emitter_.thread(), pieces), lanes());
+    FailureOr<Values> stored = emitter_.loop(
+        plan_.rows / rows, {},
+        [&](const Symbol* turn, ValueRange) -> FailureOr<Values> {
+          Value in_tile = add(row, multiply(turn->value, rows));
+          // Whole pieces, or single elements if pieces would not be aligned.
+          const int64_t width = columns_ % lanes() == 0 ? lanes() : 1;
+          for (int64_t i = 0; i < lanes(); i += width) {
+            Value at = add(in_row, i);
+            Value exists =
+                both(less(in_tile, count),
+                     less(add(multiply(column, width_), at), number(columns_)));
+            if (failed(emitter_.branch(exists, [&] {
+                  return storePiece(in_tile, column, at, width);
+                })))
+              return failure();
+          }
+          return Values();
+        });
+    return success(succeeded(stored));
+  }
+
+  // The same for `width` columns of one row, from column `in_row` of the tile
+  // on.
+  LogicalResult storePiece(Value in_tile, Value column, Value in_row,
+                           int64_t width) {
+    Symbol alone;
+    alone.value = number(0);
+    FailureOr<Values> stored = emitter_.withThreadSymbol(
+        alone, {}, [&](const Symbol*, ValueRange) -> FailureOr<Values> {
+          const auto symbol = [&](Value value, int64_t extent) {
+            Symbol symbol;
+            symbol.value = value;
+            symbol.extent = extent;
+            return symbol;
+          };
+          Symbol lane = symbol(in_row, width_);
+          if (width > 1) lane.lanes = width;
+          const Index row = emitter_.newSymbol(
+                          symbol(loadWord(numbers_.memref, in_tile), rows_)),
+                      tile_row =
+                          emitter_.newSymbol(symbol(in_tile, plan_.rows)),
+                      tile_column = Index(emitter_.newSymbol(
+                                        symbol(column, table_.columns))) *
+                                    width_;
+          const IndexVector index = {
+              row, tile_column + Index(emitter_.newSymbol(lane))};
+          const Buffer tile = {fragments_.elements(), element_};
+          for (auto [i, op] : llvm::enumerate(ops_))
+            emitter_.cache(
+                op.getResult(),
+                {{row, Index()},
+                 {-1, 1},
+                 tile_row * plan_.result.stride() +
+                     Index(static_cast<int64_t>(i) * width_) + tile_column * -1,
+                 tile});
+          for (const Output& output : outputs_) {
+            FailureOr<Lanes> element = emitter_.element(output.value, index);
+            if (failed(element)) return failure();
+            emitter_.store(
+                output.buffer,
+                linearize(index, rowMajorStrides(op_.getType().getShape())),
+                *element);
+          }
+          return Values();
+        });
+    return success(succeeded(stored));
+  }
+
+  SmallVector<nn::OrderedDotOp> ops_;
+  nn::OrderedDotOp op_;  // the first of them
+  ArrayRef<Output> outputs_;
   int64_t rows_, inner_, columns_, matrices_;
+  int64_t width_;  // columns of a tile, of each product
   RowOrder order_;
   Table table_;
   Buffer numbers_;  // the tile's rows
@@ -267,29 +369,33 @@ class OrderedWeightGrad : private TableTiles {
 
 }  // namespace
 
-Operation* findOrdered(func::FuncOp kernel) {
-  auto ends = kernel.getBody().front().getTerminator();
-  if (ends->getNumOperands() != 1) return nullptr;
-  Operation* op = ends->getOperand(0).getDefiningOp();
-  return isa_and_nonnull<nn::OrderRowsOp, nn::OrderedDotOp,
-                         nn::OrderedDotWeightGradOp>(op)
-             ? op
-             : nullptr;
+SmallVector<Operation*> findOrdered(func::FuncOp kernel) {
+  SmallVector<Operation*> found;
+  for (Operation& op : kernel.getBody().front())
+    if (isa<nn::OrderRowsOp, nn::OrderedDotOp, nn::OrderedDotWeightGradOp>(op))
+      found.push_back(&op);
+  return found;
 }
 
-FailureOr<int64_t> emitOrdered(Emitter& emitter, Operation* op,
-                               const Buffer& result, Value begin, Value end,
+FailureOr<int64_t> emitOrdered(Emitter& emitter, ArrayRef<Operation*> ops,
+                               ArrayRef<Output> outputs, Value begin, Value end,
                                bool warpgroups) {
   const auto emit = [&](auto product) -> FailureOr<int64_t> {
     if (failed(product.emit(begin, end))) return failure();
     return product.range();
   };
-  if (auto order = dyn_cast<nn::OrderRowsOp>(op))
+  const Buffer& result = outputs.front().buffer;
+  if (auto order = dyn_cast<nn::OrderRowsOp>(ops.front()))
     return emitOrderRows(emitter, order, result, begin, end);
-  if (result.element.isF32()) warpgroups = false;
-  if (auto dot = dyn_cast<nn::OrderedDotOp>(op))
-    return emit(OrderedDot(emitter, dot, result, warpgroups));
-  return emit(OrderedWeightGrad(emitter, cast<nn::OrderedDotWeightGradOp>(op),
+  if (typeOf(ops.front()->getResult(0)).getElementType().isF32())
+    warpgroups = false;
+  if (isa<nn::OrderedDotOp>(ops.front())) {
+    SmallVector<nn::OrderedDotOp> products;
+    for (Operation* op : ops) products.push_back(cast<nn::OrderedDotOp>(op));
+    return emit(OrderedDot(emitter, products, outputs, warpgroups));
+  }
+  return emit(OrderedWeightGrad(emitter,
+                                cast<nn::OrderedDotWeightGradOp>(ops.front()),
                                 result, warpgroups));
 }
 

@@ -14,16 +14,18 @@
 
 namespace partita::kernels {
 
-// Returns the operation of the above that is the only result of `kernel`; null
-// if there is none.
-mlir::Operation* findOrdered(mlir::func::FuncOp kernel);
+// Returns the operations of the above in `kernel`: none, one, or two products
+// of the same rows. Elementwise operations on their results may follow.
+llvm::SmallVector<mlir::Operation*> findOrdered(mlir::func::FuncOp kernel);
 
-// Emits it for teams of kBlock. `op` comes from findOrdered; elements are bf16,
-// f16 or f32. `warpgroups`: warpgroups multiply 16-bit elements. Returns the
-// range.
-mlir::FailureOr<int64_t> emitOrdered(Emitter& emitter, mlir::Operation* op,
-                                     const Buffer& result, mlir::Value begin,
-                                     mlir::Value end, bool warpgroups);
+// Emits them for teams of kBlock. `ops` come from findOrdered; elements are
+// bf16, f16 or f32. `warpgroups`: warpgroups multiply 16-bit elements. Returns
+// the range.
+mlir::FailureOr<int64_t> emitOrdered(Emitter& emitter,
+                                     llvm::ArrayRef<mlir::Operation*> ops,
+                                     llvm::ArrayRef<Output> outputs,
+                                     mlir::Value begin, mlir::Value end,
+                                     bool warpgroups);
 
 }  // namespace partita::kernels
 

@@ -244,7 +244,7 @@ void OrderedTiles::putSums(ArrayRef<Value> sums) {
       fragments_.put(sum, tile,
                      add(corner, kGroupRows * tile.stride() * (i / eights)),
                      8 * (i % eights));
-    return;
+    return sync();
   }
   const int64_t bands = plan_.rows / 32, pairs = plan_.columns / 32;
   Value corner = add(multiply(warpRow(), tile.stride()), warpColumn());
@@ -252,6 +252,7 @@ void OrderedTiles::putSums(ArrayRef<Value> sums) {
     for (int64_t eight = 0; eight < 2 * pairs; ++eight)
       fragments_.put(sums[2 * band * pairs + eight], tile,
                      add(corner, 16 * band * tile.stride()), 8 * eight);
+  sync();
 }
 
 LogicalResult OrderedTiles::storeSums(ArrayRef<Value> sums, const Buffer& to,
@@ -259,7 +260,6 @@ LogicalResult OrderedTiles::storeSums(ArrayRef<Value> sums, const Buffer& to,
                                       Value first_column, int64_t columns) {
   const Tile& tile = plan_.result;
   putSums(sums);
-  sync();
   const int64_t pieces = tile.columns / lanes(), rows = kBlock / pieces;
   Value row = divide(emitter_.thread(), pieces),
         in_row = multiply(remainder(emitter_.thread(), pieces), lanes());

@@ -63,6 +63,8 @@ class OrderedTiles : protected IndexMath {
                                    llvm::function_ref<mlir::LogicalResult(
                                        mlir::Value step, mlir::Value shift)>
                                        fill);
+  // Rounds sums into the result tile.
+  void putSums(llvm::ArrayRef<mlir::Value> sums);
   // Called in each step: after all threads have reached it, and at its end.
   virtual void beginStep(mlir::Value step) {}
   virtual void endStep(mlir::Value step) {}
@@ -100,8 +102,6 @@ class OrderedTiles : protected IndexMath {
   void finishProducts(llvm::MutableArrayRef<mlir::Value> sums);
   // The element of a tile at a row and a column.
   mlir::Value elementOf(const Tile& tile, mlir::Value row, mlir::Value column);
-  // Rounds this thread's sums into the result tile.
-  void putSums(llvm::ArrayRef<mlir::Value> sums);
   // This thread's row and column of the warps' parts of the result.
   mlir::Value warpRow() {
     return multiply(divide(fragments_.warp(), 2), plan_.rows / 2);

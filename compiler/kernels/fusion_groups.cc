@@ -3,6 +3,7 @@
 
 #include "dialects/exec/dialect.h"
 #include "dialects/nn/dialect.h"
+#include "dialects/nn/ordered.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -69,6 +70,7 @@ FusionRole roleOf(Operation& op) {
                : FusionRole::single;
   if (llvm::isa<nn::LayerNormOp, nn::RmsNormOp>(op)) return FusionRole::row;
   if (llvm::isa<nn::AttentionOp>(op)) return FusionRole::attention;
+  if (llvm::isa<nn::OrderedDotOp>(op)) return FusionRole::product;
   if (llvm::isa<nn::NNDialect>(op.getDialect())) return FusionRole::single;
   return FusionRole::fixed;
 }
@@ -182,7 +184,10 @@ class Grouper {
              transpose.getPerm() == ArrayRef<int64_t>{0, 2, 1, 3} &&
              producer->hasOneUse();
     }
-    if (from == FusionRole::single) return false;
+    if (from == FusionRole::single || to == FusionRole::product) return false;
+    if (from == FusionRole::product)
+      return to == FusionRole::elementwise && !edge.moved && !edge.reshaped &&
+             !edge.repeats;
     if (to == FusionRole::single && !llvm::isa<nn::ConcatOp>(edge.consumer))
       return false;
     if (edge.repeats && !edge.repeats_rows) return false;
@@ -329,7 +334,9 @@ class Grouper {
               transfers_before_.lookup(members_[group].front()))
         return false;
     }
-    if (delaysMemory(op, group) || !rowsAgree(op, group)) return false;
+    if (delaysMemory(op, group) || !rowsAgree(op, group) ||
+        !productsAgree(op, group, escapes))
+      return false;
     return !reachesAround(op, group);
   }
 
@@ -369,6 +376,36 @@ class Grouper {
     if (role(op) == FusionRole::row || role(op) == FusionRole::reduction)
       return typeOf(op->getOperand(0)).getShape();
     return {};
+  }
+
+  // True if no kernel with a product has anything else than elementwise
+  // operations on the product's shape, and another product of the same rows
+  // with matrices of the same form.
+  bool productsAgree(Operation* op, size_t group, bool escapes) const {
+    SmallVector<nn::OrderedDotOp> products;
+    for (Operation* member : members_[group])
+      if (auto product = llvm::dyn_cast<nn::OrderedDotOp>(member))
+        products.push_back(product);
+    auto own = llvm::dyn_cast<nn::OrderedDotOp>(op);
+    if (!own)
+      return products.empty() ||
+             (role(op) == FusionRole::elementwise &&
+              mlir::OpTrait::hasElementwiseMappableTraits(op));
+    const auto agrees = [&](nn::OrderedDotOp other) {
+      return other.getX() == own.getX() && other.getOrder() == own.getOrder() &&
+             other.getTransposed() == own.getTransposed() &&
+             other.getW().getType() == own.getW().getType();
+    };
+    return !escapes && products.size() < 2 && llvm::all_of(products, agrees) &&
+           llvm::all_of(
+               members_[group],
+               [&](Operation* member) {
+                 return member->getNumResults() == 1 &&
+                        (mlir::OpTrait::hasElementwiseMappableTraits(member) ||
+                         llvm::isa<nn::OrderedDotOp>(member)) &&
+                        typeOf(member->getResult(0)).getShape() ==
+                            own.getType().getShape();
+               });
   }
 
   // True if a path from `op` leaves `group` and comes back: joining would make

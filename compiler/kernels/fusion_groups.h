@@ -31,7 +31,8 @@ enum class FusionRole {
   reduction,    // nn.reduce
   row,          // softmax and norms over trailing dimensions
   attention,
-  single  // a kernel of its own that reads its operands in an order of its own
+  product,  // nn.ordered_dot: elementwise operations on its result follow
+  single    // a kernel of its own that reads its operands in an order of its own
 };
 
 struct FusionGroups {
