@@ -284,16 +284,18 @@ TEST_P(OrderedCode, FitsIntoRegistersAndSharedMemory) {
     const Assembled::Kernel& kernel = assembled.kernels.at("k");
     std::printf("%s %s: %d registers\n", chip.c_str(),
                 GetParam().element.c_str(), kernel.registers);
-    EXPECT_EQ(kernel.spilled_bytes, 0) << chip;
+    // To fit three blocks, ptxas lets two kinds of f32 store and load a few.
+    EXPECT_LE(kernel.spilled_bytes, GetParam().element == "f32" ? 16 : 0)
+        << chip;
     EXPECT_LE(kernel.registers, GetParam().most_registers) << chip;
   }
   if (!hasPtxas()) GTEST_SKIP() << kWithoutPtxas;
 }
 const Size kSizes[] = {
-    {"bf16", Kind::product, 255},     {"bf16", Kind::transposed, 255},
-    {"bf16", Kind::weight_grad, 255}, {"f16", Kind::product, 255},
-    {"f32", Kind::product, 255},      {"f32", Kind::transposed, 255},
-    {"f32", Kind::weight_grad, 255}};
+    {"bf16", Kind::product, 250},     {"bf16", Kind::transposed, 252},
+    {"bf16", Kind::weight_grad, 246}, {"f16", Kind::product, 250},
+    {"f32", Kind::product, 172},      {"f32", Kind::transposed, 172},
+    {"f32", Kind::weight_grad, 162}};
 INSTANTIATE_TEST_SUITE_P(Codegen, OrderedCode, testing::ValuesIn(kSizes),
                          [](const auto& info) {
                            return info.param.element +

@@ -222,11 +222,15 @@ FailureOr<Values> OrderedTiles::sumSteps(
         const auto shiftOf = [&](Value number) {
           return multiply(remainder(number, 2), plan_.buffer);
         };
+        Values state(carried);
+        if (warpgroup_) startProducts(shiftOf(step->value), state);
         if (failed(emitter_.branch(less(next, steps),
                                    [&] { return fill(next, shiftOf(next)); })))
           return failure();
-        Values state(carried);
-        multiplyTiles(shiftOf(step->value), state);
+        if (warpgroup_)
+          finishProducts(state);
+        else
+          multiplyTiles(shiftOf(step->value), state);
         endStep(step->value);
         return state;
       });

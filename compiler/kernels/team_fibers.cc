@@ -326,7 +326,7 @@ GroupProduct ofDescriptors(bool bf16, bool starts, bool fenced,
 GroupProduct ofFragments(bool bf16, const std::array<Words, 4>& left) {
   GroupProduct product;
   product.bf16 = bf16;
-  product.in_registers = product.right_down = true;
+  product.in_registers = true;
   std::memcpy(product.words, left.data(), sizeof(product.words));
   return product;
 }

@@ -82,8 +82,8 @@ std::string WarpgroupEmulation::readMatrices(
   const GroupProduct& product = pending.product;
   for (size_t step = 0; step < 4; ++step) {
     std::string wrong =
-        read(product.right[step], product.right_down, product.columns,
-             product.bf16, pending.right[step]);
+        read(product.right[step], product.in_registers || product.right_down,
+             product.columns, product.bf16, pending.right[step]);
     Matrix& left = pending.left[step];
     if (wrong.empty() && !product.in_registers)
       wrong = read(product.left[step], product.left_down, kRows, product.bf16,
@@ -153,7 +153,8 @@ std::string WarpgroupEmulation::finish(const Pending& pending) {
     for (const bool right : {true, false}) {
       if (!right && product.in_registers) continue;
       read(right ? product.right[step] : product.left[step],
-           right ? product.right_down : product.left_down,
+           right ? product.in_registers || product.right_down
+                 : product.left_down,
            right ? product.columns : kRows, product.bf16, now,
            &read_.emplace_back());
       const Matrix& before = right ? pending.right[step] : pending.left[step];

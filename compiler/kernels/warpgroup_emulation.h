@@ -32,7 +32,8 @@ struct GroupProduct {
   uint32_t words[4][4] = {};  // or fragments
   uint64_t right[4] = {};     // descriptors
   // Rows of the left operand, or columns of the right one, are contiguous in
-  // shared memory; otherwise the products are.
+  // shared memory; otherwise the products are. With `in_registers`, columns of
+  // the right one always are.
   bool left_down = false, right_down = false;
   // `columns` / 2 floats, replaced by NaNs that identify the sums.
   float* sums = nullptr;

@@ -13,11 +13,11 @@ class ReferenceOrderedTest : public InterpreterFixture {};
 
 // Rows 1 and 3 have no matrix, and no row has matrix 1.
 TEST_F(ReferenceOrderedTest, OrderRowsGivesPositionsAndRows) {
-  EXPECT_EQ(evaluate("%r = nn.order_rows %a matrices = 3 : tensor<5xi64> -> "
-                     "tensor<10xi32>",
-                     "tensor<10xi32>",
-                     {tensor("tensor<5xi64>", {2, -1, 0, 3, 0})}),
-            (Numbers{0, 2, 2, 3, 5, /*rows=*/2, 4, 0, 1, 3}));
+  EXPECT_EQ(
+      evaluate("%r = nn.order_rows %a matrices = 3 : tensor<5xi64> -> "
+               "tensor<10xi32>",
+               "tensor<10xi32>", {tensor("tensor<5xi64>", {2, -1, 0, 3, 0})}),
+      (Numbers{0, 2, 2, 3, 5, /*rows=*/2, 4, 0, 1, 3}));
 }
 
 TEST_F(ReferenceOrderedTest, ProductsEqualThoseByIndex) {
