@@ -25,8 +25,9 @@ namespace {
 
 using partita::api::LineStream;
 
-constexpr llvm::StringLiteral kCommands[] = {
-    "import", "compile", "plan", "explain", "verify", "simulate", "inspect"};
+constexpr llvm::StringLiteral kCommands[] = {"import",   "compile", "plan",
+                                             "explain",  "verify",  "annotate",
+                                             "simulate", "inspect", "generate"};
 
 struct Answer {
   partita_answer answer = {};

@@ -204,6 +204,14 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
       for (int64_t i = 0; i < nn::MathBuilder::typeOf(sum).getRank(); ++i)
         dims.push_back(i);
       if (!dims.empty()) sum = math.reduce(nn::ReduceKind::sum, sum, dims);
+      // A model of f32 and f64 has a sum of f64.
+      for (Value* narrow : {&sum, &total})
+        for (Value other : {sum, total})
+          if (*narrow && other &&
+              nn::MathBuilder::typeOf(*narrow).getElementTypeBitWidth() <
+                  nn::MathBuilder::typeOf(other).getElementTypeBitWidth())
+            *narrow = math.asFloat(
+                *narrow, nn::MathBuilder::typeOf(other).getElementType());
       total = total ? math.add(total, sum) : sum;
     }
     const auto type = nn::MathBuilder::typeOf(total);
@@ -224,8 +232,8 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
         math.divide(math.constant(type, clip_norm), math.add(norm, 1e-6)), one);
     values_.factor =
         values_.factor ? math.multiply(values_.factor, clipping) : clipping;
-    addResult(signature, norm, nn::kNameAttr, "grad_norm",
-              firstUpdate(signature));
+    addResult(signature, math.asFloat(norm, builder.getF32Type()),
+              nn::kNameAttr, "grad_norm", firstUpdate(signature));
   }
 
   // Computes the next scale. In a skipped step, buffers keep their values.

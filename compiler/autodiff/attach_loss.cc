@@ -3,6 +3,7 @@
 #include "compiler/autodiff/microbatches.h"
 #include "compiler/autodiff/passes.h"
 #include "dialects/nn/math_builder.h"
+#include "dialects/nn/result_names.h"
 
 namespace partita::autodiff {
 
@@ -48,6 +49,8 @@ class AttachLoss : public impl::AttachLossPassBase<AttachLoss> {
     FailureOr<Value> value =
         buildLoss(main, math, terminator->getOperand(*chosen));
     if (mlir::failed(value)) return failure();
+    value = addAuxiliaryLoss(main, math, *value);
+    if (mlir::failed(value)) return failure();
     replaceResults(main, *value);
     return returnStatistics(main);
   }
@@ -90,6 +93,26 @@ class AttachLoss : public impl::AttachLossPassBase<AttachLoss> {
                "found ")
                << type << "; --loss cross-entropy or mse makes one of it",
            failure();
+  }
+
+  // Adds the model's own auxiliary loss, if it has one. The step's is the mean
+  // over microbatches.
+  FailureOr<Value> addAuxiliaryLoss(FuncOp main, nn::MathBuilder& math,
+                                    Value value) {
+    for (unsigned i = 0; i < main.getNumResults(); ++i) {
+      auto name = main.getResultAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
+      if (!name || name.getValue() != nn::kAuxiliaryLossResult) continue;
+      Value loss = main.front().getTerminator()->getOperand(i);
+      if (loss.getType() != value.getType())
+        return main.emitError("expected the output '")
+                   << nn::kAuxiliaryLossResult << "' to be a scalar f32, found "
+                   << loss.getType(),
+               failure();
+      if (microbatches > 1)
+        loss = math.divide(loss, static_cast<double>(microbatches));
+      value = math.add(value, loss);
+    }
+    return value;
   }
 
   // Returns the mean over positions whose target counts.

@@ -46,8 +46,10 @@ void keepLse(mlir::ModuleOp module) {
                                     builder.getF32Type()),
         attention.getQ(), attention.getK(), attention.getV(),
         attention.getBias(), attention.getShift(), attention.getQSegments(),
-        attention.getKSegments(), attention.getScaleAttr(),
-        attention.getCausalOffsetAttr(), attention.getWindowAttr(),
+        attention.getKSegments(), attention.getFirstHead(),
+        attention.getScaleAttr(), attention.getCausalOffsetAttr(),
+        attention.getWindowAttr(), attention.getSinksAttr(),
+        attention.getBlocksAttr(), attention.getBlockSizeAttr(),
         attention.getSoftcapAttr());
     kept->setDiscardableAttrs(attention->getDiscardableAttrDictionary());
     attention.getResult().replaceAllUsesWith(kept.getResult());

@@ -257,8 +257,10 @@ struct Attention
         attention.getK(), attention.getV(), attention.getResult(),
         gradient.ofResult(), bias, attention.getShift(),
         attention.getQSegments(), attention.getKSegments(), attention.getLse(),
-        attention.getScaleAttr(), attention.getCausalOffsetAttr(),
-        attention.getWindowAttr(), attention.getSoftcapAttr());
+        attention.getFirstHead(), attention.getScaleAttr(),
+        attention.getCausalOffsetAttr(), attention.getWindowAttr(),
+        attention.getSinksAttr(), attention.getBlocksAttr(),
+        attention.getBlockSizeAttr(), attention.getSoftcapAttr());
     for (auto [i, part] : llvm::enumerate(all->getResults())) {
       if (gradient.wants(i)) gradient.add(i, part);
     }

@@ -14,6 +14,9 @@ def AttachLossPass : Pass<"partita-attach-loss", "::mlir::ModuleOp"> {
     all positions whose target is not `ignore-index`. With `none` the output
     must already be a scalar f32.
 
+    A result named `auxiliary_loss`, a scalar f32, is added to the loss. With
+    `microbatches` > 1, the step has the mean of those of its microbatches.
+
     The running statistics of batch norms in training mode become results that
     update their buffers.
 
@@ -52,6 +55,7 @@ def ReducePrecisionPass : Pass<"partita-reduce-precision", "::mlir::ModuleOp"> {
     | parameters | 16 bits (`append-optimizer` adds an f32 copy, which it updates) | |
     | inputs and results of `@main`, buffers, constants | f32 | |
     | products, convolutions, attention | 16 bits | 16-bit factors, f32 sums |
+    | routers of experts: their product, scores, choice and weights | f32; weights are rounded for `nn.experts` | f32 |
     | layer norms, RMS norms, softmax | 16 bits | f32 |
     | batch norms | 16 bits; statistics f32 | f32 |
     | elementwise arithmetic, reductions | 16 bits; f32 between one another | f32 |

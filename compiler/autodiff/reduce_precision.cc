@@ -2,6 +2,7 @@
 // values first, then rewrites each function in place.
 #include "compiler/autodiff/exact_values.h"
 #include "compiler/autodiff/passes.h"
+#include "compiler/autodiff/router_operations.h"
 #include "dialects/nn/math_builder.h"
 #include "dialects/nn/product_epilogue.h"
 #include "mlir/IR/SymbolTable.h"
@@ -39,6 +40,7 @@ class Rewriter {
     mlir::Block& block = function_.front();
     SmallVector<Operation*> ops;
     for (Operation& op : block) ops.push_back(&op);
+    routers_ = findRouterOperations(function_);
     do {
       findEpilogues(ops);
       findUnrounded(ops);
@@ -60,7 +62,7 @@ class Rewriter {
     finished_products_.clear();
     residuals_.clear();
     for (Operation* op : ops)
-      if (llvm::isa<nn::DotGeneralOp>(op))
+      if (llvm::isa<nn::DotGeneralOp>(op) && !routers_.contains(op))
         if (auto epilogue =
                 nn::epilogueOf(op, !without_residual_.contains(op))) {
           finished_products_.insert(epilogue.last->getResult(0));
@@ -95,6 +97,7 @@ class Rewriter {
   // True if an operation uses its operand unrounded.
   bool takesWide(Operation* user) const {
     if (llvm::isa<mlir::func::ReturnOp>(user)) return isMain();
+    if (routers_.contains(user)) return true;
     if (llvm::isa<nn::BroadcastOp, nn::ReshapeOp>(user))
       return unrounded_.contains(user->getResult(0));
     return isComputedWide(user);
@@ -123,6 +126,10 @@ class Rewriter {
     if (auto call = llvm::dyn_cast<CallOp>(op)) return rewriteCall(call);
     if (llvm::isa<mlir::func::ReturnOp>(op)) return rewriteReturn(op);
     if (op->hasTrait<mlir::OpTrait::ConstantLike>()) return;
+    if (routers_.contains(op)) {  // users round the results if they must
+      for (mlir::OpOperand& operand : op->getOpOperands()) widen(operand);
+      return;
+    }
     const bool all_exact = exact_.containsResults(op);
     const bool moves_wide = llvm::isa<nn::BroadcastOp, nn::ReshapeOp>(op) &&
                             isF32(op->getOperand(0)) &&
@@ -220,6 +227,7 @@ class Rewriter {
   const bool is_main_;
   const ExactValues& exact_;
   const mlir::FloatType type_;
+  llvm::DenseSet<Operation*> routers_;       // compute in f32
   llvm::DenseSet<Value> finished_products_;  // with bias and residual
   SmallVector<std::pair<Operation*, Value>> residuals_;  // by product
   llvm::DenseSet<Operation*> without_residual_;          // products

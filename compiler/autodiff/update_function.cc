@@ -62,10 +62,18 @@ FuncOp makeUpdate(mlir::ModuleOp module, llvm::StringRef name,
   auto next = given.begin() + 2 + states.size();
   const auto take = [&](Value outside) { return outside ? *next++ : Value(); };
   StepValues inside;
-  for (Value StepScalars::* scalar : kStepScalars)
-    inside.scalars.*scalar = take(values.scalars.*scalar);
-  inside.factor = take(values.factor), inside.finite = take(values.finite);
   Value wide = math.widen(given[1]);
+  // Scalars are f32, parameters may be f64.
+  const auto takeNumber = [&](Value outside) {
+    const Value scalar = take(outside);
+    return scalar ? math.asFloat(scalar,
+                                 nn::MathBuilder::typeOf(wide).getElementType())
+                  : scalar;
+  };
+  for (Value StepScalars::* scalar : kStepScalars)
+    inside.scalars.*scalar = takeNumber(values.scalars.*scalar);
+  inside.factor = takeNumber(values.factor);
+  inside.finite = take(values.finite);
   if (inside.factor)
     wide = math.multiply(
         wide, math.broadcast(inside.factor, nn::MathBuilder::typeOf(wide), {}));

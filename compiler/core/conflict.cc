@@ -19,20 +19,7 @@ class Words {
         lost_(conflict.lost) {}
 
   std::string Contested() const {
-    std::string text = "Axis '" + ToString(graph_.mesh, kept_.axis) +
-                       "' stays with " + Name(kept_) + ": ";
-    if (kept_.axis.priority > lost_.axis.priority)
-      return text + "this operation keeps it there, although the entry of " +
-             Name(lost_) + " (" + Entry(lost_) + ") comes before it (" +
-             Entry(kept_) + ")";
-    if (kept_.axis.priority != lost_.axis.priority)
-      return text + "its entry (" + Entry(kept_) + ") comes before that of " +
-             Name(lost_) + " (" + Entry(lost_) + ")";
-    if (kept_.bytes != lost_.bytes)
-      return text + "moving it would cost " + std::to_string(kept_.bytes) +
-             " bytes, moving " + Name(lost_) + " " +
-             std::to_string(lost_.bytes);
-    return text + "equal in all, it comes before " + Name(lost_);
+    return Reason() + (kept_.factor == op_.rule.experts ? RowsCompared() : "");
   }
 
   std::string Disagreement() const {
@@ -74,6 +61,32 @@ class Words {
   }
 
  private:
+  // Why the axis stays where it is.
+  std::string Reason() const {
+    std::string text = "Axis '" + ToString(graph_.mesh, kept_.axis) +
+                       "' stays with " + Name(kept_) + ": ";
+    if (kept_.axis.priority > lost_.axis.priority)
+      return text + "this operation keeps it there, although the entry of " +
+             Name(lost_) + " (" + Entry(lost_) + ") comes before it (" +
+             Entry(kept_) + ")";
+    if (kept_.axis.priority != lost_.axis.priority)
+      return text + "its entry (" + Entry(kept_) + ") comes before that of " +
+             Name(lost_) + " (" + Entry(lost_) + ")";
+    if (kept_.bytes != lost_.bytes)
+      return text + "moving it would cost " + std::to_string(kept_.bytes) +
+             " bytes, moving " + Name(lost_) + " " +
+             std::to_string(lost_.bytes);
+    return text + "equal in all, it comes before " + Name(lost_);
+  }
+
+  // Why rows are gathered, where they could travel to their experts.
+  std::string RowsCompared() const {
+    if (op_.rows.gathered_bytes == 0) return "";
+    return "; gathering rows moves " + std::to_string(op_.rows.gathered_bytes) +
+           " bytes, sending each to its experts would move " +
+           std::to_string(op_.rows.sent_bytes);
+  }
+
   const Value& ValueOf(const Contender& who) const {
     return graph_.values[tensors_[who.tensor].value];
   }

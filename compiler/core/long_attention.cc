@@ -66,7 +66,9 @@ ShardingRule AsRing(const ShardingRule& rule) {
 
 bool CanRing(const ShardingRule& rule) {
   const int queries = rule.attention->queries, keys = rule.attention->keys;
-  if (rule.factors[queries].size != rule.factors[keys].size) return false;
+  if (rule.factors[queries].size != rule.factors[keys].size ||
+      rule.attention->sees_absolute_keys)
+    return false;
   for (const std::vector<TensorFactors>* tensors :
        {&rule.operands, &rule.results})
     for (const TensorFactors& tensor : *tensors) {

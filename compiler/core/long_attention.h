@@ -11,8 +11,9 @@ namespace partita::core {
 
 // The rule of attention in a ring: keys are divided as queries are.
 ShardingRule AsRing(const ShardingRule& rule);
-// True if keys can travel: as many keys as queries, and no other operand or
-// result has the keys' factor beside the queries' (a bias of pairs).
+// True if keys can travel: as many keys as queries, no other operand or result
+// has the keys' factor beside the queries' (a bias of pairs), and masks depend
+// on distances alone (no sinks and blocks).
 bool CanRing(const ShardingRule& rule);
 
 struct LongAttentionCounts {

@@ -41,6 +41,22 @@ enum class LongAttention {
              // factor is then the queries' (AsRing)
 };
 
+// Experts whose axes also divide the rows that choose them.
+enum class ExpertExchange {
+  kGather,  // every device has all rows, and partial results are summed
+  kRows     // each row travels to the devices that have its experts, and the
+            // results travel back (GShard, Lepikhin et al., 2020)
+};
+
+struct RowExchange {
+  ExpertExchange way = ExpertExchange::kGather;
+  // For kRows: upper bound on the rows that a device receives, as a factor over
+  // the even share; 0: all rows of the group.
+  double bound = 0;
+  // For explanations: bytes that each way moves; 0: not compared.
+  int64_t gathered_bytes = 0, sent_bytes = 0;
+};
+
 struct Op {
   ShardingRule rule;
   std::vector<int> operands, results;  // indices into Graph::values
@@ -56,6 +72,8 @@ struct Op {
   bool takes_shares = false;
   // For attention: how it is computed where axes divide its queries.
   LongAttention attention = LongAttention::kGather;
+  // For experts (ShardingRule::experts).
+  RowExchange rows;
   std::string name;  // for explanations
   // Priorities of entries whose scope excludes this operation. Their axes do
   // not travel through it, and it does not compute with them.

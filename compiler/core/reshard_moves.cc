@@ -30,6 +30,8 @@ double Rounds(CollectiveKind kind, int64_t n) {
     case CollectiveKind::kPermute:
       return 1;
     case CollectiveKind::kBroadcast:
+    case CollectiveKind::kSendRows:
+    case CollectiveKind::kReturnRows:
       return rounds;
     case CollectiveKind::kAllSlice:
       return 0;

@@ -200,7 +200,9 @@ class Simulator {
                   SizeOf(after.unreduced) * SizeOf(step.axes));
         break;
       case CollectiveKind::kBroadcast:
-        ADD_FAILURE() << "no step of a reshard broadcasts";
+      case CollectiveKind::kSendRows:
+      case CollectiveKind::kReturnRows:
+        ADD_FAILURE() << "no step of a reshard broadcasts or sends rows";
         break;
     }
   }

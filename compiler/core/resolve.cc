@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "compiler/core/expert_exchange.h"
 #include "compiler/core/projection.h"
 #include "compiler/core/propagate.h"
 
@@ -186,7 +187,8 @@ class Resolver {
     for (size_t i = 0; i < claims.size(); ++i)
       for (size_t j = 0; j < i; ++j)
         if (claims[i].factor != claims[j].factor &&
-            Overlap(claims[i].axis, claims[j].axis)) {
+            Overlap(claims[i].axis, claims[j].axis) &&
+            !ShareAxes(op_, claims[i].factor, claims[j].factor)) {
           Lose(claims[j], claims[i]);
           return false;
         }
@@ -330,7 +332,7 @@ class Resolver {
         AssembleDim(graph_.mesh, op_.rule, (*tensor.factors)[d], shape[d], list,
                     sharding.dims[d]);
       if (tensor.is_result) {
-        sharding.unreduced = UnreducedOf(tensor.index);
+        sharding.unreduced = UnreducedOf(tensor.index, sharding.dims);
       } else if (std::count(op_.rule.linear.begin(), op_.rule.linear.end(),
                             tensor.index) > 0) {
         sharding.unreduced = partial_;
@@ -343,14 +345,24 @@ class Resolver {
     return result;
   }
 
-  // Returns the axes over which a result is a partial sum.
-  std::vector<AxisRef> UnreducedOf(int result) const {
+  // Returns the axes over which a result with these dimensions is a partial
+  // sum. Where rows travel, an axis that divides the result is none of them:
+  // the rows' devices have the whole sums, and the experts' devices all rows.
+  std::vector<AxisRef> UnreducedOf(int result,
+                                   const std::vector<DimSharding>& dims) const {
     std::vector<AxisRef> unreduced;
     if (!op_.takes_shares) unreduced = partial_;
     for (size_t f = 0; f < factors_.size(); ++f)
       if (IsPartial(op_.rule, static_cast<int>(f), result))
         unreduced.insert(unreduced.end(), factors_[f].axes.begin(),
                          factors_[f].axes.end());
+    if (op_.rows.way == ExpertExchange::kRows)
+      for (const DimSharding& dim : dims)
+        unreduced.erase(std::remove_if(unreduced.begin(), unreduced.end(),
+                                       [&](const AxisRef& axis) {
+                                         return OverlapAny(axis, dim.axes);
+                                       }),
+                        unreduced.end());
     std::sort(unreduced.begin(), unreduced.end(),
               [](const AxisRef& a, const AxisRef& b) {
                 return std::tie(a.axis, a.pre) < std::tie(b.axis, b.pre);

@@ -94,6 +94,9 @@ int64_t BytesMoved(const CollectiveWork& work) {
       return bytes / work.rows * MovedExchange(work);
     case CollectiveKind::kPermute:
       return bytes;
+    case CollectiveKind::kSendRows:
+    case CollectiveKind::kReturnRows:
+      return bytes / work.rows * (work.size - work.size / n);
     case CollectiveKind::kAllSlice:
       return 0;
   }

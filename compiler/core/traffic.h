@@ -21,6 +21,8 @@ struct CollectiveWork {
   int64_t other_rows = 0, other_output_rows = 0;
   // For kExchange: device i owns rows [i * rows, (i + 1) * rows) of `size` and
   // receives rows [i * step + offset, ... + output_rows).
+  // For kSendRows and kReturnRows: `size` is the number of rows that a device
+  // sends, each of input_bytes / rows.
   int64_t size = 0, step = 0, offset = 0;
 };
 
@@ -29,8 +31,9 @@ struct CollectiveWork {
 // tensor. All-gather and reduce-scatter: n-1 shards. All-to-all and exchange:
 // the rows that other devices own. Permute: the whole. Broadcast: n-1 copies.
 // Rows beyond a dimension's end are not sent, except by all-gather and
-// reduce-scatter, where the first device has full blocks only. A group of one
-// moves nothing.
+// reduce-scatter, where the first device has full blocks only. Sending and
+// returning rows: the even share, size * (n-1)/n rows. A group of one moves
+// nothing.
 int64_t BytesMoved(const CollectiveWork& work);
 
 }  // namespace partita::core

@@ -5,12 +5,10 @@
 
 #include <filesystem>
 
-#include "compiler/driver/check_model.h"
-#include "compiler/driver/compilation.h"
-#include "compiler/driver/model_plan.h"
+#include "compiler/driver/divided_model.h"
 #include "compiler/driver/sharding_spec.h"
-#include "compiler/sharding/convert.h"
-#include "compiler/sharding/parameter_views.h"
+#include "compiler/plan/names.h"
+#include "dialects/dist/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "frontends/onnx/marks.h"
 #include "frontends/onnx/model.h"
@@ -18,7 +16,6 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/OwningOpRef.h"
 #include "runtime/base/atomic_file.h"
 
 namespace partita::driver {
@@ -42,15 +39,19 @@ class Annotation {
       : options_(options), context_(context) {}
 
   FailureOr<llvm::json::Value> run() {
-    if (mlir::failed(readFile()) || mlir::failed(importFile()))
-      return failure();
-    noteTypes();
-    if (mlir::failed(divide())) return failure();
-    auto mesh = sharding::meshOf(*module_);
-    if (mlir::failed(mesh)) return failure();
-    mesh_ = std::move(*mesh);
+    if (mlir::failed(readFile())) return failure();
+    ImportOptions import = options_.import;
+    import.mark_tensors = true;
+    auto divided =
+        divideModel(options_.model, import, options_.plan, context_, fault_,
+                    [&](mlir::ModuleOp module) { noteTypes(module); });
+    if (mlir::failed(divided)) return failure();
+    model_ = std::move(*divided);
     annotations_.name = options_.configuration;
-    annotations_.num_devices = mesh_.Size();
+    annotations_.num_devices = model_.mesh.Size();
+    if (model_.plan.attention)
+      annotations_.attention =
+          plan::NameOf(plan::AttentionNames(), *model_.plan.attention);
     collectArguments();
     collectValues();
     return write();
@@ -113,74 +114,27 @@ class Annotation {
     return success();
   }
 
-  LogicalResult importFile() {
-    ImportOptions import = options_.import;
-    import.mark_tensors = true;
-    // A plan replaces the model's own annotations, unless a configuration was
-    // requested as well.
-    if (options_.plan && import.onnx_configuration.empty())
-      import.onnx_configuration = "none";
-    module_ = importModel(options_.model, import, context_);
-    if (!module_ || mlir::failed(checkModel(*module_))) return failure();
-    plan_ =
-        options_.plan ? options_.plan : planOfModel(*module_, options_.model);
-    if (plan_) return success();
-    return error() << "expected a plan to write down: --plan FILE, or --mesh "
-                      "and --shard; found none, and no device configuration "
-                      "in the model";
-  }
-
   // Records the type of each tensor before any pass runs.
-  void noteTypes() {
-    FuncOp main = mainOf();
-    main.walk([&](mlir::Operation* op) {
+  void noteTypes(mlir::ModuleOp module) {
+    module.lookupSymbol<FuncOp>("main").walk([&](mlir::Operation* op) {
       for (const onnx::Mark& mark : onnx::marksOf(op->getLoc()))
         if (!mark.use && mark.result < op->getNumResults())
           types_[mark.tensor.str()] = typeOf(op->getResult(mark.result));
     });
   }
 
-  LogicalResult divide() {
-    CompileOptions options = optionsToJudge(*plan_, /*train=*/nullptr);
-    options.plan->precision.reset();  // tensors have the file's types
-    Compilation model(*module_, options);
-    model.keepLayersInline();
-    return model.runTo(Milestone::kDivided, fault_);
-  }
-
-  FuncOp mainOf() { return module_->lookupSymbol<FuncOp>("main"); }
   static RankedTensorType typeOf(Value value) {
     return llvm::cast<RankedTensorType>(value.getType());
   }
 
-  std::optional<core::Sharding> shardingOf(Value value) {
-    auto attr = sharding::shardingOf(value);
-    if (!attr) return std::nullopt;
-    auto found = sharding::toCore(attr, mesh_);
-    if (mlir::failed(found)) return std::nullopt;
-    return std::move(*found);
-  }
-
-  // An argument may be a view of the file's tensor in another shape.
   void collectArguments() {
-    FuncOp main = mainOf();
+    FuncOp main = model_.main();
     for (unsigned i = 0; i < main.getNumArguments(); ++i) {
       auto name = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
-      auto found = shardingOf(main.getArgument(i));
-      if (!name || !found) continue;
-      RankedTensorType type = typeOf(main.getArgument(i));
-      bool expressed = true;
-      if (auto file =
-              main.getArgAttrOfType<mlir::TypeAttr>(i, nn::kViewOfAttr)) {
-        const core::Sharding viewed = std::move(*found);
-        const RankedTensorType view = type;
-        type = llvm::cast<RankedTensorType>(file.getValue());
-        expressed = sharding::viewSharding(mesh_, view.getShape(),
-                                           type.getShape(), viewed, *found)
-                        .empty();
-      }
+      if (!name || !model_.shardingOf(main.getArgument(i))) continue;
+      const auto [type, found] = model_.storedTensor(i);
       auto spec =
-          expressed ? specOf(mesh_, shapeOf(type), *found) : std::nullopt;
+          found ? specOf(model_.mesh, shapeOf(type), *found) : std::nullopt;
       if (spec)
         annotations_.tensors[name.str()] = std::move(*spec);
       else
@@ -191,7 +145,7 @@ class Annotation {
   // Passes may replace one operation by several. The last one with the tensor's
   // type is the tensor.
   void collectValues() {
-    mainOf().walk([&](mlir::Operation* op) {
+    model_.main().walk([&](mlir::Operation* op) {
       for (const onnx::Mark& mark : onnx::marksOf(op->getLoc())) {
         const std::string tensor = mark.tensor.str();
         const auto type = types_.find(tensor);
@@ -199,9 +153,9 @@ class Annotation {
             op->getResult(mark.result).getType() != type->second)
           continue;
         if (mark.use && !llvm::isa<dist::ConstraintOp>(op)) continue;
-        auto found = shardingOf(op->getResult(mark.result));
+        auto found = model_.shardingOf(op->getResult(mark.result));
         if (!found) continue;
-        auto spec = specOf(mesh_, shapeOf(type->second), *found);
+        auto spec = specOf(model_.mesh, shapeOf(type->second), *found);
         if (!spec)
           ++without_words_;
         else if (mark.use)
@@ -226,7 +180,7 @@ class Annotation {
     return llvm::json::Value(
         llvm::json::Object{{"output", options_.output},
                            {"configuration", options_.configuration},
-                           {"mesh", plan::ToString(mesh_)},
+                           {"mesh", plan::ToString(model_.mesh)},
                            {"nodes", counts.nodes},
                            {"annotated_nodes", counts.annotated_nodes},
                            {"tensors", counts.tensors},
@@ -237,9 +191,7 @@ class Annotation {
   const AnnotateOptions& options_;
   mlir::MLIRContext* context_;
   std::unique_ptr<llvm::MemoryBuffer> buffer_;
-  mlir::OwningOpRef<mlir::ModuleOp> module_;
-  std::optional<plan::Plan> plan_;
-  core::Mesh mesh_;
+  DividedModel model_;
   std::map<std::string, RankedTensorType> types_;
   onnx::ModelAnnotations annotations_;
   int64_t without_words_ = 0;

@@ -113,6 +113,11 @@ program::PackedCollective packed(exec::CollectiveOp op) {
     case exec::CollectiveKind::kAllToAll:
       packed.kind = Kind::kAllToAll;
       break;
+    case exec::CollectiveKind::kSendRows:
+    case exec::CollectiveKind::kReturnRows:
+      packed.kind = Kind::kRows;
+      packed.destinations = op.getSize();
+      break;
     default:
       break;
   }

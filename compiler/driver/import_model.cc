@@ -6,8 +6,10 @@
 #include <filesystem>
 
 #include "frontends/huggingface/huggingface.h"
+#include "frontends/lora/lora.h"
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/open_dims.h"
+#include "frontends/stablehlo/importer.h"
 #include "frontends/torch/importer.h"
 #include "llvm/ADT/StringRef.h"
 #include "mlir/IR/Diagnostics.h"
@@ -40,6 +42,8 @@ mlir::OwningOpRef<mlir::ModuleOp> importByConfig(const std::string& model,
   if (refuse(!options.input_shapes.empty(), "--input-shape",
              "a Hugging Face model (--dim settles its sizes)", context) ||
       refuse(!options.onnx_configuration.empty(), "--onnx-configuration",
+             "a Hugging Face model", context) ||
+      refuse(options.ignore_shardings, "--ignore-shardings",
              "a Hugging Face model", context))
     return nullptr;
   if (options.dropout && !options.training) {
@@ -55,6 +59,7 @@ mlir::OwningOpRef<mlir::ModuleOp> importByConfig(const std::string& model,
   hf.optional_inputs = options.optional_inputs;
   hf.training = options.training;
   hf.dropout = options.dropout;
+  hf.cache = options.cache;
   hf.with_weights = options.weights.empty();
   return is_folder ? huggingface::importHuggingFace(model, hf, context)
                    : huggingface::importFamily(model, hf, context);
@@ -125,10 +130,41 @@ mlir::OwningOpRef<mlir::ModuleOp> importTorchFile(const std::string& model,
   return torch::importTorch(model, torch_options, context);
 }
 
+mlir::OwningOpRef<mlir::ModuleOp> importJaxFile(const std::string& model,
+                                                const ImportOptions& options,
+                                                mlir::MLIRContext* context) {
+  constexpr char kKind[] =
+      "a program of JAX, which has its sizes (export it for others)";
+  if (refuse(!options.dims.empty(), "--dim", kKind, context) ||
+      refuse(!options.input_shapes.empty(), "--input-shape", kKind, context) ||
+      refuse(!options.onnx_configuration.empty(), "--onnx-configuration", kKind,
+             context) ||
+      refuse(options.optional_inputs.has_value(), "--optional-inputs", kKind,
+             context) ||
+      refuse(options.dropout.has_value(), "--dropout", kKind, context))
+    return nullptr;
+  return stablehlo::importStablehlo(model, {options.ignore_shardings}, context);
+}
+
 mlir::OwningOpRef<mlir::ModuleOp> importFile(const std::string& model,
                                              const ImportOptions& options,
                                              mlir::MLIRContext* context) {
+  if (options.cache) {
+    mlir::emitError(mlir::UnknownLoc::get(context))
+        << "expected a Hugging Face folder or a model family that generates "
+           "text, found the file "
+        << model;
+    return nullptr;
+  }
   const llvm::StringRef name(model);
+  // JAX has no ending of its own for exported files.
+  // An .mlir file holds nn's operations, as text or bytecode.
+  if (name.ends_with(".mlirbc") ||
+      (!name.ends_with(".mlir") && stablehlo::isStablehlo(model)))
+    return importJaxFile(model, options, context);
+  if (refuse(options.ignore_shardings, "--ignore-shardings",
+             "a model that is not a program of JAX", context))
+    return nullptr;
   if (name.ends_with(".mlir")) {
     constexpr char kKind[] = "an .mlir file, which was imported already";
     if (refuse(!options.dims.empty(), "--dim", kKind, context) ||
@@ -167,8 +203,9 @@ mlir::OwningOpRef<mlir::ModuleOp> importFile(const std::string& model,
     return module;
   }
   mlir::emitError(mlir::UnknownLoc::get(context))
-      << "expected a model (.onnx, .pt2 or .mlir file, or a folder with "
-         "config.json), found "
+      << "expected a model (.onnx, .pt2 or .mlir file, a program of "
+         "jax.export, "
+         "or a folder with config.json), found "
       << model;
   return nullptr;
 }
@@ -199,8 +236,20 @@ mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string& model,
                                               const ImportOptions& options,
                                               mlir::MLIRContext* context) {
   auto module = importAny(model, options, context);
+  if (module && !options.lora.empty()) {
+    auto lora = lora::ParseOptions(options.lora);
+    if (!lora.ok()) {
+      mlir::emitError(mlir::UnknownLoc::get(context))
+          << std::string(lora.status().message());
+      return nullptr;
+    }
+    if (mlir::failed(lora::addAdapters(*module, *lora, options.seed)))
+      return nullptr;
+  }
   if (module && !options.weights.empty() &&
-      mlir::failed(huggingface::takeWeights(*module, options.weights)))
+      mlir::failed(huggingface::takeWeights(
+          *module, options.weights,
+          [](llvm::StringRef name) { return lora::isAdapter(name); })))
     return nullptr;
   return module;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "frontends/huggingface/huggingface.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -29,6 +30,8 @@ struct ImportOptions {
   // ONNX only: record in locations which tensor of the file an operation
   // computes; see frontends/onnx/marks.h.
   bool mark_tensors = false;
+  // JAX only: leave out the program's own meshes and shardings.
+  bool ignore_shardings = false;
   uint64_t seed = 0;  // of weights that are in no file
   // Hugging Face and families only: the optional inputs that the model takes.
   // Absent: its default.
@@ -36,15 +39,22 @@ struct ImportOptions {
   // Folder of safetensors whose weights replace the model's own, by name, e.g.
   // a checkpoint of a training run. Empty: none.
   std::string weights;
+  // Low-rank adapters beside weights: a PEFT folder, or what
+  // frontends/lora/lora.h parses. Empty: none. Adapters that `weights` has
+  // replace theirs.
+  std::string lora;
   // Hugging Face and families only: batch norms use batch statistics, and
   // dropout is active. Models in other formats say this themselves.
   bool training = false;
   // When training, replaces all dropout probabilities in the model's config.
   std::optional<double> dropout;
+  // Hugging Face and families only: the model has a cache of keys and values.
+  std::optional<huggingface::CacheOptions> cache;
 };
 
-// Opens `model`: an .onnx, .pt2 or .mlir file, a Hugging Face folder, or the
-// name of a family (coatnet-3). Null after diagnostics if it cannot be read.
+// Opens `model`: an .onnx, .pt2 or .mlir file, a program of jax.export, a
+// Hugging Face folder, or the name of a family (coatnet-3). Null after
+// diagnostics if it cannot be read.
 mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string& model,
                                               const ImportOptions& options,
                                               mlir::MLIRContext* context);

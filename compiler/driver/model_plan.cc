@@ -1,6 +1,7 @@
 // Makes a plan with the model's mesh and without entries.
 #include "compiler/driver/model_plan.h"
 
+#include "compiler/plan/names.h"
 #include "compiler/sharding/convert.h"
 #include "dialects/dist/dialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -30,12 +31,18 @@ std::optional<plan::Plan> planOfModel(mlir::ModuleOp module,
   plan::Plan plan;
   plan.origin = "the model's annotations";
   plan.mesh = std::move(*mesh);
+  if (auto attention =
+          module->getAttrOfType<mlir::StringAttr>("dist.attention"))
+    for (const auto& [name, way] : plan::AttentionNames())
+      if (name == attention.getValue()) plan.attention = way;
   mlir::emitRemark(module.getLoc())
       << "the model is divided as its own annotations say, over the mesh "
       << plan::ToString(plan.mesh)
       << (llvm::StringRef(model).ends_with(".onnx")
               ? "; to read it without them: --onnx-configuration none"
-              : "");
+          : llvm::StringRef(model).ends_with(".mlir")
+              ? ""
+              : "; to read it without them: --ignore-shardings");
   return plan;
 }
 

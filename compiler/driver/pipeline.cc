@@ -47,13 +47,19 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
          if (options.gpu) pm.addPass(kernels::createOrderRowsPass());
          pm.addPass(kernels::createExpandGradientsPass());
          pm.addPass(kernels::createChooseLayoutsPass());
+         if (options.gpu) pm.addPass(kernels::createStoreByTokensPass());
          pm.addPass(mlir::createCanonicalizerPass());
          pm.addPass(mlir::createCSEPass());
        },
        ""},
       // Library calls before fusion, which fills the space between them.
+      // Products of a function share padded operands.
       {"library-calls",
        [options](mlir::OpPassManager& pm) {
+         if (options.gpu) {
+           pm.addPass(kernels::createPadProductsPass());
+           pm.addPass(mlir::createCSEPass());
+         }
          kernels::SelectLibraryCallsPassOptions calls;
          calls.gpu = options.gpu;
          pm.addPass(kernels::createSelectLibraryCallsPass(calls));

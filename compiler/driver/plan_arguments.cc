@@ -36,6 +36,12 @@ absl::StatusOr<plan::Plan> Assemble(const PlanArguments& arguments,
     if (!attention.ok()) return attention.status();
     plan.attention = *attention;
   }
+  if (!arguments.experts.empty()) {
+    absl::StatusOr<plan::Experts> experts =
+        plan::ParseExpertsOption(arguments.experts);
+    if (!experts.ok()) return experts.status();
+    plan.experts = *experts;
+  }
   if (!arguments.shard.empty()) {
     absl::StatusOr<std::vector<plan::Entry>> entries =
         plan::ParseShardOption(arguments.shard, plan.mesh);
@@ -91,6 +97,10 @@ absl::StatusOr<std::optional<plan::Plan>> PlanArguments::Finish() const {
       return absl::InvalidArgumentError(
           "--attention: expected --mesh and --shard beside it, which divide L, "
           "as in --mesh seq=4 --shard L=seq");
+    if (!experts.empty())
+      return absl::InvalidArgumentError(
+          "--experts: expected --mesh and --shard beside it, which divide X "
+          "and B over one axis, as in --mesh data=4 --shard \"B=data;X=data\"");
     if (devices > 1)
       return absl::InvalidArgumentError(
           "--devices: expected a plan that says how to use them: --plan FILE, "
@@ -100,11 +110,11 @@ absl::StatusOr<std::optional<plan::Plan>> PlanArguments::Finish() const {
   if (!plan_path.empty() &&
       (!mesh.empty() || !shard.empty() || zero > 0 || microbatches > 1 ||
        !schedule.empty() || !precision.empty() || !recompute.empty() ||
-       !attention.empty() || !memory.empty()))
+       !attention.empty() || !experts.empty() || !memory.empty()))
     return absl::InvalidArgumentError(
         "expected either --plan or --mesh, --shard, --zero, --microbatches, "
-        "--schedule, --precision, --recompute, --attention and --memory, found "
-        "both; put them into " +
+        "--schedule, --precision, --recompute, --attention, --experts and "
+        "--memory, found both; put them into " +
         plan_path);
   std::vector<plan::Name> parsed_names;
   for (const std::string& text : names) {

@@ -21,15 +21,16 @@ struct PlanArguments {
   std::string precision;           // --precision; empty: as the model has it
   std::string recompute;           // --recompute; empty: selective
   std::string attention;           // --attention; empty: fewer bytes
+  std::string experts;             // --experts; empty: fewer bytes
   std::string memory;              // --memory; empty: no limit
   int64_t devices = 0;             // --devices; 0: as many as the mesh has
 
   // The plan that the options describe; none if they describe none.
   // FailedPrecondition if the plan file is wrong, InvalidArgument if the
   // options are. Refuses a plan file together with --mesh, --shard, --zero,
-  // --microbatches, --schedule, --precision, --recompute, --attention or
-  // --memory; --shard without --mesh; a mesh with another number of devices;
-  // and plans that the compiler does not support yet.
+  // --microbatches, --schedule, --precision, --recompute, --attention,
+  // --experts or --memory; --shard without --mesh; a mesh with another number
+  // of devices; and plans that the compiler does not support yet.
   absl::StatusOr<std::optional<plan::Plan>> Finish() const;
   // The value of --precision, also if there is no plan.
   absl::StatusOr<std::optional<plan::Precision>> FindPrecision() const;

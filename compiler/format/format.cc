@@ -19,6 +19,10 @@ program::CollectiveKind ToFormat(terms::CollectiveKind kind) {
       return program::CollectiveKind::exchange;
     case terms::CollectiveKind::kPermute:
       return program::CollectiveKind::permute;
+    case terms::CollectiveKind::kSendRows:
+      return program::CollectiveKind::send_rows;
+    case terms::CollectiveKind::kReturnRows:
+      return program::CollectiveKind::return_rows;
     case terms::CollectiveKind::kBroadcast:
       break;
   }
@@ -41,6 +45,10 @@ terms::CollectiveKind FromFormat(program::CollectiveKind kind) {
       return terms::CollectiveKind::kExchange;
     case program::CollectiveKind::permute:
       return terms::CollectiveKind::kPermute;
+    case program::CollectiveKind::send_rows:
+      return terms::CollectiveKind::kSendRows;
+    case program::CollectiveKind::return_rows:
+      return terms::CollectiveKind::kReturnRows;
     case program::CollectiveKind::broadcast:
       break;
   }

@@ -305,7 +305,8 @@ class SinkBelowCollective : public mlir::OpRewritePattern<exec::CollectiveOp> {
   LogicalResult matchAndRewrite(exec::CollectiveOp op,
                                 PatternRewriter& rewriter) const override {
     TransposeOp transpose = transposeOf(op.getInput());
-    if (!transpose) return failure();
+    // Rows stay rows.
+    if (!transpose || op.getTo()) return failure();
     const Perm perm(transpose.getPerm());
     const int64_t dim = op.getDim(), other_dim = op.getOtherDim();
     auto moved = llvm::cast<exec::CollectiveOp>(rewriter.clone(*op));

@@ -7,11 +7,13 @@
 #include "compiler/kernels/emit_attention.h"
 #include "compiler/kernels/emit_attention_grad.h"
 #include "compiler/kernels/emit_elements.h"
+#include "compiler/kernels/emit_groups.h"
 #include "compiler/kernels/emit_mma_attention.h"
 #include "compiler/kernels/emit_mma_attention_grad.h"
 #include "compiler/kernels/emit_models.h"
 #include "compiler/kernels/emit_nest.h"
 #include "compiler/kernels/emit_ordered.h"
+#include "compiler/kernels/emit_row_sums.h"
 #include "compiler/kernels/emit_scatter.h"
 #include "compiler/kernels/emit_top_k.h"
 #include "compiler/kernels/estimate_work.h"
@@ -131,93 +133,6 @@ func::FuncOp makeBody(func::FuncOp kernel, const Part& part, ModuleOp target) {
   return body;
 }
 
-// Splits a result that consists of tensors side by side into parts with loops
-// of their own. Empty if rows are so short that a decision per element is
-// faster.
-SmallVector<Output> partsOf(const Output& whole, int64_t native_lanes) {
-  Value value = whole.value;
-  while (auto reshape = value.getDefiningOp<nn::ReshapeOp>())
-    value = reshape.getInput();
-  auto concat = value.getDefiningOp<nn::ConcatOp>();
-  if (!concat) return {};
-  ArrayRef<int64_t> shape = concat.getType().getShape();
-  const int64_t axis = concat.getAxis(),
-                inner = product(shape.drop_front(axis + 1)),
-                stride = shape[axis] * inner;
-  SmallVector<Output> parts;
-  int64_t begin = 0;
-  for (Value input : concat.getInputs()) {
-    auto type = cast<RankedTensorType>(input.getType());
-    const int64_t row = type.getDimSize(axis) * inner;
-    if (row > 0)
-      parts.push_back({input, whole.buffer,
-                       row == type.getNumElements() ? 0 : row, stride, begin});
-    begin += row;
-  }
-  const int64_t mean = stride / static_cast<int64_t>(parts.size());
-  return mean < 4 * native_lanes ? SmallVector<Output>() : parts;
-}
-
-// Groups result values by shape, in order of first appearance.
-std::vector<SmallVector<Output>> groupOutputs(func::FuncOp kernel,
-                                              func::FuncOp body) {
-  std::vector<SmallVector<Output>> groups;
-  auto results = cast<func::ReturnOp>(kernel.getBody().front().getTerminator())
-                     .getOperands();
-  for (auto [i, value] : llvm::enumerate(results)) {
-    auto type = cast<RankedTensorType>(value.getType());
-    if (type.getNumElements() == 0) continue;
-    Output output = {value,
-                     {body.getArgument(kernel.getNumArguments() + i),
-                      type.getElementType()}};
-    auto same = llvm::find_if(groups, [&](ArrayRef<Output> group) {
-      return cast<RankedTensorType>(group.front().value.getType()).getShape() ==
-             type.getShape();
-    });
-    if (same == groups.end())
-      groups.push_back({output});
-    else
-      same->push_back(output);
-  }
-  return groups;
-}
-
-// Emits all groups of outputs; each takes its share of the range. Returns the
-// range.
-FailureOr<int64_t> emitGroups(Emitter& emitter, func::FuncOp body,
-                              ArrayRef<SmallVector<Output>> groups,
-                              int64_t flat_chunk) {
-  SmallVector<NestPlan> plans;
-  int64_t range = 0;
-  for (const SmallVector<Output>& group : groups) {
-    FailureOr<NestPlan> plan = planNest(emitter, group);
-    if (failed(plan)) return failure();
-    if (flat_chunk > 0) plan->chunk = flat_chunk;
-    plans.push_back(*plan);
-    range = std::max(range, plan->range());
-  }
-  ImplicitLocOpBuilder& builder = emitter.builder();
-  unsigned count = body.getNumArguments();
-  for (size_t i = 0; i < groups.size(); ++i) {
-    const NestPlan& plan = plans[i];
-    Value begin = body.getArgument(count - 3),
-          end = body.getArgument(count - 2);
-    auto scale = [&](Value& bound) {
-      bound = arith::MulIOp::create(builder, bound,
-                                    emitter.indexConstant(plan.range()));
-      bound =
-          arith::DivUIOp::create(builder, bound, emitter.indexConstant(range));
-    };
-    if (plan.range() != range) {
-      scale(begin);
-      scale(end);
-    }
-    if (failed(emitNest(emitter, groups[i], plan, begin, end)))
-      return failure();
-  }
-  return range;
-}
-
 bool ordersRows(func::FuncOp kernel) {
   return !kernel.getOps<nn::OrderRowsOp>().empty();
 }
@@ -259,19 +174,20 @@ SmallVector<Output> outputsOf(func::FuncOp kernel, func::FuncOp body) {
   return outputs;
 }
 
+SmallVector<Output> placedOutputsOf(func::FuncOp kernel, func::FuncOp body) {
+  SmallVector<Value> results;
+  SmallVector<Buffer> buffers;
+  for (const Output& output : outputsOf(kernel, body)) {
+    results.push_back(output.value);
+    buffers.push_back(output.buffer);
+  }
+  return gradientsOf(results, buffers);
+}
+
 // Emits a kernel of one part, of any kind. Returns the range.
 FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
                               func::FuncOp body,
                               const CodegenOptions& options) {
-  std::vector<SmallVector<Output>> groups = groupOutputs(kernel, body);
-  // Only a single result is split: several results may share values, which are
-  // then computed once.
-  if (kernel.getNumResults() == 1 && !groups.empty()) {
-    const SmallVector<Output> parts =
-        partsOf(groups[0][0], emitter.nativeLanes());
-    if (!parts.empty()) groups.clear();
-    for (const Output& part : parts) groups.push_back({part});
-  }
   const SmallVector<Output> outputs = outputsOf(kernel, body);
   if (outputs.empty()) return 0;
   unsigned count = body.getNumArguments();
@@ -285,7 +201,8 @@ FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
     return attentionRange(emitter, op);
   }
   if (nn::AttentionGradOp op = findAttentionGrad(kernel))
-    return emitAttentionGrad(emitter, op, outputs, begin, end);
+    return emitAttentionGrad(emitter, op, placedOutputsOf(kernel, body), begin,
+                             end);
   if (nn::ScatterOp op = findScatter(kernel))
     return emitScatter(emitter, op, outputs.front(), begin, end);
   if (auto ops = findOrdered(kernel); !ops.empty())
@@ -294,7 +211,9 @@ FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
     if (failed(emitTopK(emitter, op, outputs, begin, end))) return failure();
     return topKRange(op);
   }
-  return emitGroups(emitter, body, groups, flatChunkOf(kernel));
+  if (const std::optional<RowSums> sums = findRowSums(outputs))
+    return emitRowSums(emitter, *sums, begin, end);
+  return emitGroups(emitter, kernel, body, flatChunkOf(kernel));
 }
 
 // Bytes of arguments and results that are neither among `values` nor inputs of
@@ -314,17 +233,17 @@ int64_t untouchedBytes(func::FuncOp kernel, SmallVector<Value> values) {
       bytes += bytesOf(cast<RankedTensorType>(value.getType()));
   };
   llvm::for_each(kernel.getArguments(), count);
-  llvm::for_each(kernel.getBody().front().getTerminator()->getOperands(),
-                 count);
+  for (const Output& result :
+       gradientsOf(kernel.getBody().front().getTerminator()->getOperands(), {}))
+    count(result.value);
   return bytes;
 }
 
 // The parts of attention's gradient on tensor cores. The last one has the
 // kernel's name.
 SmallVector<Part> partsOfGrad(func::FuncOp kernel, nn::AttentionGradOp op) {
-  SmallVector<Output> wanted;
-  for (Value result : kernel.getBody().front().getTerminator()->getOperands())
-    wanted.push_back({result, {}});
+  const SmallVector<Output> wanted =
+      gradientsOf(kernel.getBody().front().getTerminator()->getOperands(), {});
   SmallVector<Part> parts;
   for (GradPart which : gradPartsOf(op, wanted)) {
     Part part;
@@ -336,10 +255,10 @@ SmallVector<Part> partsOfGrad(func::FuncOp kernel, nn::AttentionGradOp op) {
                  untouchedBytes(kernel, work.values)};
     part.emit = [=](Emitter& emitter, func::FuncOp body) mutable {
       const unsigned count = body.getNumArguments();
-      return emitMmaAttentionGrad(emitter, op, which, outputsOf(kernel, body),
-                                  body.getArgument(count - 4),
-                                  body.getArgument(count - 3),
-                                  body.getArgument(count - 2));
+      return emitMmaAttentionGrad(
+          emitter, op, which, placedOutputsOf(kernel, body),
+          body.getArgument(count - 4), body.getArgument(count - 3),
+          body.getArgument(count - 2));
     };
     parts.push_back(std::move(part));
   }

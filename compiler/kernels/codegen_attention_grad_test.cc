@@ -22,6 +22,8 @@ struct Case {
   std::string element = "f32";
   double tolerance = 3e-5;
   std::string results = "012";  // results that are computed
+  // The kernel's result has the rows of all gradients side by side.
+  bool joined = false;
 };
 
 void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
@@ -45,6 +47,37 @@ std::string textOf(const Case& test) {
     types += (types.empty() ? "" : ", ") + all[result - '0'];
     values += std::string(values.empty() ? "" : ", ") + "%r#" + result;
   }
+  std::string join;
+  if (test.joined) {
+    const auto shape = [&](int64_t heads, int64_t size, bool whole) {
+      return "tensor<" + std::to_string(test.b) + "x" + std::to_string(test.l) +
+             "x" +
+             (whole ? std::to_string(heads * size)
+                    : std::to_string(heads) + "x" + std::to_string(size)) +
+             "x" + test.element + ">";
+    };
+    const int64_t heads[] = {test.n, test.g, test.g},
+                  sizes[] = {test.h, test.h, test.hv};
+    int64_t width = 0;
+    values = types = "";
+    for (int i = 0; i < 3; ++i) {
+      const std::string number = std::to_string(i),
+                        apart = shape(heads[i], sizes[i], false),
+                        whole = shape(heads[i], sizes[i], true);
+      join += " %t" + number + " = nn.transpose %r#" + number +
+              " perm = [0, 2, 1, 3] : " + all[i] + " -> " + apart + " %w" +
+              number + " = nn.reshape %t" + number + " : " + apart + " -> " +
+              whole;
+      values += (i == 0 ? "%w" : ", %w") + number;
+      types += (i == 0 ? "" : ", ") + whole;
+      width += heads[i] * sizes[i];
+    }
+    const std::string result = shape(width, 1, true);
+    join += " %j = nn.concat " + values + " axis = 2 : (" + types + ") -> " +
+            result;
+    values = "%j";
+    types = result;
+  }
   const bool biased = !test.bias.empty(),
              wants_bias = llvm::StringRef(test.results).contains('3');
   return "func.func @k(%q: " + q + ", %k: " + k + ", %v: " + v + ", %y: " + y +
@@ -53,8 +86,8 @@ std::string textOf(const Case& test) {
          " = nn.attention_grad %q, %k, %v, %y, %g" + (biased ? ", %b" : "") +
          " scale = 3.0e-1 " + test.attributes + " : (" + q + ", " + k + ", " +
          v + ", " + y + ", " + y + of_bias + ") -> (" + q + ", " + k + ", " +
-         v + (wants_bias ? of_bias : "") + ") return " + values + " : " +
-         types + " }";
+         v + (wants_bias ? of_bias : "") + ")" + join + " return " + values +
+         " : " + types + " }";
 }
 
 class AttentionGrad : public testing::TestWithParam<Case> {};
@@ -89,6 +122,8 @@ const Case kCases[] = {
     {"bf16_bias", 2, 2, 2, 20, 20, 32, 32, "", "1x2x20x20", "bf16", 2e-2,
      "0123"},
     {"f64", 1, 2, 2, 20, 21, 12, 12, "causal_offset = 1", "", "f64", 1e-12},
+    {"joined", 2, 4, 2, 19, 19, 16, 24, "causal_offset = 0", "", "f32", 3e-5,
+     "012", true},
     // Gradients that are decomposed.
     {"softcap", 1, 2, 2, 9, 12, 8, 8, "softcap = 2.0", ""},
     {"bias_of_all_heads", 2, 2, 2, 9, 12, 8, 8, "", "1x1x9x12", "f32", 3e-5,
@@ -138,6 +173,8 @@ const Case kMmaCases[] = {
      3e-2},
     {"queries_alone", 1, 1, 1, 70, 70, 32, 32, "", "", "bf16", 3e-2, "0"},
     {"keys_alone", 1, 1, 1, 70, 70, 32, 32, "", "", "bf16", 3e-2, "1"},
+    {"joined", 2, 4, 2, 70, 70, 32, 48, "causal_offset = 0", "", "bf16", 3e-2,
+     "012", true},
     {"f16", 1, 2, 2, 70, 90, 64, 32, "causal_offset = 20", "", "f16", 4e-3},
     {"f32", 1, 2, 2, 70, 90, 64, 32, "causal_offset = 20", "", "f32", 1e-4},
     {"f32_bias", 2, 2, 2, 49, 49, 32, 32, "", "1x2x49x49", "f32", 1e-4, "0123"},
@@ -174,6 +211,16 @@ TEST(MmaAttentionGradWork, EachPartSaysItsOwn) {
   EXPECT_THAT(partsOf("0123"), ElementsAre(ElementsAre(3, 1, k + v + bias),
                                            ElementsAre(2, 2, y + q + bias),
                                            ElementsAre(1, 1, y + q + k + v)));
+  // Each part writes its own part of a joint result.
+  const int64_t joint = q / 48 * 40;
+  const Case joined = {"", 2,  2,  2,      40, 40,    32,
+                       16, "", "", "bf16", 0,  "012", true};
+  std::unique_ptr<CompiledKernel> kernel =
+      CompiledKernel::fromText(textOf(joined), ptxCodegenOptions());
+  ASSERT_NE(kernel, nullptr);
+  ASSERT_EQ(kernel->code().before.size(), 1u);
+  EXPECT_EQ(kernel->code().before[0].work->untouched_bytes, k + v);
+  EXPECT_EQ(kernel->code().work->untouched_bytes, joint + y / 48 * 40);
   EXPECT_THAT(partsOf("0"), ElementsAre(ElementsAre(3, 1, 0)));
   EXPECT_THAT(partsOf("1"),
               ElementsAre(ElementsAre(1, 0, v + k), ElementsAre(2, 1, y)));

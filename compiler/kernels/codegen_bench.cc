@@ -103,7 +103,54 @@ struct Masks {
   bool causal = false;
   int64_t window = 0;
   int64_t document = 0;  // tokens of each document
+  int64_t sinks = 0;     // beside the window
+  // Blocks of 64 keys that a block of queries sees; null: all.
+  bool (*blocks)(int64_t row, int64_t column) = nullptr;
+  const char* pattern = "";  // name of the blocks
 };
+
+constexpr int64_t kBlock = 64;
+
+// BigBird: neighbours, the first and the last block, and three others.
+bool bigBird(int64_t row, int64_t column) {
+  const bool is_near = std::abs(row - column) <= 1;
+  return is_near || column == 0 || column == 127 || row == 0 || row == 127 ||
+         (row * 37 + 11) % 128 == column || (row * 53 + 29) % 128 == column ||
+         (row * 91 + 71) % 128 == column;
+}
+
+// Strided: the last 4 blocks, and every 8th one before.
+bool strided(int64_t row, int64_t column) {
+  return column <= row && (row - column < 4 || column % 8 == 7);
+}
+
+// Fixed: the blocks of the query's group of 16, and the last one of each group.
+bool fixed(int64_t row, int64_t column) {
+  return row / 16 == column / 16 || column % 16 == 15;
+}
+
+double keptShare(const Masks& masks, int64_t l) {
+  double kept = 0;
+  for (int64_t row = 0; row < l / kBlock; ++row)
+    for (int64_t column = 0; column < l / kBlock; ++column)
+      kept += masks.blocks(row, column);
+  return kept * kBlock * kBlock / static_cast<double>(l * l);
+}
+
+std::string blocksOf(const Masks& masks, int64_t l) {
+  const int64_t count = l / kBlock;
+  std::string rows;
+  for (int64_t row = 0; row < count; ++row) {
+    rows += row > 0 ? ", [" : "[";
+    for (int64_t column = 0; column < count; ++column)
+      rows += std::string(column > 0 ? ", " : "") +
+              (masks.blocks(row, column) ? "1" : "0");
+    rows += "]";
+  }
+  const std::string size = std::to_string(count);
+  return "blocks = dense<[[" + rows + "]]> : tensor<1x" + size + "x" + size +
+         "xi1> block_size = " + std::to_string(kBlock);
+}
 
 // A text of attention or its gradient on tensors T.
 std::string withMasks(std::string text, const Masks& masks, int64_t b,
@@ -114,6 +161,9 @@ std::string withMasks(std::string text, const Masks& masks, int64_t b,
       {{"CAUSAL", masks.causal ? "causal_offset = 0" : ""},
        {"WINDOW",
         masks.window > 0 ? "window = " + std::to_string(masks.window) : ""},
+       {"SINKS",
+        masks.sinks > 0 ? "sinks = " + std::to_string(masks.sinks) : ""},
+       {"BLOCKS", masks.blocks ? blocksOf(masks, l) : ""},
        {"TOKENS", segments ? "%i = nn.iota dim = 1 : D %c = arith.constant "
                              "dense<" +
                                  std::to_string(masks.document) +
@@ -134,17 +184,27 @@ std::string typeOf(int64_t b, int64_t n, int64_t l, int64_t h) {
 Bench attention(int64_t b, int64_t n, int64_t l, int64_t h,
                 const Masks& masks) {
   const char* text = R"(func.func @k(%q: T, %k: T, %v: T) -> T { TOKENS
-     %r = nn.attention %q, %k, %v SEGMENTS scale = 1.25e-1 CAUSAL WINDOW : (T, T, T OF_TYPE) -> T return %r : T })";
+     %r = nn.attention %q, %k, %v SEGMENTS scale = 1.25e-1 CAUSAL WINDOW SINKS BLOCKS : (T, T, T OF_TYPE) -> T return %r : T })";
   std::string name = "attention B" + std::to_string(b) + " N" +
                      std::to_string(n) + " L" + std::to_string(l) + " h" +
                      std::to_string(h);
   if (masks.causal) name += " causal";
   if (masks.window > 0) name += " window " + std::to_string(masks.window);
+  if (masks.sinks > 0) name += " sinks " + std::to_string(masks.sinks);
+  if (masks.blocks) {
+    char share[32];
+    std::snprintf(share, sizeof share, " (%.3f of blocks)",
+                  keptShare(masks, l));
+    name += std::string(" ") + masks.pattern + share;
+  }
   if (masks.document > 0)
     name += " documents of " + std::to_string(masks.document);
   double pairs = static_cast<double>(l) * l * (masks.causal ? 0.5 : 1);
   if (masks.document > 0) pairs *= static_cast<double>(masks.document) / l;
-  if (masks.window > 0) pairs = static_cast<double>(l) * masks.window;
+  if (masks.window > 0)
+    pairs = static_cast<double>(l) *
+            static_cast<double>(masks.window + masks.sinks);
+  if (masks.blocks) pairs = static_cast<double>(l) * l * keptShare(masks, l);
   return {name, withMasks(text, masks, b, l, typeOf(b, n, l, h)),
           4.0 * b * n * pairs * h, "GFLOP/s"};
 }
@@ -155,7 +215,7 @@ Bench attentionGrad(int64_t b, int64_t n, int64_t l, int64_t h,
   Bench bench = attention(b, n, l, h, masks);
   const char* text =
       R"(func.func @k(%q: T, %k: T, %v: T, %y: T, %g: T) -> (T, T, T) { TOKENS
-     %r:3 = nn.attention_grad %q, %k, %v, %y, %g SEGMENTS scale = 1.25e-1 CAUSAL WINDOW : (T, T, T, T, T OF_TYPE) -> (T, T, T) return %r#0, %r#1, %r#2 : T, T, T })";
+     %r:3 = nn.attention_grad %q, %k, %v, %y, %g SEGMENTS scale = 1.25e-1 CAUSAL WINDOW SINKS BLOCKS : (T, T, T, T, T OF_TYPE) -> (T, T, T) return %r#0, %r#1, %r#2 : T, T, T })";
   return {"grad of " + bench.name,
           withMasks(text, masks, b, l, typeOf(b, n, l, h)), 2.5 * bench.work,
           bench.unit};
@@ -306,6 +366,17 @@ int main(int argc, char** argv) {
       compare(attention(1, 2, 8192, 64, causal),
               attention(1, 2, 8192, 64, masks));
       compare(attentionGrad(1, 2, 8192, 64, causal),
+              attentionGrad(1, 2, 8192, 64, masks));
+    }
+    // Time should follow the kept blocks.
+    std::vector<Masks> sparse(4);
+    sparse[0].blocks = bigBird, sparse[0].pattern = "BigBird";
+    sparse[1].blocks = strided, sparse[1].pattern = "strided";
+    sparse[2].blocks = fixed, sparse[2].pattern = "fixed";
+    sparse[3] = {true, 512, 0, 64};
+    for (const Masks& masks : sparse) {
+      compare(attention(1, 2, 8192, 64, {}), attention(1, 2, 8192, 64, masks));
+      compare(attentionGrad(1, 2, 8192, 64, {}),
               attentionGrad(1, 2, 8192, 64, masks));
     }
   }

@@ -253,10 +253,12 @@ std::vector<nn::Tensor> CompiledKernel::results(
   return results;
 }
 
-std::string CompiledKernel::difference(double absolute, double relative,
-                                       double scale) {
+std::string CompiledKernel::difference(
+    double absolute, double relative, double scale,
+    llvm::function_ref<void(std::vector<nn::Tensor>&)> prepare) {
   std::mt19937 generator(11);
   std::vector<nn::Tensor> arguments = randomArguments(generator, scale);
+  if (prepare) prepare(arguments);
   FailureOr<SmallVector<nn::Tensor>> expected =
       nn::interpret(function_, arguments);
   if (failed(expected)) return "the interpreter fails";

@@ -50,6 +50,7 @@ class CompiledKernel {
   const KernelCode& code() const { return code_; }
   double compileSeconds() const { return compile_seconds_; }
   mlir::func::FuncOp function() { return function_; }
+  mlir::ModuleOp module() { return *module_; }
 
   // Floats are normally distributed, times `scale`; integers are from 0 to 9;
   // booleans are random.
@@ -67,8 +68,11 @@ class CompiledKernel {
                                   const std::vector<double>& parts);
 
   // Describes the difference from the interpreter on random arguments, run in
-  // one part and in three; empty if there is none.
-  std::string difference(double absolute, double relative, double scale = 1);
+  // one part and in three; empty if there is none. `prepare` may replace some
+  // arguments.
+  std::string difference(
+      double absolute, double relative, double scale = 1,
+      llvm::function_ref<void(std::vector<nn::Tensor>&)> prepare = nullptr);
 
  private:
   CompiledKernel() = default;

@@ -1,8 +1,10 @@
-// Compares attention with windows, shifts, segments and lse, and its gradient,
-// with the interpreter: on the CPU, and with tensor cores emulated.
+// Compares attention with windows, sinks, shifts, segments, blocks of keys and
+// lse, and its gradient, with the interpreter: on the CPU, and with tensor
+// cores emulated.
 #include <gtest/gtest.h>
 
 #include "compiler/kernels/codegen_fixture.h"
+#include "dialects/nn/interpreter.h"
 
 namespace partita::kernels {
 namespace {
@@ -12,8 +14,9 @@ struct Case {
   // Batch, query heads, key-value heads, queries, keys, head sizes of q and v.
   int64_t b, n, g, l, s, h, hv;
   std::string attributes;
-  // Any of "shift", "segments", "lse", "bias" (one matrix per head). Shifts and
-  // segments are random, from 0 to 9.
+  // Any of "shift", "segments", "lse", "bias" (one matrix per head),
+  // "first_head". Integers are random, from 0 to 9. The result and lse that
+  // gradients take are random too, unless "own_lse" asks for attention's.
   std::string extras;
   std::string element = "f32";
   double tolerance = 3e-5;
@@ -45,7 +48,8 @@ struct Text {
   }
 };
 
-std::string textOf(const Case& test, bool backward) {
+std::string textOf(const Case& test, bool backward,
+                   const std::string& name = "k") {
   const std::string q = tensor({test.b, test.n, test.l, test.h}, test.element),
                     k = tensor({test.b, test.g, test.s, test.h}, test.element),
                     v = tensor({test.b, test.g, test.s, test.hv}, test.element),
@@ -65,6 +69,7 @@ std::string textOf(const Case& test, bool backward) {
     text.add("j", tensor({test.b, test.s}, "i32"), ", ", ")");
   }
   if (backward && test.has("lse")) text.add("e", lse, " lse(", ")");
+  if (test.has("first_head")) text.add("f", "tensor<i64>", " first_head(", ")");
   std::string results = y, values = "%r#0";
   int count = 1;
   const auto result = [&](const std::string& type) {
@@ -79,19 +84,62 @@ std::string textOf(const Case& test, bool backward) {
   } else if (test.has("lse")) {
     result(lse);
   }
-  return "func.func @k(" + text.arguments + ") -> (" + results +
+  return "func.func @" + name + "(" + text.arguments + ") -> (" + results +
          ") { %r:" + std::to_string(count) + " = nn.attention" +
          (backward ? "_grad " : " ") + text.operands + " scale = 3.0e-1 " +
          test.attributes + " : (" + text.types + ") -> (" + results +
          ") return " + values + " : " + results + " }";
 }
 
+// Replaces the random result and lse among a gradient's arguments (q, k, v,
+// result, its gradient, ..., lse) by those of `attention`, for tests without
+// other operands.
+void computeResultAndLse(mlir::func::FuncOp attention,
+                         std::vector<nn::Tensor>& arguments) {
+  auto values = nn::interpret(
+      attention, llvm::ArrayRef<nn::Tensor>(arguments).take_front(3));
+  ASSERT_TRUE(mlir::succeeded(values));
+  arguments[3] = (*values)[0];
+  arguments.back() = (*values)[1];
+}
+
 void expectEqual(const Case& test, bool backward,
                  const CodegenOptions& options) {
+  std::string text = textOf(test, backward);
+  const bool own_lse = backward && test.has("own_lse");
+  if (own_lse) text += "\n" + textOf(test, /*backward=*/false, "attention");
   std::unique_ptr<CompiledKernel> kernel =
-      CompiledKernel::fromText(textOf(test, backward), options);
-  ASSERT_NE(kernel, nullptr) << textOf(test, backward);
-  EXPECT_EQ(kernel->difference(test.tolerance, test.tolerance), "");
+      CompiledKernel::fromText(text, options);
+  ASSERT_NE(kernel, nullptr) << text;
+  const auto prepare = [&](std::vector<nn::Tensor>& arguments) {
+    if (own_lse)
+      computeResultAndLse(
+          kernel->module().lookupSymbol<mlir::func::FuncOp>("attention"),
+          arguments);
+  };
+  EXPECT_EQ(kernel->difference(test.tolerance, test.tolerance, 1, prepare), "");
+}
+
+// A table of blocks: those at the diagonal, the first column of most rows, and
+// a quarter of the others. The last row of each table is empty.
+std::string blocks(int64_t heads, int64_t rows, int64_t columns, int64_t size) {
+  std::string text = "blocks = dense<[";
+  for (int64_t head = 0; head < heads; ++head) {
+    text += head > 0 ? ", [" : "[";
+    for (int64_t row = 0; row < rows; ++row) {
+      text += row > 0 ? ", [" : "[";
+      for (int64_t column = 0; column < columns; ++column) {
+        const bool sees =
+            row + 1 < rows && (row == column || (column == 0 && row % 3 != 1) ||
+                               (7 * row + 5 * column + 3 * head) % 4 == 0);
+        text += (column > 0 ? ", " : "") + std::to_string(sees ? 1 : 0);
+      }
+      text += "]";
+    }
+    text += "]";
+  }
+  return text + "]> : " + tensor({heads, rows, columns}, "i1") +
+         " block_size = " + std::to_string(size);
 }
 
 class MaskedAttention : public testing::TestWithParam<Case> {};
@@ -126,6 +174,35 @@ const Case kCases[] = {
     {"causal_segments", 3, 4, 2, 40, 40, 16, 16, "causal_offset = 0",
      "segments"},
     // Gradients have a random lse, so the weights of a row sum to many times 1.
+    {"sinks", 1, 2, 2, 100, 100, 16, 16,
+     "causal_offset = 0 window = 30 sinks = 4", ""},
+    {"sinks_of_many_blocks", 1, 1, 1, 60, 1500, 16, 16,
+     "causal_offset = 1420 window = 700 sinks = 40", "lse", "f32", 1e-4},
+    {"more_sinks_than_keys", 1, 2, 1, 40, 50, 16, 16,
+     "causal_offset = 3 window = 5 sinks = 200", ""},
+    {"sinks_and_shift", 2, 2, 1, 50, 70, 16, 16,
+     "causal_offset = 9 window = 12 sinks = 17", "shift segments"},
+    {"blocks", 1, 2, 2, 100, 100, 16, 16, blocks(1, 7, 7, 16), ""},
+    {"blocks_of_heads", 2, 4, 2, 64, 96, 16, 24, blocks(4, 2, 3, 32), ""},
+    {"causal_blocks", 1, 2, 1, 130, 130, 16, 16,
+     "causal_offset = 0 " + blocks(2, 5, 5, 32), "bias"},
+    {"blocks_of_many_keys", 1, 1, 1, 130, 2700, 16, 16, blocks(1, 3, 43, 64),
+     "own_lse", "f32", 1e-4},
+    {"large_blocks", 1, 1, 1, 20, 1300, 16, 16, blocks(1, 1, 2, 1024), ""},
+    {"blocks_of_part_vectors", 1, 2, 2, 40, 50, 16, 16, blocks(2, 7, 9, 6), ""},
+    {"blocks_of_few_queries", 1, 1, 1, 30, 60, 16, 16,
+     "causal_offset = 20 " + blocks(1, 30, 60, 1), ""},
+    {"blocks_and_shift", 2, 2, 1, 50, 70, 16, 16,
+     "causal_offset = 5 window = 40 " + blocks(2, 4, 5, 16), "shift segments"},
+    {"blocks_of_a_head", 1, 2, 2, 40, 40, 16, 16, blocks(12, 3, 3, 16),
+     "first_head"},
+    {"blocks_and_sinks", 1, 1, 1, 100, 100, 16, 16,
+     "causal_offset = 0 window = 20 sinks = 8 " + blocks(1, 4, 4, 32),
+     "own_lse"},
+    {"blocks_bf16", 1, 2, 2, 64, 64, 32, 32,
+     "causal_offset = 0 " + blocks(1, 4, 4, 16), "lse", "bf16", 2e-2},
+    {"blocks_f64", 1, 2, 2, 64, 64, 12, 12,
+     "causal_offset = 0 " + blocks(2, 4, 4, 16), "", "f64", 1e-12},
     {"lse", 2, 4, 2, 21, 35, 16, 24, "", "lse", "f32", 1e-4},
     {"lse_of_many_keys", 1, 1, 1, 9, 1100, 16, 16, "", "lse", "f32", 1e-4},
     {"lse_of_hidden_keys", 1, 2, 2, 40, 30, 16, 16, "causal_offset = -12",
@@ -171,6 +248,10 @@ const Case kMmaCases[] = {
      "causal_offset = 9 window = 7", "bias", "f32", 1e-4},
     {"segments_with_bias", 2, 1, 1, 20, 30, 16, 16, "", "segments bias", "f32",
      1e-4},
+    {"sinks", 1, 1, 1, 100, 100, 16, 16,
+     "causal_offset = 0 window = 30 sinks = 4", "", "bf16", 3e-2},
+    {"blocks_of_heads", 1, 2, 2, 64, 96, 16, 16, blocks(2, 2, 3, 32), "",
+     "bf16", 3e-2},
     {"lse", 1, 2, 1, 20, 35, 16, 16, "causal_offset = 12", "lse", "f32", 1e-4},
 };
 INSTANTIATE_TEST_SUITE_P(Codegen, MmaMaskedAttention,

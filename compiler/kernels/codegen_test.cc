@@ -55,6 +55,26 @@ TEST_P(Codegen, AssemblesForGpus) {
   }
 }
 
+// The reductions of rows are seen behind padding, so each row is an item.
+TEST(CodegenPadding, KeepsRowsApart) {
+  const std::string text = R"(
+    func.func @k(%x: tensor<64x201xf32>) -> tensor<64x256xf32> {
+      %p = nn.softmax %x axis = 1 : tensor<64x201xf32>
+      %0 = arith.constant dense<0.0> : tensor<f32>
+      %r = nn.pad %p, %0 low = [0, 0] high = [0, 55] : tensor<64x201xf32>, tensor<f32> -> tensor<64x256xf32>
+      return %r : tensor<64x256xf32>
+    })";
+  CodegenOptions teams;
+  teams.vector_bytes = 16;
+  teams.team = 32;
+  for (const CodegenOptions& options : {teams, hostCodegenOptions()}) {
+    auto kernel = CompiledKernel::fromText(text, options);
+    ASSERT_NE(kernel, nullptr);
+    EXPECT_EQ(kernel->code().range, 64);
+    EXPECT_EQ(kernel->difference(1e-6, 1e-5), "");
+  }
+}
+
 std::string nameOf(const testing::TestParamInfo<Case>& info) {
   return info.param.name;
 }
@@ -280,6 +300,17 @@ const Case kRows[] = {
      %r = nn.rms_norm %e axis = 1 epsilon = 1.0e-6 : tensor<3x50xf32> return %r : tensor<3x50xf32> })"},
   {"batch_norm", "func.func @k(%a: tensor<2x5x4x4xf32>, %g: tensor<5xf32>, %b: tensor<5xf32>, %m: tensor<5xf32>, %s: tensor<5xf32>) -> tensor<2x5x4x4xf32> { %v = arith.mulf %s, %s : tensor<5xf32> %r = nn.batch_norm %a, %g, %b, %m, %v feature = 1 epsilon = 1.0e-5 : (tensor<2x5x4x4xf32>, tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<5xf32>) -> tensor<2x5x4x4xf32> return %r : tensor<2x5x4x4xf32> }"},
   {"cross_entropy", "func.func @k(%z: tensor<6x10xf32>, %t: tensor<6xi64>) -> tensor<6xf32> { %l = nn.cross_entropy %z, %t : tensor<6x10xf32>, tensor<6xi64> -> tensor<6xf32> return %l : tensor<6xf32> }"},
+  {"cross_entropy_of_padded_logits", "func.func @k(%z: tensor<2x3x128xbf16>, %t: tensor<2x3xi64>) -> tensor<2x3xf32> { %s = nn.slice %z starts = [0, 0, 0] strides = [1, 1, 1] : tensor<2x3x128xbf16> -> tensor<2x3x101xbf16> %l = nn.cross_entropy %s, %t : tensor<2x3x101xbf16>, tensor<2x3xi64> -> tensor<2x3xf32> return %l : tensor<2x3xf32> }"},
+  {"gradient_of_padded_logits", R"(func.func @k(%z: tensor<6x128xbf16>, %g: tensor<6xf32>) -> tensor<6x128xbf16> {
+     %s = nn.slice %z starts = [0, 0] strides = [1, 1] : tensor<6x128xbf16> -> tensor<6x101xbf16>
+     %w = arith.extf %s : tensor<6x101xbf16> to tensor<6x101xf32>
+     %p = nn.softmax %w axis = 1 : tensor<6x101xf32>
+     %b = nn.broadcast %g dims = [0] : tensor<6xf32> -> tensor<6x101xf32>
+     %m = arith.mulf %p, %b : tensor<6x101xf32>
+     %n = arith.truncf %m : tensor<6x101xf32> to tensor<6x101xbf16>
+     %0 = arith.constant dense<0.0> : tensor<bf16>
+     %r = nn.pad %n, %0 low = [0, 0] high = [0, 27] : tensor<6x101xbf16>, tensor<bf16> -> tensor<6x128xbf16>
+     return %r : tensor<6x128xbf16> })", 1e-2},
   {"random", "func.func @k(%s: tensor<i64>) -> tensor<3x50xf32> { %r = nn.random uniform %s : tensor<i64> -> tensor<3x50xf32> return %r : tensor<3x50xf32> }"},
 };
 INSTANTIATE_TEST_SUITE_P(Rows, Codegen, testing::ValuesIn(kRows), nameOf);

@@ -77,7 +77,7 @@ AttentionEmitter::AttentionEmitter(Emitter& emitter, nn::AttentionOp op,
   // A window's keys need not be two blocks because their ends are rounded.
   const int64_t span = visibleSpan();
   key_block_ = span <= kKeyBlock + kKeyBlock / 8 ? span : kKeyBlock;
-  one_block_ = span <= key_block_;
+  one_block_ = span <= key_block_ && !mask_.hasParts(lanes_);
 }
 
 LogicalResult AttentionEmitter::emit(Value begin, Value end) {

@@ -20,24 +20,30 @@ FailureOr<Values> AttentionEmitter::emitBlock(const Symbol* block) {
   // All other keys are masked for the whole block.
   FailureOr<AttentionMask::Range> seen = seenKeys(first);
   if (failed(seen)) return failure();
-  const auto [begin, visible] = *seen;
-  FailureOr<Values> done;
-  if (one_block_) {
-    done = emitKeys(first, begin, visible);
-  } else {
-    const int64_t key_blocks = (keys_ + key_block_ - 1) / key_block_;
-    Value count = arith::CeilDivUIOp::create(
-        builder_, arith::SubIOp::create(builder_, visible, begin),
-        emitter_.indexConstant(key_block_));
-    done = emitter_.loop(
-        emitter_.indexConstant(0), count, key_blocks, {},
-        [&, begin = begin, visible = visible](const Symbol* keys, ValueRange) {
-          return emitKeys(first, add(begin, multiply(keys->value, key_block_)),
-                          visible);
-        });
-  }
-  if (failed(done)) return failure();
+  FailureOr<Value> parts = emitParts(*seen, first);
+  if (failed(parts) ||
+      failed(forEachPart(*seen, *parts, {},
+                         [&](const AttentionMask::Part& part, ValueRange) {
+                           return emitRange(first, part.keys);
+                         })))
+    return failure();
   return emitOutputs(first);
+}
+
+FailureOr<Values> AttentionEmitter::emitRange(
+    Value first, const AttentionMask::Range& keys) {
+  if (one_block_) return emitKeys(first, keys.begin, keys.end);
+  const int64_t key_blocks = (keys_ + key_block_ - 1) / key_block_;
+  Value count = arith::CeilDivUIOp::create(
+      builder_, arith::SubIOp::create(builder_, keys.end, keys.begin),
+      emitter_.indexConstant(key_block_));
+  return emitter_.loop(
+      emitter_.indexConstant(0), count, key_blocks, {},
+      [&](const Symbol* block, ValueRange) {
+        return emitKeys(first,
+                        add(keys.begin, multiply(block->value, key_block_)),
+                        keys.end);
+      });
 }
 
 LogicalResult AttentionEmitter::clearState() {

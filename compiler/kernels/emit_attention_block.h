@@ -24,6 +24,9 @@ class AttentionEmitter : private AttentionTiles {
 
   mlir::FailureOr<Values> emitBlock(const Symbol* block);
   mlir::LogicalResult clearState();
+  // Computes the block of queries from `first` on with these keys.
+  mlir::FailureOr<Values> emitRange(mlir::Value first,
+                                    const AttentionMask::Range& keys);
   // Computes the block of keys from `first_key` on, of which those below
   // `visible` are seen. `first` is the block's first query.
   mlir::FailureOr<Values> emitKeys(mlir::Value first, mlir::Value first_key,

@@ -15,6 +15,7 @@
 #include "compiler/kernels/emit_matmul.h"
 #include "compiler/kernels/emit_reduction.h"
 #include "compiler/kernels/estimate_work.h"
+#include "compiler/kernels/placed_gradients.h"
 #include "compiler/kernels/tiled_attention.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -35,7 +36,11 @@ class AttentionGradEmitter : private AttentionTiles {
       : AttentionTiles(emitter, op), op_(op) {
     for (const Output& output : outputs)
       for (auto [i, result] : llvm::enumerate(op->getResults()))
-        if (output.value == result) buffers_[i] = output.buffer;
+        if (output.value == result) {
+          buffers_[i] = output.buffer;
+          strides_[i] = placeStrides(output);
+          begins_[i] = output.begin;
+        }
     // All batch elements add to one gradient of the bias, one after the other.
     adds_batches_ = buffers_[3].memref != nullptr;
     row_ = padded(keys_);
@@ -139,14 +144,13 @@ class AttentionGradEmitter : private AttentionTiles {
   FailureOr<Values> storeRow(int i, llvm::function_ref<Value(Value)> load,
                              int64_t size,
                              llvm::function_ref<IndexVector(Index)> index) {
-    ArrayRef<int64_t> shape =
-        cast<RankedTensorType>(op_->getResult(i).getType()).getShape();
     return emitter_.laneLoop(
         size, lanes_, {},
         [&](const Symbol* lane, ValueRange) -> FailureOr<Values> {
-          emitter_.store(buffers_[i],
-                         linearize(index(Index(lane)), rowMajorStrides(shape)),
-                         {load(lane->value), lanes_});
+          emitter_.store(
+              buffers_[i],
+              linearize(index(Index(lane)), strides_[i]) + Index(begins_[i]),
+              {load(lane->value), lanes_});
           return Values();
         });
   }
@@ -157,32 +161,89 @@ class AttentionGradEmitter : private AttentionTiles {
                                        emitter_.indexConstant(queries_), first);
     Value rows = emitter_.smaller(left, rows_);
     if (failed(packQueries(first))) return failure();
-    // Whole vectors; keys past the last one have weight 0.
     FailureOr<AttentionMask::Range> visible = seenKeys(first);
     if (failed(visible)) return failure();
-    AttentionMask::Range seen = *visible;
-    const Value begin = seen.begin;
-    Value whole =
-        multiply(arith::CeilDivUIOp::create(builder_, seen.end,
-                                            emitter_.indexConstant(lanes_)),
-                 lanes_);
-    seen.end = emitter_.smaller(whole, keys_);
-    Value count = arith::SubIOp::create(builder_, seen.end, begin);
-    emitPanelProducts(query_, key_panels_, size_, weights_, width_, begin,
-                      count);
-    emitPanelProducts(given_, value_panels_, value_size_, scores_, width_,
-                      begin, count);
-    if (failed(emitter_.loop(emitter_.indexConstant(0), rows, rows_, {},
+    seen_ = *visible;
+    FailureOr<Value> parts = emitParts(seen_, first);
+    if (failed(parts)) return failure();
+    parts_ = *parts;
+    const auto multiplyKeys = [&](const Part& part,
+                                  ValueRange) -> FailureOr<Values> {
+      emitPanelProducts(query_, key_panels_, size_, weights_, width_,
+                        part.begin, part.count, part.column);
+      emitPanelProducts(given_, value_panels_, value_size_, scores_, width_,
+                        part.begin, part.count, part.column);
+      return Values();
+    };
+    if (failed(forEach({}, multiplyKeys)) ||
+        failed(emitter_.loop(emitter_.indexConstant(0), rows, rows_, {},
                              [&](const Symbol* row, ValueRange) {
-                               return emitRow(first, row, seen);
+                               return emitRow(first, row);
                              })))
       return failure();
-    addTransposed(weights_, given_, value_size_, value_sums_, begin, whole);
-    addTransposed(scores_, query_, size_, key_sums_, begin, whole);
-    if (!buffers_[0].memref) return Values();
-    emitWeightedSums(scores_, width_, key_rows_, size_, query_sums_,
-                     /*accumulate=*/false, begin, count);
-    return storeQueries(first, rows);
+    const bool wants_queries = buffers_[0].memref != nullptr;
+    if (parts_ && wants_queries &&
+        failed(clear(query_sums_, rows_ * padded(size_))))
+      return failure();
+    const auto addKeys = [&](const Part& part,
+                             ValueRange) -> FailureOr<Values> {
+      addTransposed(weights_, given_, value_size_, value_sums_, part);
+      addTransposed(scores_, query_, size_, key_sums_, part);
+      if (wants_queries)
+        emitWeightedSums(scores_, width_, key_rows_, size_, query_sums_,
+                         /*accumulate=*/parts_ != nullptr, part.begin,
+                         part.count, part.column);
+      return Values();
+    };
+    if (failed(forEach({}, addKeys))) return failure();
+    return wants_queries ? storeQueries(first, rows) : Values();
+  }
+
+  // Keys that a block of queries sees in one run.
+  struct Part {
+    Value begin, end;  // a multiple of the lanes, and one or the last key
+    Value whole;       // `end` rounded up to a multiple of the lanes
+    Value count;       // end - begin
+    Value column;      // of a tile, for the first key; null: 0
+  };
+
+  FailureOr<Values> forEach(
+      ValueRange init,
+      llvm::function_ref<FailureOr<Values>(const Part&, ValueRange)> body) {
+    return forEachPart(
+        seen_, parts_, init,
+        [&](const AttentionMask::Part& found, ValueRange carried) {
+          Part part;
+          part.begin = found.keys.begin;
+          part.column = found.column;
+          // Whole vectors; keys past the last one have weight 0.
+          part.whole = multiply(
+              arith::CeilDivUIOp::create(builder_, found.keys.end,
+                                         emitter_.indexConstant(lanes_)),
+              lanes_);
+          part.end = emitter_.smaller(part.whole, keys_);
+          part.count = arith::SubIOp::create(builder_, part.end, part.begin);
+          return body(part, carried);
+        });
+  }
+
+  // Runs over the lanes of all parts. `body` gets their keys and the place of
+  // the first one in the tile's row.
+  FailureOr<Values> forKeys(
+      const Symbol* row, ValueRange init,
+      llvm::function_ref<FailureOr<Values>(const Symbol*, Value, ValueRange)>
+          body) {
+    return forEach(init, [&](const Part& part, ValueRange carried) {
+      // Tiles begin with the first key that is seen.
+      Value offset = arith::SubIOp::create(
+          builder_, multiply(row->value, width_), part.begin);
+      if (part.column) offset = add(offset, part.column);
+      return emitter_.laneLoop(
+          part.begin, part.end, keys_, width_, lanes_, carried,
+          [&](const Symbol* keys, ValueRange values) {
+            return body(keys, add(offset, keys->value), values);
+          });
+    });
   }
 
   FailureOr<Values> storeQueries(Value first, Value rows) {
@@ -274,25 +335,19 @@ class AttentionGradEmitter : private AttentionTiles {
 
   // Turns scores into weights, and gradients of weights into gradients of
   // scores.
-  FailureOr<Values> emitRow(Value first, const Symbol* row,
-                            const AttentionMask::Range& seen) {
+  FailureOr<Values> emitRow(Value first, const Symbol* row) {
     const Symbol* query = queryAt(first, row);
-    // Tiles begin with the first key that is seen.
-    Value offset = arith::SubIOp::create(builder_, multiply(row->value, width_),
-                                         seen.begin);
-    FailureOr<WeightOf> weight_of = op_.getLse()
-                                        ? weightsByLse(query, offset)
-                                        : weightsBySums(query, offset, seen);
+    FailureOr<WeightOf> weight_of =
+        op_.getLse() ? weightsByLse(query) : weightsBySums(query, row);
     if (failed(weight_of)) return failure();
     Value mean = emitter_.splat(
         {memref::LoadOp::create(builder_, mean_.memref, row->value), 0},
         lanes_);
     Value bias_row = adds_batches_ ? multiply(query->value, row_) : Value();
-    return emitter_.laneLoop(
-        seen.begin, seen.end, keys_, width_, lanes_, {},
-        [&](const Symbol* keys, ValueRange) -> FailureOr<Values> {
-          Value at = add(offset, keys->value);
-          FailureOr<Value> weight = (*weight_of)(keys);
+    return forKeys(
+        row, {},
+        [&](const Symbol* keys, Value at, ValueRange) -> FailureOr<Values> {
+          FailureOr<Value> weight = (*weight_of)(keys, at);
           if (failed(weight)) return failure();
           storeVector(*weight, weights_, at);
           Value score =
@@ -313,10 +368,11 @@ class AttentionGradEmitter : private AttentionTiles {
         });
   }
 
-  // Emits the weights of a vector of keys.
-  using WeightOf = std::function<FailureOr<Value>(const Symbol*)>;
+  // Emits the weights of a vector of keys, whose scores are at a place of the
+  // tile.
+  using WeightOf = std::function<FailureOr<Value>(const Symbol*, Value)>;
 
-  FailureOr<WeightOf> weightsByLse(const Symbol* query, Value offset) {
+  FailureOr<WeightOf> weightsByLse(const Symbol* query) {
     FailureOr<Lanes> lse =
         emitter_.element(op_.getLse(), {batch_, head_, Index(query)});
     if (failed(lse)) return failure();
@@ -329,18 +385,17 @@ class AttentionGradEmitter : private AttentionTiles {
     if (shift.getType() != type_)
       shift = arith::ExtFOp::create(builder_, type_, shift);
     Value shifts = emitter_.splat({shift, 0}, lanes_);
-    return WeightOf([=](const Symbol* keys) -> FailureOr<Value> {
-      FailureOr<Value> score = adjustScore(
-          loadVector(weights_, add(offset, keys->value)), query, keys);
+    return WeightOf([=](const Symbol* keys, Value at) -> FailureOr<Value> {
+      FailureOr<Value> score =
+          adjustScore(loadVector(weights_, at), query, keys);
       if (failed(score)) return failure();
       return Value(math::ExpOp::create(
           builder_, arith::SubFOp::create(builder_, *score, shifts)));
     });
   }
 
-  FailureOr<WeightOf> weightsBySums(const Symbol* query, Value offset,
-                                    const AttentionMask::Range& seen) {
-    FailureOr<Value> sum = emitWeights(query, offset, seen);
+  FailureOr<WeightOf> weightsBySums(const Symbol* query, const Symbol* row) {
+    FailureOr<Value> sum = emitWeights(query, row);
     if (failed(sum)) return failure();
     Value zero = emitter_.constant(type_, 0);
     Value none =
@@ -349,28 +404,27 @@ class AttentionGradEmitter : private AttentionTiles {
         arith::DivFOp::create(builder_, emitter_.constant(type_, 1), *sum);
     inverse = emitter_.splat(
         {arith::SelectOp::create(builder_, none, zero, inverse), 0}, lanes_);
-    return WeightOf([=](const Symbol* keys) -> FailureOr<Value> {
-      return Value(arith::MulFOp::create(
-          builder_, loadVector(weights_, add(offset, keys->value)), inverse));
+    return WeightOf([=](const Symbol*, Value at) -> FailureOr<Value> {
+      return Value(
+          arith::MulFOp::create(builder_, loadVector(weights_, at), inverse));
     });
   }
 
   // Replaces the scores by exp(score - largest score). Returns their sum; 0 if
   // the query sees no key.
-  FailureOr<Value> emitWeights(const Symbol* query, Value offset,
-                               const AttentionMask::Range& seen) {
+  FailureOr<Value> emitWeights(const Symbol* query, const Symbol* row) {
     Value lowest = neutralElement(emitter_, nn::ReduceKind::max, type_);
     Values init = {emitter_.splat({lowest, 0}, lanes_)};
-    FailureOr<Values> largest = emitter_.laneLoop(
-        seen.begin, seen.end, keys_, width_, lanes_, init,
-        [&](const Symbol* keys, ValueRange carried) -> FailureOr<Values> {
-          Value at = add(offset, keys->value);
-          Value score = loadVector(weights_, at);
-          FailureOr<Value> adjusted = adjustScore(score, query, keys);
-          if (failed(adjusted)) return failure();
-          if (*adjusted != score) storeVector(*adjusted, weights_, at);
-          return Values{larger(*adjusted, carried[0])};
-        });
+    FailureOr<Values> largest =
+        forKeys(row, init,
+                [&](const Symbol* keys, Value at,
+                    ValueRange carried) -> FailureOr<Values> {
+                  Value score = loadVector(weights_, at);
+                  FailureOr<Value> adjusted = adjustScore(score, query, keys);
+                  if (failed(adjusted)) return failure();
+                  if (*adjusted != score) storeVector(*adjusted, weights_, at);
+                  return Values{larger(*adjusted, carried[0])};
+                });
     if (failed(largest)) return failure();
     Value shift = largestLane(largest->front());
     Value none = arith::CmpFOp::create(builder_, arith::CmpFPredicate::OEQ,
@@ -379,10 +433,10 @@ class AttentionGradEmitter : private AttentionTiles {
                                     shift);
     Value shifts = emitter_.splat({shift, 0}, lanes_);
     Values zero = {emitter_.constant(type_, 0, lanes_)};
-    FailureOr<Values> sums = emitter_.laneLoop(
-        seen.begin, seen.end, keys_, width_, lanes_, zero,
-        [&](const Symbol* keys, ValueRange carried) -> FailureOr<Values> {
-          Value at = add(offset, keys->value);
+    FailureOr<Values> sums = forKeys(
+        row, zero,
+        [&](const Symbol* keys, Value at,
+            ValueRange carried) -> FailureOr<Values> {
           Value weight = math::ExpOp::create(
               builder_, arith::SubFOp::create(
                             builder_, loadVector(weights_, at), shifts));
@@ -396,13 +450,13 @@ class AttentionGradEmitter : private AttentionTiles {
     return combineLanes(emitter_, nn::ReduceKind::sum, sums->front());
   }
 
-  // sums[key] += sum over rows of a[row, key - begin] * b[row], for keys from
-  // `begin` to `end`, multiples of the lanes.
+  // sums[key] += sum over rows of a[row, column of key] * b[row], for the keys
+  // of a part in whole vectors.
   void addTransposed(const Buffer& a, const Buffer& b, int64_t size,
-                     const Buffer& sums, Value begin, Value end) {
+                     const Buffer& sums, const Part& part) {
     const int64_t tile = std::min(kKeys, lanes_);
-    auto loop =
-        scf::ForOp::create(builder_, begin, end, emitter_.indexConstant(tile));
+    auto loop = scf::ForOp::create(builder_, part.begin, part.whole,
+                                   emitter_.indexConstant(tile));
     loop->setAttr(kTripsAttr, builder_.getI64IntegerAttr(width_ / tile));
     OpBuilder::InsertionGuard guard(builder_);
     builder_.setInsertionPoint(loop.getBody()->getTerminator());
@@ -415,7 +469,8 @@ class AttentionGradEmitter : private AttentionTiles {
       matmul.lanes = lanes_;
       matmul.a = a.memref;
       matmul.a_first =
-          arith::SubIOp::create(builder_, loop.getInductionVar(), begin);
+          arith::SubIOp::create(builder_, loop.getInductionVar(), part.begin);
+      if (part.column) matmul.a_first = add(matmul.a_first, part.column);
       matmul.a_row = 1;
       matmul.a_k = width_;
       matmul.b = b.memref;
@@ -440,12 +495,16 @@ class AttentionGradEmitter : private AttentionTiles {
   }
 
   nn::AttentionGradOp op_;
-  Buffer buffers_[4];  // of the results; null memref: not needed
+  Buffer buffers_[4];                // of the results; null memref: not needed
+  SmallVector<int64_t> strides_[4];  // of the results in their buffers
+  int64_t begins_[4] = {};
   bool adds_batches_;
   int64_t row_;    // keys, padded
   int64_t width_;  // keys of a tile, padded
   // Per key-value head.
   Buffer key_panels_, value_panels_, key_rows_, key_sums_, value_sums_;
+  AttentionMask::Range seen_;  // keys of the block of queries
+  Value parts_;                // number of their parts; null: they are one
   // Per block of queries. `weights_` holds scores first; `scores_` holds
   // gradients of weights first, then gradients of scores.
   Buffer query_, query_sums_, given_, mean_, weights_, scores_;
@@ -455,15 +514,40 @@ class AttentionGradEmitter : private AttentionTiles {
 }  // namespace
 
 nn::AttentionGradOp findAttentionGrad(func::FuncOp kernel) {
-  auto results = kernel.getBody().front().getTerminator()->getOperands();
-  auto op = results.empty() ? nullptr
-                            : results[0].getDefiningOp<nn::AttentionGradOp>();
+  const SmallVector<Output> results =
+      gradientsOf(kernel.getBody().front().getTerminator()->getOperands(), {});
+  auto op = results.empty()
+                ? nullptr
+                : results[0].value.getDefiningOp<nn::AttentionGradOp>();
   return op && isTiled(op) &&
-                 llvm::all_of(
-                     results,
-                     [&](Value result) { return result.getDefiningOp() == op; })
+                 llvm::all_of(results,
+                              [&](const Output& result) {
+                                return result.value.getDefiningOp() == op;
+                              })
              ? op
              : nullptr;
+}
+
+SmallVector<Output> gradientsOf(ValueRange results, ArrayRef<Buffer> buffers) {
+  SmallVector<Output> gradients;
+  for (auto [i, result] : llvm::enumerate(results)) {
+    const Buffer buffer = buffers.empty() ? Buffer() : buffers[i];
+    SmallVector<PlacedGradient> parts;
+    if (auto concat = result.getDefiningOp<nn::ConcatOp>())
+      parts = placedGradients(concat);
+    if (parts.empty()) gradients.push_back({result, buffer});
+    for (PlacedGradient& part : parts)
+      gradients.push_back(
+          {part.gradient, buffer, 0, 0, part.begin, std::move(part.strides)});
+  }
+  return gradients;
+}
+
+SmallVector<int64_t> placeStrides(const Output& gradient) {
+  return gradient.strides.empty()
+             ? rowMajorStrides(
+                   cast<RankedTensorType>(gradient.value.getType()).getShape())
+             : gradient.strides;
 }
 
 FailureOr<int64_t> emitAttentionGrad(Emitter& emitter, nn::AttentionGradOp op,

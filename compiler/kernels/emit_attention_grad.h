@@ -9,8 +9,15 @@
 namespace partita::kernels {
 
 // Returns the gradient that computes all results of `kernel`, if it is tiled;
-// else null.
+// else null. Several of its results may be parts of one of the kernel's.
 nn::AttentionGradOp findAttentionGrad(mlir::func::FuncOp kernel);
+
+// The gradients that these results of a kernel consist of, and their places in
+// the results' buffers. Results that are something else are listed as they are.
+llvm::SmallVector<Output> gradientsOf(mlir::ValueRange results,
+                                      llvm::ArrayRef<Buffer> buffers);
+// Strides of the gradient's dimensions in its buffer.
+llvm::SmallVector<int64_t> placeStrides(const Output& gradient);
 
 // Emits the gradient that findAttentionGrad returns. Returns the range:
 // key-value heads of each batch element, or of the whole batch if the batch

@@ -41,14 +41,29 @@ LogicalResult AttentionMask::emitStart() {
     lowest_ = emitter_.scratch(type, parts);
     highest_ = emitter_.scratch(type, parts);
   }
-  if (!shift_) return success();
-  FailureOr<Lanes> shift = emitter_.element(shift_, {});
-  if (failed(shift)) return failure();
   ImplicitLocOpBuilder& builder = emitter_.builder();
-  const Value position =
-      arith::IndexCastOp::create(builder, builder.getIndexType(), shift->value);
+  if (sinks_ || table_)
+    for (Buffer* list : {&begins_, &ends_, &columns_})
+      *list = emitter_.scratch(builder.getI64Type(), partsLimit() + 1);
+  if (table_) visible_ = emitter_.constantArray(blocks_);
+  const auto scalar = [&](Value tensor) -> FailureOr<Value> {
+    FailureOr<Lanes> element = emitter_.element(tensor, {});
+    if (failed(element)) return failure();
+    return Value(arith::IndexCastOp::create(builder, builder.getIndexType(),
+                                            element->value));
+  };
+  if (first_head_) {
+    FailureOr<Value> number = scalar(first_head_);
+    if (failed(number)) return failure();
+    head_offset_ = *number;
+  }
+  if (!shift_) return success();
+  FailureOr<Value> shift = scalar(shift_);
+  if (failed(shift)) return failure();
+  position_ = *shift;
+  if (!causal_offset_) return success();
   const auto limit = [&](int64_t offset) {
-    Value moved = arith::AddIOp::create(builder, position,
+    Value moved = arith::AddIOp::create(builder, position_,
                                         emitter_.indexConstant(offset));
     moved = arith::MaxSIOp::create(builder, moved,
                                    emitter_.indexConstant(-queries_));
@@ -61,9 +76,32 @@ LogicalResult AttentionMask::emitStart() {
   return success();
 }
 
-int64_t AttentionMask::span(int64_t rows) const {
+int64_t AttentionMask::span(int64_t rows, int64_t lanes) const {
+  const int64_t all = llvm::divideCeil(keys_, lanes) * lanes;
+  if (table_ && hasParts(lanes)) {
+    // The queries are those of some rows of the table in succession.
+    const int64_t size = table_->size(),
+                  height = std::min(llvm::divideCeil(rows - 1, size) + 1,
+                                    static_cast<uint64_t>(table_->rows()));
+    int64_t most = 0;
+    for (int64_t head = 0; head < table_->heads(); ++head)
+      for (int64_t row = 0; row + height <= table_->rows(); ++row) {
+        int64_t columns = 0;
+        for (int64_t column = 0; column < table_->columns(); ++column) {
+          bool is_visible = false;
+          for (int64_t i = 0; i < height; ++i)
+            is_visible |= table_->holds(head, row + i, column);
+          columns += is_visible;
+        }
+        most = std::max(most, columns);
+      }
+    return std::min(all, most * size);
+  }
   if (!window_ || *window_ >= keys_) return keys_;
-  return std::min(keys_, *window_ + rows - 1);
+  // Both ends of a window's keys are rounded.
+  int64_t span = *window_ + rows - 1;
+  if (sinks_) span += llvm::divideCeil(*sinks_, lanes) * lanes + 2 * lanes;
+  return std::min(sinks_ ? all : keys_, span);
 }
 
 Value AttentionMask::clamped(Value position, const Limit& limit) {
@@ -180,13 +218,146 @@ AttentionMask::Range AttentionMask::limitsOf(Value first, int64_t rows,
     range.end = clamped(
         arith::AddIOp::create(builder, first, emitter_.indexConstant(rows)),
         *last_);
-  if (!first_) return range;
+  // The blocks of a table may hold sinks.
+  if (!first_ || (sinks_ && table_)) return range;
   const Value size = emitter_.indexConstant(lanes);
   range.begin = arith::MulIOp::create(
       builder, arith::DivUIOp::create(builder, clamped(first, *first_), size),
       size);
   range.end = arith::MaxSIOp::create(builder, range.begin, range.end);
   return range;
+}
+
+void AttentionMask::storePart(Value number, Value begin, Value end,
+                              Value column) {
+  ImplicitLocOpBuilder& builder = emitter_.builder();
+  for (auto [list, value] :
+       {std::pair(&begins_, begin), {&ends_, end}, {&columns_, column}})
+    memref::StoreOp::create(
+        builder,
+        arith::IndexCastOp::create(builder, builder.getI64Type(), value),
+        list->memref, number);
+}
+
+AttentionMask::Part AttentionMask::part(Value number) {
+  ImplicitLocOpBuilder& builder = emitter_.builder();
+  const auto entry = [&](const Buffer& list) -> Value {
+    return arith::IndexCastOp::create(
+        builder, builder.getIndexType(),
+        memref::LoadOp::create(builder, list.memref, number));
+  };
+  return {{entry(begins_), entry(ends_)}, entry(columns_)};
+}
+
+void AttentionMask::emitSinkParts(const Range& range, int64_t lanes) {
+  ImplicitLocOpBuilder& builder = emitter_.builder();
+  const int64_t sinks = std::min<int64_t>(llvm::divideCeil(*sinks_, lanes),
+                                          llvm::divideCeil(keys_, lanes)) *
+                        lanes;
+  const Value zero = emitter_.indexConstant(0);
+  // The window begins at a multiple of the lanes.
+  const Value end = arith::MinSIOp::create(
+      builder, emitter_.indexConstant(sinks), range.begin);
+  storePart(zero, zero, end, zero);
+  storePart(emitter_.indexConstant(1), range.begin, range.end, end);
+}
+
+Index AttentionMask::tableHead(const Index& head) {
+  if (table_->heads() == 1) return Index();
+  if (!head_offset_) return head;
+  ImplicitLocOpBuilder& builder = emitter_.builder();
+  const Value number = arith::AddIOp::create(
+      builder, emitter_.number(head, builder.getIndexType()).value,
+      head_offset_);
+  return Index(emitter_.clampedSymbol({number, 0}, table_->heads(), {}));
+}
+
+const Symbol* AttentionMask::tableRow(Value position) {
+  ImplicitLocOpBuilder& builder = emitter_.builder();
+  if (position_) position = arith::AddIOp::create(builder, position, position_);
+  position =
+      arith::MaxSIOp::create(builder, position, emitter_.indexConstant(0));
+  const Value row = arith::DivUIOp::create(
+      builder, position, emitter_.indexConstant(table_->size()));
+  return emitter_.clampedSymbol({row, 0}, table_->rows(), {});
+}
+
+Lanes AttentionMask::loadBlock(const Index& head, const Index& row,
+                               const Index& column) {
+  return emitter_.load(visible_, head * (table_->rows() * table_->columns()) +
+                                     row * table_->columns() + column);
+}
+
+FailureOr<Value> AttentionMask::emitParts(const Range& range, const Index& head,
+                                          Value first, int64_t rows,
+                                          int64_t lanes) {
+  if (!table_) {
+    emitSinkParts(range, lanes);
+    return emitter_.indexConstant(2);
+  }
+  ImplicitLocOpBuilder& builder = emitter_.builder();
+  const int64_t size = table_->size();
+  parts_are_exact_ = !position_ && size % rows == 0;
+  const Index of_table = tableHead(head);
+  SmallVector<const Symbol*> table_rows;
+  for (int64_t row = 0; row < rows; row += size)
+    table_rows.push_back(tableRow(
+        arith::AddIOp::create(builder, first, emitter_.indexConstant(row))));
+  if (rows > 1)
+    table_rows.push_back(tableRow(arith::AddIOp::create(
+        builder, first, emitter_.indexConstant(rows - 1))));
+  const Value zero = emitter_.indexConstant(0),
+              block = emitter_.indexConstant(size),
+              one = emitter_.indexConstant(1);
+  const Value none[] = {zero, zero, zero};  // parts, end of the last, columns
+  FailureOr<Values> done = emitter_.loop(
+      arith::DivUIOp::create(builder, range.begin, block),
+      arith::CeilDivUIOp::create(builder, range.end, block), table_->columns(),
+      none, [&](const Symbol* column, ValueRange carried) -> FailureOr<Values> {
+        Value sees;
+        for (const Symbol* row : table_rows) {
+          const Value holds =
+              loadBlock(of_table, Index(row), Index(column)).value;
+          sees =
+              sees ? Value(arith::OrIOp::create(builder, sees, holds)) : holds;
+        }
+        Value begin = arith::MulIOp::create(builder, column->value, block);
+        Value end = arith::AddIOp::create(builder, begin, block);
+        begin = arith::MaxSIOp::create(builder, begin, range.begin);
+        end = arith::MinSIOp::create(builder, end, range.end);
+        // A block that follows the last part becomes part of it. A hidden one
+        // is stored behind the last part, where the next one replaces it.
+        const Value has_parts = arith::CmpIOp::create(
+            builder, arith::CmpIPredicate::ugt, carried[0], zero);
+        const Value follows = arith::AndIOp::create(
+            builder, has_parts,
+            arith::AndIOp::create(
+                builder, sees,
+                arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, begin,
+                                      carried[1])));
+        const Value last = arith::SelectOp::create(
+            builder, has_parts, arith::SubIOp::create(builder, carried[0], one),
+            zero);
+        const Value number =
+            arith::SelectOp::create(builder, follows, last, carried[0]);
+        const Part before = part(last);
+        storePart(
+            number,
+            arith::SelectOp::create(builder, follows, before.keys.begin, begin),
+            end,
+            arith::SelectOp::create(builder, follows, before.column,
+                                    carried[2]));
+        const Value width = arith::SubIOp::create(builder, end, begin);
+        const Value next = arith::AddIOp::create(builder, number, one);
+        return Values{
+            arith::SelectOp::create(builder, sees, next, carried[0]),
+            arith::SelectOp::create(builder, sees, end, carried[1]),
+            arith::SelectOp::create(
+                builder, sees,
+                arith::AddIOp::create(builder, carried[2], width), carried[2])};
+      });
+  if (failed(done)) return failure();
+  return (*done)[0];
 }
 
 Value AttentionMask::limitOf(const Symbol* query, const Limit& limit,
@@ -202,8 +373,8 @@ Value AttentionMask::limitOf(const Symbol* query, const Limit& limit,
 }
 
 FailureOr<Value> AttentionMask::apply(Value score, Value lowest,
-                                      const Index& batch, const Symbol* query,
-                                      const Symbol* keys) {
+                                      const Index& batch, const Index& head,
+                                      const Symbol* query, const Symbol* keys) {
   ImplicitLocOpBuilder& builder = emitter_.builder();
   const int64_t lanes = cast<VectorType>(score.getType()).getNumElements();
   const auto keep = [&](arith::CmpIPredicate predicate, Value x, Value y) {
@@ -214,8 +385,28 @@ FailureOr<Value> AttentionMask::apply(Value score, Value lowest,
   if (last_) {
     const Value key = emitter_.number(Index(keys), builder.getI32Type()).value;
     keep(arith::CmpIPredicate::sle, key, limitOf(query, *last_, lanes));
-    if (first_)
-      keep(arith::CmpIPredicate::sge, key, limitOf(query, *first_, lanes));
+    if (first_) {
+      Value first = limitOf(query, *first_, lanes);
+      if (sinks_) {  // a sink is behind every first key
+        const Value sinks =
+            emitter_.constant(builder.getI32Type(), *sinks_, lanes);
+        first = arith::SelectOp::create(
+            builder,
+            arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, key,
+                                  sinks),
+            key, first);
+      }
+      keep(arith::CmpIPredicate::sge, key, first);
+    }
+  }
+  if (table_ && !parts_are_exact_) {
+    const Value position =
+        emitter_.number(Index(query), builder.getIndexType()).value;
+    const Lanes holds =
+        loadBlock(tableHead(head), Index(tableRow(position)),
+                  emitter_.split(Index(keys), table_->size()).first);
+    score = arith::SelectOp::create(builder, emitter_.splat(holds, lanes),
+                                    score, lowest);
   }
   if (q_segments_) {
     FailureOr<Lanes> of_query =

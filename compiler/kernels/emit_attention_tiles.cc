@@ -158,10 +158,26 @@ LogicalResult AttentionTiles::packRows(Value tensor, int64_t size,
       });
 }
 
+FailureOr<Value> AttentionTiles::emitParts(const AttentionMask::Range& range,
+                                           Value first) {
+  if (!mask_.hasParts(lanes_)) return Value();
+  return mask_.emitParts(range, head_, first, rows_, lanes_);
+}
+
+FailureOr<Values> AttentionTiles::forEachPart(const AttentionMask::Range& range,
+                                              Value parts, ValueRange init,
+                                              PartBody body) {
+  if (!parts) return body({range, {}}, init);
+  return emitter_.loop(emitter_.indexConstant(0), parts, mask_.partsLimit(),
+                       init, [&](const Symbol* number, ValueRange carried) {
+                         return body(mask_.part(number->value), carried);
+                       });
+}
+
 void AttentionTiles::emitPanelProducts(const Buffer& a, const Buffer& panels,
                                        int64_t size, const Buffer& out,
                                        int64_t out_row, Value first_key,
-                                       Value count) {
+                                       Value count, Value column) {
   Value vectors = arith::CeilDivUIOp::create(builder_, count,
                                              emitter_.indexConstant(lanes_));
   Value panel = arith::DivUIOp::create(builder_, first_key,
@@ -171,14 +187,15 @@ void AttentionTiles::emitPanelProducts(const Buffer& a, const Buffer& panels,
       arith::RemUIOp::create(builder_, vectors,
                              emitter_.indexConstant(kVectors)));
   emitPanelLoop(a, panels, size, out, out_row, panel, emitter_.indexConstant(0),
-                whole, kVectors);
-  emitPanelLoop(a, panels, size, out, out_row, panel, whole, vectors, 1);
+                whole, kVectors, column);
+  emitPanelLoop(a, panels, size, out, out_row, panel, whole, vectors, 1,
+                column);
 }
 
 void AttentionTiles::emitPanelLoop(const Buffer& a, const Buffer& panels,
                                    int64_t size, const Buffer& out,
                                    int64_t out_row, Value panel, Value begin,
-                                   Value end, int64_t width) {
+                                   Value end, int64_t width, Value column) {
   auto loop =
       scf::ForOp::create(builder_, begin, end, emitter_.indexConstant(width));
   int64_t vectors = out_row / lanes_;
@@ -205,6 +222,7 @@ void AttentionTiles::emitPanelLoop(const Buffer& a, const Buffer& panels,
     for (int64_t v = 0; v < width; ++v) {
       Value at = add(multiply(loop.getInductionVar(), lanes_),
                      row * out_row + v * lanes_);
+      if (column) at = add(at, column);
       storeVector(products[row * width + v], out, at);
     }
 }
@@ -212,7 +230,8 @@ void AttentionTiles::emitPanelLoop(const Buffer& a, const Buffer& panels,
 void AttentionTiles::emitWeightedSums(const Buffer& a, int64_t a_row,
                                       const Buffer& rows, int64_t size,
                                       const Buffer& sums_of, bool accumulate,
-                                      Value first_key, Value count) {
+                                      Value first_key, Value count,
+                                      Value column) {
   int64_t row_size = padded(size), vectors = row_size / lanes_;
   for (int64_t v = 0; v < vectors;) {
     int64_t width =
@@ -222,7 +241,7 @@ void AttentionTiles::emitWeightedSums(const Buffer& a, int64_t a_row,
     matmul.vectors = width;
     matmul.lanes = lanes_;
     matmul.a = a.memref;
-    matmul.a_first = emitter_.indexConstant(0);
+    matmul.a_first = column ? column : emitter_.indexConstant(0);
     matmul.a_row = a_row;
     matmul.a_k = 1;
     matmul.b = rows.memref;
@@ -275,7 +294,8 @@ FailureOr<Value> AttentionTiles::adjustScore(Value score, const Symbol* query,
   }
   Value lowest = emitter_.splat(
       {neutralElement(emitter_, nn::ReduceKind::max, type_), 0}, lanes_);
-  FailureOr<Value> masked = mask_.apply(score, lowest, batch_, query, keys);
+  FailureOr<Value> masked =
+      mask_.apply(score, lowest, batch_, head_, query, keys);
   if (failed(masked)) return failure();
   score = *masked;
   if (keys->mask)

@@ -54,20 +54,33 @@ class AttentionTiles {
   }
   // Upper bound on their number, with both ends rounded to whole vectors.
   int64_t visibleSpan() const {
-    const int64_t span = mask_.span(rows_);
+    const int64_t span = mask_.span(rows_, lanes_);
     return std::min(padded(keys_), padded(span + lanes_ - 1));
   }
-  // out[row, key - first_key] = a[row, :size] * panels[key] for `count` keys
-  // and all rows of a block. Rows of `out` have `out_row` elements.
+  // Calls `body` for each part of `range` that the block of queries from
+  // `first` sees; once, for all of it, if the mask has no parts. `parts` is
+  // what emitParts returned for it, or null.
+  using PartBody = llvm::function_ref<mlir::FailureOr<Values>(
+      const AttentionMask::Part&, mlir::ValueRange)>;
+  mlir::FailureOr<mlir::Value> emitParts(const AttentionMask::Range& range,
+                                         mlir::Value first);
+  mlir::FailureOr<Values> forEachPart(const AttentionMask::Range& range,
+                                      mlir::Value parts, mlir::ValueRange init,
+                                      PartBody body);
+  // out[row, column + key - first_key] = a[row, :size] * panels[key] for
+  // `count` keys and all rows of a block. Rows of `out` have `out_row`
+  // elements. A null `column` is 0.
   void emitPanelProducts(const Buffer& a, const Buffer& panels, int64_t size,
                          const Buffer& out, int64_t out_row,
-                         mlir::Value first_key, mlir::Value count);
-  // sums[row] (+)= sum over `count` keys of a[row, key - first_key] *
+                         mlir::Value first_key, mlir::Value count,
+                         mlir::Value column = {});
+  // sums[row] (+)= sum over `count` keys of a[row, column + key - first_key] *
   // rows[key]. Rows of `rows` have `size` elements, padded; rows of `a` have
   // `a_row`.
   void emitWeightedSums(const Buffer& a, int64_t a_row, const Buffer& rows,
                         int64_t size, const Buffer& sums, bool accumulate,
-                        mlir::Value first_key, mlir::Value count);
+                        mlir::Value first_key, mlir::Value count,
+                        mlir::Value column = {});
   // Applies the softcap, then bias and mask.
   mlir::FailureOr<mlir::Value> adjustScore(mlir::Value score,
                                            const Symbol* query,
@@ -127,7 +140,8 @@ class AttentionTiles {
                                              const Symbol* panel);
   void emitPanelLoop(const Buffer& a, const Buffer& panels, int64_t size,
                      const Buffer& out, int64_t out_row, mlir::Value panel,
-                     mlir::Value begin, mlir::Value end, int64_t width);
+                     mlir::Value begin, mlir::Value end, int64_t width,
+                     mlir::Value column);
 };
 
 }  // namespace partita::kernels

@@ -139,15 +139,15 @@ Value Fragments::elementAt(const Tile& tile, const Symbol* lane,
   return plus(at, emitter_.indexConstant(tile.first));
 }
 
-LogicalResult Fragments::drain(const Tile& tile, const Buffer& to,
-                               ArrayRef<int64_t> shape, ArrayRef<Index> index,
-                               Value first) {
-  Value rows =
-      arith::SubIOp::create(builder_, emitter_.indexConstant(shape[2]), first);
-  rows = emitter_.smaller(rows, tile.rows);
+LogicalResult Fragments::drain(const Tile& tile, const Buffer& to, int64_t rows,
+                               ArrayRef<int64_t> strides, int64_t begin,
+                               ArrayRef<Index> index, Value first) {
+  Value left =
+      arith::SubIOp::create(builder_, emitter_.indexConstant(rows), first);
+  left = emitter_.smaller(left, tile.rows);
   const int64_t extent = tile.rows * tile.columns;
   FailureOr<Values> drained = emitter_.laneLoop(
-      emitter_.indexConstant(0), times(rows, tile.columns), extent, extent,
+      emitter_.indexConstant(0), times(left, tile.columns), extent, extent,
       lanes(), {}, [&](const Symbol* lane, ValueRange) -> FailureOr<Values> {
         auto [row, column] = emitter_.split(Index(lane), tile.columns);
         Value in_tile = emitter_.number(row, builder_.getIndexType()).value;
@@ -157,11 +157,11 @@ LogicalResult Fragments::drain(const Tile& tile, const Buffer& to,
         load.setAlignmentAttr(builder_.getI64IntegerAttr(16));
         Symbol position;
         position.value = plus(first, in_tile);
-        position.extent = shape[2];
+        position.extent = rows;
         IndexVector at(index.begin(), index.end());
         at.push_back(Index(emitter_.newSymbol(position)));
         at.push_back(column);
-        emitter_.store(to, linearize(at, rowMajorStrides(shape)),
+        emitter_.store(to, linearize(at, strides) + Index(begin),
                        {load, lanes()});
         return Values();
       });

@@ -119,10 +119,11 @@ class Fragments {
   // Begins to copy from there to element `to` of scratch.
   void copy(const Buffer& from, const Index& position, const Symbol* lane,
             mlir::Value to);
-  // Stores the rows of a tile into a tensor from row `first` on, except rows
-  // past the tensor's end.
-  mlir::LogicalResult drain(const Tile& tile, const Buffer& to,
-                            llvm::ArrayRef<int64_t> shape,
+  // Stores the rows of a tile into a tensor of `rows` rows from row `first` on,
+  // except rows past the tensor's end. The tensor begins at element `begin` of
+  // the buffer. `index` holds the tensor's first two indices.
+  mlir::LogicalResult drain(const Tile& tile, const Buffer& to, int64_t rows,
+                            llvm::ArrayRef<int64_t> strides, int64_t begin,
                             llvm::ArrayRef<Index> index, mlir::Value first);
   // Rounds sums into 16 rows and 8 columns of a tile, `shift` elements further
   // on (null: 0).

@@ -29,8 +29,10 @@ struct Symbol {
                       // k (or value[k])
   bool irregular = false;
   mlir::Value mask;  // lanes that exist; null: all
-  int depth = 0;     // the scope that defines it
-  int id = 0;        // in order of creation
+  // The symbol of which some lanes are masked off; null: none.
+  const Symbol* unmasked = nullptr;
+  int depth = 0;  // the scope that defines it
+  int id = 0;     // in order of creation
 };
 
 struct Term {

@@ -52,6 +52,7 @@ FailureOr<Lanes> Emitter::underMask(
       if (term.symbol->lanes != 0) symbols[term.symbol] = nullptr;
   for (auto& [from, to] : symbols) {
     Symbol fewer = *from;
+    if (!fewer.unmasked) fewer.unmasked = from;
     fewer.mask = fewer.mask
                      ? Value(arith::AndIOp::create(builder_, fewer.mask, mask))
                      : mask;

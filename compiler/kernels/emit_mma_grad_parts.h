@@ -12,6 +12,7 @@
 #define PARTITA_COMPILER_KERNELS_EMIT_MMA_GRAD_PARTS_H_
 
 #include "compiler/kernels/codegen.h"
+#include "compiler/kernels/emit_attention_grad.h"
 #include "compiler/kernels/emit_mma_tiles.h"
 #include "compiler/kernels/emit_nest.h"
 #include "dialects/nn/dialect.h"
@@ -41,7 +42,10 @@ class MmaGradTiles : protected MmaTiles {
       : MmaTiles(emitter, op, kGradRows, bytes), op_(op), memory_(memory) {
     for (const Output& output : outputs)
       for (auto [i, result] : llvm::enumerate(op->getResults()))
-        if (output.value == result) buffers_[i] = output.buffer;
+        if (output.value == result) {
+          buffers_[i] = output.buffer;
+          outputs_[i] = output;
+        }
     blocks_ = (queries_ + kGradRows - 1) / kGradRows;
   }
 
@@ -90,9 +94,10 @@ class MmaGradTiles : protected MmaTiles {
                                       builder_, sum, factor)),
                      tile, warpShift(tile), 8 * column);
     fragments_.sync();
-    if (mlir::failed(fragments_.drain(tile, buffers_[i],
-                                      shapeOf(op_->getResult(i)),
-                                      {batch_, head}, first)))
+    if (mlir::failed(fragments_.drain(
+            tile, outputs_[i].buffer, shapeOf(op_->getResult(i))[2],
+            placeStrides(outputs_[i]), outputs_[i].begin, {batch_, head},
+            first)))
       return mlir::failure();
     fragments_.sync();
     return mlir::success();
@@ -101,7 +106,8 @@ class MmaGradTiles : protected MmaTiles {
   nn::AttentionGradOp op_;
   mlir::Value memory_;
   Buffer buffers_[4];  // of the results; null memref: not needed
-  int64_t blocks_;     // blocks of queries
+  Output outputs_[4];
+  int64_t blocks_;  // blocks of queries
 };
 
 mlir::FailureOr<int64_t> emitMmaGradRows(Emitter& emitter,

@@ -36,10 +36,11 @@ ArrayRef<int64_t> shapeOf(Value value) {
 void noteReduction(const IndexVector& index, const Symbol* t,
                    Findings& findings) {
   // The digits of t in `index`, as intervals [divisor, divisor * count).
+  // Padding masks lanes of t.
   std::vector<std::pair<int64_t, int64_t>> used;
   for (const Index& i : index)
     for (const Term& term : i.terms())
-      if (term.symbol == t)
+      if (term.symbol == t || term.symbol->unmasked == t)
         used.push_back({term.divisor, term.modulus == 0
                                           ? t->extent
                                           : term.divisor * term.modulus});

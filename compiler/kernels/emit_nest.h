@@ -15,6 +15,9 @@ struct Output {
   int64_t row = 0;  // 0: all are one row
   int64_t stride = 0;
   int64_t begin = 0;
+  // Of gradients of attention that are parts of the buffer's tensor: strides of
+  // the value's dimensions. Empty: the value is the buffer's tensor.
+  llvm::SmallVector<int64_t> strides = {};
 };
 
 // The loops over one result shape. Dimensions that no access distinguishes are

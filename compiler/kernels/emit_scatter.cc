@@ -1,4 +1,5 @@
-// Scatter: copies the input, then applies the updates in order.
+// Scatter: copies the input, then applies the updates in order. If the result
+// is the input's own memory (compiler/memory), nothing is copied.
 #include "compiler/kernels/emit_scatter.h"
 
 #include <numeric>
@@ -9,6 +10,7 @@
 #include "compiler/kernels/emit_team.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace partita::kernels {
@@ -114,7 +116,14 @@ class ScatterEmitter {
       count_ = arith::MinUIOp::create(
           builder_, count_,
           arith::SubIOp::create(builder_, index(plan_.rows), first_));
-    if (failed(plan_.flat ? copyFlat() : copyRows())) return failure();
+    const auto copy = [&]() -> LogicalResult {
+      return plan_.flat ? copyFlat() : copyRows();
+    };
+    if (Value elsewhere = isElsewhere()) {
+      if (failed(emitter_.branch(elsewhere, copy))) return failure();
+    } else if (failed(copy())) {
+      return failure();
+    }
     if (plan_.places == 0) return success();
     if (emitter_.team() == 1) return scanAlone();
     // A thread may update elements that another one has copied.
@@ -141,6 +150,19 @@ class ScatterEmitter {
   //===--------------------------------------------------------------------===//
   // The input
   //===--------------------------------------------------------------------===//
+
+  // True if the result is not in the memory of the input. Null if the input is
+  // computed, so that all elements must be written.
+  Value isElsewhere() {
+    auto argument = dyn_cast<BlockArgument>(op_.getInput());
+    if (!argument) return Value();
+    const auto address = [&](Value memref) -> Value {
+      return memref::ExtractAlignedPointerAsIndexOp::create(builder_, memref);
+    };
+    return arith::CmpIOp::create(builder_, arith::CmpIPredicate::ne,
+                                 address(emitter_.bufferOf(argument).memref),
+                                 address(buffer_.memref));
+  }
 
   LogicalResult copyFlat() {
     const int64_t size = plan_.rows * plan_.columns,

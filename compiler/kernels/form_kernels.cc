@@ -1,6 +1,7 @@
 // Outlines each fusion group into a kernel function and launches it; see
 // passes.td.
 #include "compiler/kernels/fusion_groups.h"
+#include "compiler/kernels/merge_late_steps.h"
 #include "compiler/kernels/passes.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
@@ -64,7 +65,9 @@ class FunctionOutliner {
   FunctionOutliner(FuncOp function, KernelLibrary& library)
       : function_(function),
         library_(library),
-        fusion_(findFusionGroups(function.front())) {}
+        fusion_(findFusionGroups(function.front())) {
+    mergeLateSteps(function.front(), fusion_);
+  }
 
   size_t run() {
     for (auto [index, group] : llvm::enumerate(fusion_.groups))

@@ -1,9 +1,12 @@
 // Groups producers greedily into consumers; the header describes the idea.
 #include "compiler/kernels/fusion_groups.h"
 
+#include "compiler/kernels/fusion_edge.h"
+#include "compiler/kernels/fusion_products.h"
+#include "compiler/kernels/placed_gradients.h"
+#include "compiler/kernels/reduction_marks.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/nn/dialect.h"
-#include "dialects/nn/ordered.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -21,6 +24,8 @@ using mlir::Value;
 
 // Larger kernels compile slowly and spill registers.
 constexpr size_t kMostOperations = 96;
+// Sums of rows in one kernel, which keeps them in shared memory.
+constexpr size_t kMostRowSums = 2;
 
 RankedTensorType typeOf(Value value) {
   return llvm::cast<RankedTensorType>(value.getType());
@@ -39,54 +44,6 @@ bool isTrailing(ArrayRef<int64_t> dims, int64_t rank) {
   return true;
 }
 
-// True if only arithmetic and reductions read the value, perhaps reshaped or
-// repeated.
-bool isReadByArithmetic(Value value) {
-  return llvm::all_of(value.getUsers(), [](Operation* user) {
-    if (llvm::isa<nn::BroadcastOp, nn::ReshapeOp>(user))
-      return isReadByArithmetic(user->getResult(0));
-    return llvm::isa<nn::ReduceOp>(user) ||
-           mlir::OpTrait::hasElementwiseMappableTraits(user);
-  });
-}
-
-FusionRole roleOf(Operation& op) {
-  if (op.getNumResults() == 0 || llvm::isa<mlir::arith::ConstantOp>(op))
-    return FusionRole::fixed;
-  if (llvm::isa<nn::BroadcastOp, nn::ReshapeOp, nn::TransposeOp, nn::SliceOp,
-                nn::IotaOp>(op))
-    return FusionRole::movement;
-  // Each reader widens for itself: that reads half as much as the wide values.
-  if (llvm::isa<mlir::arith::ExtFOp>(op) && isReadByArithmetic(op.getResult(0)))
-    return FusionRole::movement;
-  if (llvm::isa<nn::PadOp, nn::GatherOp>(op) ||
-      mlir::OpTrait::hasElementwiseMappableTraits(&op))
-    return FusionRole::elementwise;
-  if (llvm::isa<nn::ReduceOp>(op)) return FusionRole::reduction;
-  if (auto softmax = llvm::dyn_cast<nn::SoftmaxOp>(op))
-    return static_cast<int64_t>(softmax.getAxis()) ==
-                   typeOf(softmax.getInput()).getRank() - 1
-               ? FusionRole::row
-               : FusionRole::single;
-  if (llvm::isa<nn::LayerNormOp, nn::RmsNormOp>(op)) return FusionRole::row;
-  if (llvm::isa<nn::AttentionOp>(op)) return FusionRole::attention;
-  if (llvm::isa<nn::OrderedDotOp>(op)) return FusionRole::product;
-  if (llvm::isa<nn::NNDialect>(op.getDialect())) return FusionRole::single;
-  return FusionRole::fixed;
-}
-
-// How a consumer reads a producer: directly, or through movement that may
-// repeat or reorder elements.
-struct Edge {
-  Operation* consumer;
-  Value operand;       // the consumer's operand at the end of the path
-  bool moved = false;  // the path has movement other than reshape
-  bool reshaped = false;
-  bool repeats = false;  // the path has a broadcast
-  // Every broadcast on the path only adds trailing dimensions.
-  bool repeats_rows = true;
-};
-
 class Grouper {
  public:
   explicit Grouper(mlir::Block& block) : block_(block) {}
@@ -94,7 +51,7 @@ class Grouper {
   FusionGroups run() {
     int64_t calls = 0, transfers = 0;
     for (Operation& op : block_) {
-      result_.roles[&op] = roleOf(op);
+      result_.roles[&op] = fusionRoleOf(op);
       calls += llvm::isa<mlir::func::CallOp>(op);
       calls_before_[&op] = calls;
       transfers += llvm::isa<exec::SendOp, exec::ReceiveOp>(op);
@@ -136,41 +93,19 @@ class Grouper {
       Operation* user = use.getOwner();
       if (role(user) == FusionRole::movement) {
         Edge longer = path;
-        if (auto broadcast = llvm::dyn_cast<nn::BroadcastOp>(user)) {
-          longer.repeats = true;
-          // Leading dimensions are carried over one to one: each element is
-          // needed along whole rows only.
-          for (auto [i, dim] : llvm::enumerate(broadcast.getDims()))
-            if (dim != static_cast<int64_t>(i)) longer.repeats_rows = false;
-          if (longer.moved) longer.repeats_rows = false;
-          for (auto [i, dim] : llvm::enumerate(broadcast.getDims()))
-            if (longer.repeats_rows &&
-                typeOf(broadcast.getInput()).getDimSize(i) !=
-                    typeOf(broadcast.getResult()).getDimSize(dim))
-              longer.repeats_rows = isLastWideDim(broadcast, i);
-        } else if (llvm::isa<nn::ReshapeOp>(user)) {
-          longer.reshaped = true;
-        } else if (!llvm::isa<mlir::arith::ExtFOp>(user)) {
-          longer.moved = true;
-        }
+        longer.pass(user);
         edgesOf(user->getResult(0), longer, edges, fixed_use);
       } else if (isHeavy(user)) {
-        path.consumer = user;
-        path.operand = use.get();
-        edges.push_back(path);
+        Edge edge = path;
+        // Blocks of rows are the rows in their order.
+        if (hosted_.contains(user)) edge.reshaped = false;
+        edge.consumer = user;
+        edge.operand = use.get();
+        edges.push_back(edge);
       } else {
         fixed_use = true;
       }
     }
-  }
-
-  // True if dimension i of the input has size 1 and only dimensions of size 1
-  // follow it: the broadcast repeats a row's value along the row.
-  static bool isLastWideDim(nn::BroadcastOp broadcast, size_t i) {
-    for (int64_t later = i; later < typeOf(broadcast.getInput()).getRank();
-         ++later)
-      if (typeOf(broadcast.getInput()).getDimSize(later) != 1) return false;
-    return true;
   }
 
   // True if the kernel of `edge.consumer` may compute `producer`.
@@ -213,11 +148,12 @@ class Grouper {
 
   // True if producer and consumer walk the same elements, so that one loop can
   // write both.
-  static bool sameDomain(Operation* producer, const Edge& edge) {
+  bool sameDomain(Operation* producer, const Edge& edge) const {
     return !edge.moved && !edge.reshaped && !edge.repeats &&
            edge.consumer->getNumResults() == 1 &&
-           typeOf(producer->getResult(0)).getShape() ==
-               typeOf(edge.consumer->getResult(0)).getShape();
+           (hosted_.contains(edge.consumer) ||
+            typeOf(producer->getResult(0)).getShape() ==
+                typeOf(edge.consumer->getResult(0)).getShape());
   }
 
   void place(Operation* op) {
@@ -225,15 +161,70 @@ class Grouper {
     bool fixed_use = false;
     for (Value result : op->getResults())
       edgesOf(result, Edge{}, edges, fixed_use);
+    if (!fixed_use && writesParts(op, edges)) {
+      const size_t group = group_.lookup(edges.front().consumer);
+      members_[group].push_back(op);
+      group_[op] = group;
+      return;
+    }
+    hostColumns(op, edges);
     mergeReaders(op, edges);
     for (size_t candidate : candidates(edges))
       if (mayJoin(op, candidate, edges, fixed_use)) {
         members_[candidate].push_back(op);
         group_[op] = candidate;
-        return;
+        break;
       }
+    releaseColumns(edges);
+    if (group_.contains(op)) return;
+    if (const std::optional<size_t> rows = rowsOf(op)) {
+      members_[*rows].push_back(op);
+      group_[op] = *rows;
+      hosted_.insert(op);
+      return;
+    }
     group_[op] = members_.size();
     members_.push_back({op});
+  }
+
+  // True if the results of a gradient of attention are all that a kernel joins,
+  // so that the gradient can write them into the joint tensor.
+  bool writesParts(Operation* op, ArrayRef<Edge> edges) const {
+    if (!llvm::isa<nn::AttentionGradOp>(op) || edges.empty()) return false;
+    auto concat = llvm::dyn_cast<nn::ConcatOp>(edges.front().consumer);
+    if (!concat || members_[group_.lookup(concat)].size() != 1 ||
+        calls_before_.lookup(op) != calls_before_.lookup(concat) ||
+        transfers_before_.lookup(op) != transfers_before_.lookup(concat))
+      return false;
+    return placedGradients(concat).size() == edges.size() &&
+           llvm::all_of(edges, [&](const Edge& edge) {
+             return edge.consumer == concat;
+           });
+  }
+
+  // Lets kernels of the elements of `op` sum their columns, where that is
+  // wanted.
+  void hostColumns(Operation* op, llvm::MutableArrayRef<Edge> edges) {
+    if (!mlir::OpTrait::hasElementwiseMappableTraits(op)) return;
+    for (Edge& edge : edges) {
+      if (!edge.consumer->hasAttr(kColumnSumsAttr) || edge.moved ||
+          edge.repeats)
+        continue;
+      hosted_.insert(edge.consumer);
+      edge.reshaped = false;
+    }
+  }
+  // Sums that have not become part of such a kernel are kernels of their own.
+  void releaseColumns(ArrayRef<Edge> edges) {
+    for (const Edge& edge : edges)
+      if (edge.consumer->hasAttr(kColumnSumsAttr) &&
+          members_[group_.lookup(edge.consumer)].size() == 1)
+        hosted_.erase(edge.consumer);
+  }
+  bool sumsColumns(size_t group) const {
+    return llvm::any_of(members_[group], [&](Operation* member) {
+      return member->hasAttr(kColumnSumsAttr) && hosted_.contains(member);
+    });
   }
 
   // Makes one kernel of independent elementwise kernels that read `op` at the
@@ -249,12 +240,14 @@ class Grouper {
         merge(groups[0], other);
   }
 
-  // True if all operations of a group are elementwise, on the shape of `op`.
+  // True if all operations of a group are elementwise, on the shape of `op`, or
+  // sums of the columns of its elements.
   bool isFlat(Operation* op, size_t group) const {
     return llvm::all_of(members_[group], [&](Operation* member) {
-      return mlir::OpTrait::hasElementwiseMappableTraits(member) &&
-             typeOf(member->getResult(0)).getShape() ==
-                 typeOf(op->getResult(0)).getShape();
+      return hosted_.contains(member) ||
+             (mlir::OpTrait::hasElementwiseMappableTraits(member) &&
+              typeOf(member->getResult(0)).getShape() ==
+                  typeOf(op->getResult(0)).getShape());
     });
   }
 
@@ -297,6 +290,72 @@ class Grouper {
     return false;
   }
 
+  // The kernel that walks the rows which `op` sums in blocks, if there is one
+  // that can do both.
+  std::optional<size_t> rowsOf(Operation* op) {
+    auto sum = llvm::dyn_cast<nn::ReduceOp>(op);
+    if (!sum || !op->hasAttr(kRowSumsAttr)) return std::nullopt;
+    auto blocks = sum.getInput().getDefiningOp<nn::ReshapeOp>();
+    if (!blocks) return std::nullopt;
+    const ArrayRef<int64_t> rows = typeOf(blocks.getInput()).getShape();
+    llvm::DenseSet<Value> sources;
+    addSources(blocks.getInput(), sources);
+    // The nearest kernel: others may share only what both are computed from.
+    for (size_t group = members_.size(); group-- > 0;) {
+      if (members_[group].empty()) continue;
+      // Its last operation writes the elements of the rows.
+      Operation* last = members_[group].front();
+      if (role(last) == FusionRole::elementwise &&
+          typeOf(last->getResult(0)).getShape() == rows &&
+          walksRows(group, rows, typeOf(sum.getInput()).getShape()) &&
+          readsAnyOf(group, sources) &&
+          members_[group].size() < kMostOperations &&
+          !delaysMemory(op, group) && !reachesAround(op, group))
+        return group;
+    }
+    return std::nullopt;
+  }
+
+  // Adds the values that `value` is computed from by elementwise operations.
+  void addSources(Value value, llvm::DenseSet<Value>& sources) const {
+    value = beforeWidening(value);
+    Operation* op = value.getDefiningOp();
+    if (op && (role(op) == FusionRole::movement ||
+               op->hasTrait<mlir::OpTrait::ConstantLike>()))
+      return;
+    if (!sources.insert(value).second || !op ||
+        role(op) != FusionRole::elementwise)
+      return;
+    for (Value operand : op->getOperands()) addSources(operand, sources);
+  }
+
+  bool readsAnyOf(size_t group, const llvm::DenseSet<Value>& sources) const {
+    return llvm::any_of(members_[group], [&](Operation* member) {
+      return llvm::any_of(member->getOperands(), [&](Value operand) {
+        return sources.contains(beforeWidening(operand));
+      });
+    });
+  }
+
+  // True if a kernel reduces along these rows, and other sums of rows in it
+  // have the same blocks.
+  bool walksRows(size_t group, ArrayRef<int64_t> rows,
+                 ArrayRef<int64_t> blocks) const {
+    bool any = false;
+    size_t sums = 1;
+    for (Operation* member : members_[group]) {
+      if (hosted_.contains(member)) {
+        if (++sums > kMostRowSums) return false;
+        if (typeOf(member->getOperand(0)).getShape() != blocks) return false;
+        continue;
+      }
+      if (role(member) == FusionRole::elementwise) continue;
+      if (rowShape(member) != rows) return false;
+      any = true;
+    }
+    return any;
+  }
+
   SmallVector<size_t> candidates(ArrayRef<Edge> edges) const {
     SmallVector<size_t> groups;
     for (const Edge& edge : edges)
@@ -310,6 +369,8 @@ class Grouper {
                bool fixed_use) {
     if (op->getNumResults() != 1 || members_[group].size() >= kMostOperations)
       return false;
+    // Its warps walk down columns, not along rows.
+    if (sumsColumns(group) && role(op) != FusionRole::elementwise) return false;
     bool escapes = fixed_use, same_domain = true;
     int paths = 0, elsewhere = 0;
     for (const Edge& edge : edges) {
@@ -335,7 +396,7 @@ class Grouper {
         return false;
     }
     if (delaysMemory(op, group) || !rowsAgree(op, group) ||
-        !productsAgree(op, group, escapes))
+        !productsAgree(op, members_[group], escapes))
       return false;
     return !reachesAround(op, group);
   }
@@ -343,9 +404,10 @@ class Grouper {
   // False if the kernel has a role that writes a single result.
   bool writesRows(size_t group) const {
     return llvm::all_of(members_[group], [&](Operation* member) {
-      return role(member) != FusionRole::attention &&
-             role(member) != FusionRole::single &&
-             role(member) != FusionRole::reduction;
+      return hosted_.contains(member) ||
+             (role(member) != FusionRole::attention &&
+              role(member) != FusionRole::single &&
+              role(member) != FusionRole::reduction);
     });
   }
 
@@ -373,39 +435,10 @@ class Grouper {
     });
   }
   ArrayRef<int64_t> rowShape(Operation* op) const {
+    if (hosted_.contains(op)) return {};
     if (role(op) == FusionRole::row || role(op) == FusionRole::reduction)
       return typeOf(op->getOperand(0)).getShape();
     return {};
-  }
-
-  // True if no kernel with a product has anything else than elementwise
-  // operations on the product's shape, and another product of the same rows
-  // with matrices of the same form.
-  bool productsAgree(Operation* op, size_t group, bool escapes) const {
-    SmallVector<nn::OrderedDotOp> products;
-    for (Operation* member : members_[group])
-      if (auto product = llvm::dyn_cast<nn::OrderedDotOp>(member))
-        products.push_back(product);
-    auto own = llvm::dyn_cast<nn::OrderedDotOp>(op);
-    if (!own)
-      return products.empty() ||
-             (role(op) == FusionRole::elementwise &&
-              mlir::OpTrait::hasElementwiseMappableTraits(op));
-    const auto agrees = [&](nn::OrderedDotOp other) {
-      return other.getX() == own.getX() && other.getOrder() == own.getOrder() &&
-             other.getTransposed() == own.getTransposed() &&
-             other.getW().getType() == own.getW().getType();
-    };
-    return !escapes && products.size() < 2 && llvm::all_of(products, agrees) &&
-           llvm::all_of(
-               members_[group],
-               [&](Operation* member) {
-                 return member->getNumResults() == 1 &&
-                        (mlir::OpTrait::hasElementwiseMappableTraits(member) ||
-                         llvm::isa<nn::OrderedDotOp>(member)) &&
-                        typeOf(member->getResult(0)).getShape() ==
-                            own.getType().getShape();
-               });
   }
 
   // True if a path from `op` leaves `group` and comes back: joining would make
@@ -445,6 +478,8 @@ class Grouper {
   FusionGroups result_;
   std::vector<SmallVector<Operation*>> members_;  // the last operation first
   llvm::DenseMap<Operation*, size_t> group_;
+  // Sums of rows, in kernels that compute these rows for other reasons.
+  llvm::DenseSet<Operation*> hosted_;
   llvm::DenseMap<Operation*, int64_t> calls_before_, transfers_before_;
 };
 

@@ -41,6 +41,13 @@ struct FusionGroups {
   llvm::DenseMap<mlir::Operation*, FusionRole> roles;
 };
 
+// The value before a conversion to a wider type that each reader repeats.
+mlir::Value beforeWidening(mlir::Value value);
+
+// The role of an operation by itself. Readers may make a kernel or a view of
+// movement.
+FusionRole fusionRoleOf(mlir::Operation& op);
+
 FusionGroups findFusionGroups(mlir::Block& block);
 
 }  // namespace partita::kernels

@@ -3,9 +3,11 @@
 #include "compiler/kernels/kernel_work.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "compiler/core/attention_work.h"
 #include "dialects/exec/dialect.h"
+#include "dialects/nn/attention_mask.h"
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/ordered.h"
 
@@ -19,15 +21,32 @@ RankedTensorType typeOf(Value value) {
   return llvm::cast<RankedTensorType>(value.getType());
 }
 
+// Pairs of a query and a key that it sees, per head.
+template <typename Op>
+int64_t pairsOf(Op op) {
+  const int64_t queries = typeOf(op.getQ()).getDimSize(2),
+                keys = typeOf(op.getV()).getDimSize(2);
+  std::optional<int64_t> last = op.getCausalOffset();
+  if (const std::optional<nn::BlockTable> blocks = nn::BlockTable::of(op)) {
+    if (!op.getShift())
+      return nn::countVisiblePairs(queries, keys, last, op.getWindow(),
+                                   op.getSinks(), &*blocks);
+    // With divided queries, a device has its share of all.
+    const int64_t all = blocks->rows() * blocks->size();
+    return nn::countVisiblePairs(all, keys, last, op.getWindow(), op.getSinks(),
+                                 &*blocks) *
+           queries / all;
+  }
+  // The last device has the most to do.
+  if (op.getShift()) *last += std::max<int64_t>(0, keys - queries);
+  return nn::countVisiblePairs(queries, keys, last, op.getWindow(),
+                               op.getSinks());
+}
+
 template <typename Op>
 int64_t operationsOf(Op op, const core::AttentionProducts& products) {
   const RankedTensorType q = typeOf(op.getQ()), v = typeOf(op.getV());
-  // With divided queries, the last device has the most to do.
-  std::optional<int64_t> offset = op.getCausalOffset();
-  if (op.getShift())
-    *offset += std::max<int64_t>(0, v.getDimSize(2) - q.getDimSize(2));
-  return 2 * q.getDimSize(0) * q.getDimSize(1) *
-         pairsOf(q.getDimSize(2), v.getDimSize(2), offset, op.getWindow()) *
+  return 2 * q.getDimSize(0) * q.getDimSize(1) * pairsOf(op) *
          (products.of_keys * q.getDimSize(3) +
           products.of_values * v.getDimSize(3));
 }
@@ -55,18 +74,6 @@ int64_t unreadOf(Value value) {
 }
 
 }  // namespace
-
-int64_t pairsOf(int64_t queries, int64_t keys, std::optional<int64_t> offset,
-                std::optional<int64_t> window) {
-  if (!offset) return queries * keys;
-  int64_t pairs = 0;
-  for (int64_t i = 0; i < queries; ++i) {
-    const int64_t end = i + *offset + 1;
-    pairs += std::clamp<int64_t>(end, 0, keys);
-    if (window) pairs -= std::clamp<int64_t>(end - *window, 0, keys);
-  }
-  return pairs;
-}
 
 KernelWork workOf(mlir::func::FuncOp kernel) {
   KernelWork work;

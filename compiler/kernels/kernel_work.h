@@ -3,7 +3,6 @@
 #define PARTITA_COMPILER_KERNELS_KERNEL_WORK_H_
 
 #include <cstdint>
-#include <optional>
 
 #include "dialects/exec/dialect.h"
 #include "dialects/exec/kernel_parts.h"
@@ -23,12 +22,6 @@ struct KernelWork {
   // then for the result.
   int64_t unread_bytes = 0;
 };
-
-// Number of pairs that see each other: query i sees the keys up to i + offset,
-// or all keys without an offset, but only the last `window` of them with a
-// window.
-int64_t pairsOf(int64_t queries, int64_t keys, std::optional<int64_t> offset,
-                std::optional<int64_t> window);
 
 KernelWork workOf(mlir::func::FuncOp kernel);
 // The same for one part of the kernel.

@@ -4,7 +4,6 @@
 
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace partita::kernels {
@@ -85,34 +84,6 @@ bool isTransposed(Value value, ArrayRef<int64_t> perm,
   return false;
 }
 
-// The calls of each function whose signature can change: a private function
-// without other uses.
-llvm::StringMap<SmallVector<CallOp>> findCalls(mlir::ModuleOp module) {
-  llvm::StringMap<SmallVector<CallOp>> calls;
-  for (FuncOp function : module.getOps<FuncOp>())
-    if (function.isPrivate() && !function.isExternal())
-      calls[function.getName()] = {};
-  // Search the module once: a search for one function costs as much.
-  const auto uses = mlir::SymbolTable::getSymbolUses(&module.getBodyRegion());
-  if (!uses) return {};
-  for (const mlir::SymbolTable::SymbolUse& use : *uses) {
-    const llvm::StringRef name = use.getSymbolRef().getRootReference();
-    auto known = calls.find(name);
-    if (known == calls.end()) continue;
-    if (auto call = llvm::dyn_cast<CallOp>(use.getUser()))
-      known->second.push_back(call);
-    else
-      calls.erase(known);
-  }
-  return calls;
-}
-
-void updateType(FuncOp function) {
-  function.setType(mlir::FunctionType::get(
-      function.getContext(), function.front().getArgumentTypes(),
-      function.front().getTerminator()->getOperandTypes()));
-}
-
 bool moveArgument(FuncOp function, unsigned index, ArrayRef<CallOp> calls) {
   mlir::BlockArgument argument = function.getArgument(index);
   const std::optional<int64_t> rank = imageRank(argument);
@@ -156,6 +127,32 @@ bool moveResult(FuncOp function, unsigned index, ArrayRef<CallOp> calls) {
 }
 
 }  // namespace
+
+llvm::StringMap<SmallVector<CallOp>> findCalls(mlir::ModuleOp module) {
+  llvm::StringMap<SmallVector<CallOp>> calls;
+  for (FuncOp function : module.getOps<FuncOp>())
+    if (function.isPrivate() && !function.isExternal())
+      calls[function.getName()] = {};
+  // Search the module once: a search for one function costs as much.
+  const auto uses = mlir::SymbolTable::getSymbolUses(&module.getBodyRegion());
+  if (!uses) return {};
+  for (const mlir::SymbolTable::SymbolUse& use : *uses) {
+    const llvm::StringRef name = use.getSymbolRef().getRootReference();
+    auto known = calls.find(name);
+    if (known == calls.end()) continue;
+    if (auto call = llvm::dyn_cast<CallOp>(use.getUser()))
+      known->second.push_back(call);
+    else
+      calls.erase(known);
+  }
+  return calls;
+}
+
+void updateType(FuncOp function) {
+  function.setType(mlir::FunctionType::get(
+      function.getContext(), function.front().getArgumentTypes(),
+      function.front().getTerminator()->getOperandTypes()));
+}
 
 llvm::SetVector<FuncOp> moveTransposesToCallers(mlir::ModuleOp module,
                                                 MovedBorders& moved) {

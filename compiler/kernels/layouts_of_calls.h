@@ -6,6 +6,8 @@
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -22,6 +24,13 @@ struct MovedBorders {
 };
 llvm::SetVector<mlir::func::FuncOp> moveTransposesToCallers(
     mlir::ModuleOp module, MovedBorders& moved);
+
+// The calls of each function whose signature can change: a private function
+// without other uses.
+llvm::StringMap<llvm::SmallVector<mlir::func::CallOp>> findCalls(
+    mlir::ModuleOp module);
+// Takes the types of a function from its arguments and returned values.
+void updateType(mlir::func::FuncOp function);
 
 // True if `value` is a transpose by `perm`, or can be had untransposed at
 // little cost, as a constant or a broadcast.

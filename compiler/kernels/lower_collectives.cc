@@ -80,6 +80,15 @@ class CollectiveLowering {
           result.setRoot(broadcast.getRoot());
           return replace(broadcast, result);
         })
+        .Case([&](dist::SendRowsOp send) {
+          auto result = create(send, CollectiveKind::kSendRows);
+          result.setFillAttr(send.getFillAttr());
+          return replaceRows(send, result, send.getTo());
+        })
+        .Case([&](dist::ReturnRowsOp back) {
+          return replaceRows(back, create(back, CollectiveKind::kReturnRows),
+                             back.getTo());
+        })
         .Case([&](dist::SendOp send) {
           mlir::OpBuilder builder(send);
           exec::SendOp::create(builder, send.getLoc(), send.getInput(),
@@ -110,6 +119,18 @@ class CollectiveLowering {
         dist::numberedAxes(mesh_, op.getAxes()));
     if (op.getWhyAttr()) result.setWhyAttr(op.getWhyAttr());
     return result;
+  }
+
+  // Also in a group of one device: not every row is sent.
+  static bool replaceRows(mlir::Operation* op, exec::CollectiveOp result,
+                          mlir::Value to) {
+    result.getToMutable().assign(to);
+    result.setDim(0);
+    result.setSize(
+        llvm::cast<mlir::RankedTensorType>(to.getType()).getNumElements());
+    op->replaceAllUsesWith(result);
+    op->erase();
+    return true;
   }
 
   // A group of one device moves no data.

@@ -1,4 +1,4 @@
-// Writes window, shift and segments as a bias; causality without a shift stays,
+// Writes all masks but causality without a shift as a bias; causality stays,
 // because kernels skip keys by it.
 #include "compiler/kernels/masks_as_bias.h"
 
@@ -14,7 +14,7 @@ using namespace mlir;
 
 template <typename Op>
 bool hasMasks(Op op) {
-  return op.getWindow() || op.getShift() || op.getQSegments();
+  return op.getWindow() || op.getShift() || op.getQSegments() || op.getBlocks();
 }
 
 bool isGradientOfBiasWanted(nn::AttentionOp) { return false; }
@@ -26,8 +26,11 @@ template <typename Op>
 void writeMasks(Op op) {
   if (!hasMasks(op)) return;
   const RankedTensorType q = op.getQ().getType();
-  SmallVector<int64_t> shape = {op.getQSegments() ? q.getDimSize(0) : 1, 1,
-                                q.getDimSize(2),
+  const bool differs =
+      op.getBlocks() &&
+      cast<RankedTensorType>(op.getBlocks()->getType()).getDimSize(0) > 1;
+  SmallVector<int64_t> shape = {op.getQSegments() ? q.getDimSize(0) : 1,
+                                differs ? q.getDimSize(1) : 1, q.getDimSize(2),
                                 op.getK().getType().getDimSize(2)};
   SmallVector<int64_t> sum = shape;
   const Value bias = op.getBias();
@@ -51,6 +54,10 @@ void writeMasks(Op op) {
   op.getBiasMutable().assign(mask);
   if (op.getShift()) op.removeCausalOffsetAttr();
   op.removeWindowAttr();
+  op.removeSinksAttr();
+  op.removeBlocksAttr();
+  op.removeBlockSizeAttr();
+  op.getFirstHeadMutable().clear();
   op.getShiftMutable().clear();
   op.getQSegmentsMutable().clear();
   op.getKSegmentsMutable().clear();

@@ -98,6 +98,54 @@ def ChooseLayoutsPass : Pass<"partita-choose-layouts", "::mlir::ModuleOp"> {
   let dependentDialects = ["::partita::nn::NNDialect"];
 }
 
+def StoreByTokensPass : Pass<"partita-store-by-tokens", "::mlir::ModuleOp"> {
+  let summary = "Stores results of attention with tokens outside of heads, as products read them";
+  let description = [{
+    In training, a layer's backward pass takes the result of attention from the
+    forward pass: as it is, for the gradient of attention, and transposed, for
+    the gradient of the weight behind it. The forward pass writes both, and the
+    backward pass transposes once more. The pass lets private functions return
+    the transposed result, which attention writes itself, and transposes it back
+    in the functions that take it: an index map inside the kernel of the
+    gradient. It changes results that go from calls to calls only.
+
+    ```mlir
+    func.func private @forward(...) -> (..., tensor<8x12x1024x64xbf16>) {
+      %y = nn.attention ... -> tensor<8x12x1024x64xbf16>
+      %t = nn.transpose %y perm = [0, 2, 1, 3] : tensor<8x12x1024x64xbf16> -> tensor<8x1024x12x64xbf16>
+      return ..., %y
+    // becomes
+      return ..., %t
+    ```
+  }];
+  let dependentDialects = ["::partita::nn::NNDialect"];
+  let statistics = [Statistic<"results", "results", "Results stored by tokens">];
+}
+
+def PadProductsPass : Pass<"partita-pad-products", "::mlir::ModuleOp"> {
+  let summary = "Pads products of 16-bit floats whose rows do not begin at multiples of 16 bytes";
+  let description = [{
+    Libraries for GPUs are several times slower on such rows; an example are the logits of a vocabulary of 50,257. The pass
+    pads the last dimension of an operand or of the result to a multiple of 64, with zeros, and takes the result's own part.
+    It changes products with dimensions of at least `least` elements, for which the copies of operands pay. Padding is
+    fused into the kernel that computes an operand, and the part into the kernels that read it. Private functions pass padded
+    results on to other private functions, such as the logits to the backward pass of a loss. What a model takes and gives
+    keeps its size.
+
+    ```mlir
+    %0 = nn.dot_general %x, %w contract = [1] x [1] : tensor<8192x1024xbf16>, tensor<50257x1024xbf16> -> tensor<8192x50257xbf16>
+    // becomes
+    %1 = nn.pad %w, %zero low = [0, 0] high = [47, 0] : tensor<50257x1024xbf16>, tensor<bf16> -> tensor<50304x1024xbf16>
+    %2 = nn.dot_general %x, %1 contract = [1] x [1] : tensor<8192x1024xbf16>, tensor<50304x1024xbf16> -> tensor<8192x50304xbf16>
+    %0 = nn.slice %2 starts = [0, 0] strides = [1, 1] : tensor<8192x50304xbf16> -> tensor<8192x50257xbf16>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::partita::nn::NNDialect"];
+  let options = [Option<"least", "least", "int64_t", "512", "Smallest number of rows, columns and products per element of a padded product">];
+  let statistics = [Statistic<"padded", "padded", "Products padded">,
+                    Statistic<"passed_on", "passed-on", "Padded results that other functions take">];
+}
+
 def SelectLibraryCallsPass : Pass<"partita-select-library-calls", "::mlir::ModuleOp"> {
   let summary = "Lowers matrix products and convolutions to library calls";
   let description = [{
@@ -136,7 +184,13 @@ def SplitReductionsPass : Pass<"partita-split-reductions", "::mlir::ModuleOp"> {
     model chooses the number of parts among the divisors of the sizes, so a
     reduction of prime size stays whole. Sums of 16-bit floats stay f32 between the
     steps. Batch norms in training are decomposed if their statistics are such
-    reductions.
+    reductions. If other operations reduce the same rows along their elements, as
+    in the backward pass of a norm, the first step sums blocks of rows and is
+    marked `kernel.row_sums`: form-kernels lets one kernel do both. If elementwise
+    operations compute the rows, and other operations read them, the first step is
+    marked `kernel.column_sums`: the kernel that writes the rows sums them on the
+    way, as in the gradient of an activation behind a bias. Further steps carry
+    the number of steps that follow (`kernel.late_step`).
 
     ```mlir
     %0 = nn.reduce sum %x dims = [0] : tensor<8192x768xf32> -> tensor<768xf32>
@@ -144,8 +198,8 @@ def SplitReductionsPass : Pass<"partita-split-reductions", "::mlir::ModuleOp"> {
     %1 = nn.reshape %x : tensor<8192x768xf32> -> tensor<512x16x768xf32>
     %2 = nn.reduce sum %1 dims = [1] : tensor<512x16x768xf32> -> tensor<512x768xf32>
     %3 = nn.reshape %2 : tensor<512x768xf32> -> tensor<16x32x768xf32>
-    %4 = nn.reduce sum %3 dims = [1] : tensor<16x32x768xf32> -> tensor<16x768xf32>
-    %0 = nn.reduce sum %4 dims = [0] : tensor<16x768xf32> -> tensor<768xf32>
+    %4 = nn.reduce sum %3 dims = [1] {kernel.late_step = 1 : i64} : tensor<16x32x768xf32> -> tensor<16x768xf32>
+    %0 = nn.reduce sum %4 dims = [0] {kernel.late_step = 0 : i64} : tensor<16x768xf32> -> tensor<768xf32>
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::partita::nn::NNDialect"];
@@ -159,6 +213,8 @@ def FormKernelsPass : Pass<"partita-form-kernels", "::mlir::ModuleOp"> {
     walk the same rows become one kernel. Data movement becomes an index map inside
     the kernels that read it. Each kernel is a private function marked
     `exec.kernel`, launched by `exec.launch`; equal kernels share a function.
+    Independent elementwise kernels that read the same value become one, and so do
+    the same late steps of independent reductions.
     Reshapes between kernels become `exec.view`. A private function that consists
     of one launch is inlined into its callers.
 

@@ -36,7 +36,8 @@ bool isWork(Operation& op) {
 }
 
 bool moves(CollectiveOp op) {
-  return op.getGroupSize() > 1 &&
+  // Rows are not started: an await keeps one operand only.
+  return op.getGroupSize() > 1 && !op.getTo() &&
          op.getKind() != exec::CollectiveKind::kAllSlice &&
          !op.getResult().use_empty();
 }

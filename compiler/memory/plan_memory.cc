@@ -19,6 +19,7 @@ namespace {
 // Argument and result attributes of the nn dialect.
 constexpr char kNameAttr[] = "nn.name";
 constexpr char kUpdatesAttr[] = "nn.updates";
+constexpr char kScatter[] = "nn.scatter";
 
 using mlir::func::CallOp;
 using mlir::func::FuncOp;
@@ -71,8 +72,10 @@ class InPlace {
   }
 
   // If everything that depends on the operand is elementwise, each element is
-  // read by the iteration that overwrites it.
+  // read by the iteration that overwrites it. A scatter into the operand leaves
+  // it in place.
   static bool inKernel(FuncOp kernel, unsigned operand) {
+    if (isScatteredInto(kernel.getArgument(operand))) return true;
     llvm::SmallVector<mlir::Value> open = {kernel.getArgument(operand)};
     llvm::DenseSet<mlir::Value> seen;
     while (!open.empty()) {
@@ -85,6 +88,17 @@ class InPlace {
       }
     }
     return true;
+  }
+
+  // True if the kernel's only result is a scatter into `argument`, which has no
+  // other use.
+  static bool isScatteredInto(mlir::BlockArgument argument) {
+    if (!argument.hasOneUse()) return false;
+    mlir::OpOperand& use = *argument.getUses().begin();
+    mlir::Operation* scatter = use.getOwner();
+    return scatter->getName().getStringRef() == kScatter &&
+           use.getOperandNumber() == 0 && scatter->hasOneUse() &&
+           llvm::isa<mlir::func::ReturnOp>(*scatter->user_begin());
   }
 
   bool inFunction(FuncOp function, unsigned operand, unsigned result) {

@@ -60,6 +60,12 @@ int64_t bytesMoved(Operation* op, int64_t group) {
         work.step = exchange.getStep();
         work.offset = exchange.getOffset();
       })
+      .Case<dist::SendRowsOp, dist::ReturnRowsOp>([&](auto moved) {
+        work.kind = core::CollectiveKind::kSendRows;
+        work.rows = rowsOf(input, 0);
+        work.size = llvm::cast<RankedTensorType>(moved.getTo().getType())
+                        .getNumElements();
+      })
       .Default([&](Operation*) { work.kind = core::CollectiveKind::kPermute; });
   return core::BytesMoved(work);
 }

@@ -20,6 +20,7 @@ struct LocalForm {
   const core::OpSharding& sharding;
   mlir::Operation* op;                      // on global shapes
   llvm::SmallVector<mlir::Value> operands;  // placed as in sharding.operands
+  core::RowExchange rows = {};              // of experts
 
   mlir::Location loc() const { return op->getLoc(); }
   // Returns the reason attribute of a collective that the form needs.

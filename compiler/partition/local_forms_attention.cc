@@ -14,7 +14,8 @@ using mlir::RankedTensorType;
 using mlir::Value;
 
 // Attention and its gradient. If queries are divided, a device adds the number
-// of its first query to the positions of its queries.
+// of its first query to the positions of its queries, and likewise for heads
+// that have a table of blocks each.
 template <typename Op>
 struct AttentionForm
     : LocalFormOpInterface::ExternalModel<AttentionForm<Op>, Op> {
@@ -34,18 +35,29 @@ struct AttentionForm
     SmallVector<mlir::Type> results;
     for (size_t i = 0; i < op->getNumResults(); ++i)
       results.push_back(form.resultType(i));
-    const core::DimSharding& queries = form.sharding.operands[0].dims[2];
-    Value first;
-    if (llvm::cast<Op>(op).getCausalOffset() && !queries.axes.empty())
-      first = form.firstRow(form.globalShape(op->getOperand(0))[2], queries);
+    const auto firstOf = [&](int dim) -> Value {
+      const core::DimSharding& rows = form.sharding.operands[0].dims[dim];
+      if (rows.axes.empty()) return {};
+      return form.firstRow(form.globalShape(op->getOperand(0))[dim], rows);
+    };
+    auto whole = llvm::cast<Op>(op);
+    Value first, head;
+    if (whole.getCausalOffset() || whole.getBlocks()) first = firstOf(2);
+    if (whole.getBlocks() &&
+        llvm::cast<RankedTensorType>(whole.getBlocks()->getType())
+                .getDimSize(0) > 1)
+      head = firstOf(1);
     auto local = llvm::cast<Op>(cloneLocally(form, operands, results));
-    if (first) {
-      mlir::OpBuilder::InsertionGuard guard(form.builder);
-      form.builder.setInsertionPoint(local);
-      nn::MathBuilder math(form.builder, form.loc());
-      const Value shift = local.getShift();
-      local.getShiftMutable().assign(shift ? math.addInt(shift, first) : first);
-    }
+    mlir::OpBuilder::InsertionGuard guard(form.builder);
+    form.builder.setInsertionPoint(local);
+    nn::MathBuilder math(form.builder, form.loc());
+    const auto addTo = [&](mlir::MutableOperandRange operand, Value number) {
+      if (!number) return;
+      operand.assign(operand.empty() ? number
+                                     : math.addInt(operand[0].get(), number));
+    };
+    addTo(local.getShiftMutable(), first);
+    addTo(local.getFirstHeadMutable(), head);
     return SmallVector<Value>(local->getResults());
   }
 

@@ -3,6 +3,7 @@
 // which contributes 0.
 #include "compiler/partition/local_form.h"
 #include "compiler/partition/local_forms.h"
+#include "compiler/partition/row_exchange.h"
 #include "dialects/nn/experts.h"
 #include "dialects/nn/math_builder.h"
 
@@ -53,7 +54,13 @@ struct ExpertsForm : LocalFormOpInterface::ExternalModel<ExpertsForm<Op>, Op> {
     const nn::ExpertParameters at(llvm::cast<Op>(op));
     const auto shape = form.globalShape(op->getOperand(at.up));
     const auto& held = form.sharding.operands[at.up].dims;
+    const bool travels = form.rows.way == core::ExpertExchange::kRows;
     SmallVector<Value> operands = form.operands;
+    std::optional<ExpertRows> rows;
+    if (travels) {
+      rows.emplace(form, shape[0], held[0]);
+      operands[1] = rows->ids();
+    }
     operands[1] = relativeIds(form, operands[1], shape[0], held[0]);
     // Gradients of parameters are sums over rows; the results of parameters are
     // sums over the experts and their hidden width.
@@ -69,8 +76,10 @@ struct ExpertsForm : LocalFormOpInterface::ExternalModel<ExpertsForm<Op>, Op> {
     SmallVector<mlir::Type> types;
     for (unsigned i = 0; i < op->getNumResults(); ++i)
       types.push_back(form.resultType(i));
+    if (rows) sendOperands(*rows, operands, types);
     SmallVector<Value> results(
         cloneLocally(form, operands, types)->getResults());
+    if (rows) returnResults(*rows, form, results);
     if (is_shared && results.size() > 1) {
       Value& grad = results[at.gradOf(at.down_bias)];
       grad = ofFirst(form, grad, shape[1], held[1]);
@@ -79,6 +88,39 @@ struct ExpertsForm : LocalFormOpInterface::ExternalModel<ExpertsForm<Op>, Op> {
   }
 
  private:
+  static constexpr bool kIsGradient = std::is_same_v<Op, nn::ExpertsGradOp>;
+
+  // Rows are weighted where they come from; the gradient of a weight needs the
+  // result of its expert, so weights travel backward.
+  static void sendOperands(ExpertRows& rows, SmallVector<Value>& operands,
+                           SmallVector<mlir::Type>& types) {
+    const auto ofHolder = [&](mlir::Type type, Value like) {
+      auto tensor = llvm::cast<RankedTensorType>(type);
+      const int64_t count =
+          llvm::cast<RankedTensorType>(like.getType()).getDimSize(0);
+      return tensor.clone({count, tensor.getShape().back()});
+    };
+    operands[0] = rows.send(operands[0]);
+    const auto x = llvm::cast<RankedTensorType>(operands[0].getType());
+    types[0] = ofHolder(types[0], operands[0]);
+    if (!kIsGradient) {
+      operands[2] = rows.ones(x.getElementType());
+      return;
+    }
+    operands[2] = rows.sendChoices(operands[2]);
+    operands[3] = rows.send(operands[3]);
+    types[1] = operands[2].getType();
+  }
+
+  static void returnResults(ExpertRows& rows, const LocalForm& form,
+                            SmallVector<Value>& results) {
+    results[0] =
+        rows.returnSum(results[0], kIsGradient ? Value() : form.operands[2],
+                       form.resultType(0));
+    if (kIsGradient)
+      results[1] = rows.returnChoices(results[1], form.resultType(1));
+  }
+
   // `value` on the device that holds the first rows, 0 on the others.
   static Value ofFirst(const LocalForm& form, Value value, int64_t size,
                        const core::DimSharding& rows) {

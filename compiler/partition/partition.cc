@@ -4,6 +4,7 @@
 #include <map>
 
 #include "compiler/core/conflict.h"
+#include "compiler/core/expert_exchange.h"
 #include "compiler/core/reshard.h"
 #include "compiler/partition/local_form.h"
 #include "compiler/partition/passes.h"
@@ -170,9 +171,13 @@ class Partitioner {
     }
     const int index = problem_.operations.lookup(op);
     const core::ShardingRule& rule = problem_.graph.ops[index].rule;
+    // For explanations.
+    if (rule.experts >= 0)
+      core::CompareExpertExchange(problem_.graph, index, shardings_);
     const core::OpSharding decided =
         core::Resolve(problem_.graph, index, shardings_);
-    LocalForm form{builder, mesh(), rule, decided, op, {}};
+    LocalForm form{
+        builder, mesh(), rule, decided, op, {}, problem_.graph.ops[index].rows};
     for (auto [i, operand] : llvm::enumerate(op->getOperands()))
       form.operands.push_back(
           reshardedOperand(op, static_cast<int>(i), decided, builder));

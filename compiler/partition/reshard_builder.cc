@@ -49,9 +49,11 @@ mlir::Operation* buildStep(mlir::OpBuilder& builder, mlir::Location loc,
           builder, loc, type, local, axes,
           sharding::axesAttr(builder.getContext(), step.to_axes, mesh), why);
     case core::CollectiveKind::kBroadcast:
+    case core::CollectiveKind::kSendRows:
+    case core::CollectiveKind::kReturnRows:
       break;
   }
-  llvm_unreachable("no reshard broadcasts");
+  llvm_unreachable("no reshard broadcasts, or sends single rows");
 }
 
 }  // namespace

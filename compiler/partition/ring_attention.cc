@@ -201,8 +201,10 @@ SmallVector<Value> buildRing(nn::AttentionOp op, const LocalForm& form,
     auto part = nn::AttentionOp::create(
         form.builder, form.loc(), type, lse_type, ring.q(), ring.k(), ring.v(),
         ring.bias(step), ring.shift(step), ring.qSegments(), ring.kSegments(),
-        op.getScaleAttr(), op.getCausalOffsetAttr(), op.getWindowAttr(),
-        op.getSoftcapAttr());
+        /*first_head=*/Value(), op.getScaleAttr(), op.getCausalOffsetAttr(),
+        op.getWindowAttr(), /*sinks=*/mlir::IntegerAttr(),
+        /*blocks=*/mlir::DenseIntElementsAttr(),
+        /*block_size=*/mlir::IntegerAttr(), op.getSoftcapAttr());
     const Partial partial{math.widen(part.getResult()), part.getLse()};
     all = step == 0 ? partial : merge(math, all, partial);
   }
@@ -232,8 +234,10 @@ SmallVector<Value> buildRing(nn::AttentionGradOp op, const LocalForm& form,
         form.resultType(2), op.getBiasGrad() ? bias.getType() : mlir::Type(),
         ring.q(), ring.k(), ring.v(), result, result_grad, bias,
         ring.shift(step), ring.qSegments(), ring.kSegments(), lse,
-        op.getScaleAttr(), op.getCausalOffsetAttr(), op.getWindowAttr(),
-        op.getSoftcapAttr());
+        /*first_head=*/Value(), op.getScaleAttr(), op.getCausalOffsetAttr(),
+        op.getWindowAttr(), /*sinks=*/mlir::IntegerAttr(),
+        /*blocks=*/mlir::DenseIntElementsAttr(),
+        /*block_size=*/mlir::IntegerAttr(), op.getSoftcapAttr());
     for (auto [i, sum] : llvm::enumerate(grads)) {
       const Value summand =
           sumTo(math, math.widen(part->getResult(i)),

@@ -13,7 +13,8 @@ namespace partita::partition {
 // it passes them on. Each step computes attention on the keys at hand, and the
 // partial results are merged by their `lse`.
 //
-// `operands` are the form's operands without undefined rows.
+// `operands` are the form's operands without undefined rows. The operations
+// have neither sinks nor blocks (core::CanRing).
 llvm::SmallVector<mlir::Value> buildRing(nn::AttentionOp op,
                                          const LocalForm& form,
                                          mlir::ValueRange operands);

@@ -173,6 +173,55 @@ class Collective {
   SmallVector<const Tensor*> group_;
 };
 
+// The result of sending rows, or of returning them, on the device at
+// `position`.
+FailureOr<Tensor> moveRows(Operation* op, const core::Mesh& mesh,
+                           const Everywhere& rows, const Everywhere& to,
+                           int64_t position) {
+  const auto axes =
+      sharding::axesOf(op->getAttrOfType<dist::AxesAttr>("axes"), mesh);
+  const int64_t index = core::IndexAlong(mesh, axes, position);
+  const std::vector<int64_t> group = core::GroupAlong(mesh, axes, position);
+  const auto type = llvm::cast<RankedTensorType>(op->getResult(0).getType());
+  if (auto send = llvm::dyn_cast<dist::SendRowsOp>(op)) {
+    // Senders and numbers of destinations of the rows that come here.
+    std::vector<std::pair<int64_t, int64_t>> pairs;
+    for (int64_t member : group)
+      for (int64_t p = 0; p < to[member].size(); ++p)
+        if (to[member].getInt(p) == index) pairs.push_back({member, p});
+    if (static_cast<int64_t>(pairs.size()) > type.getDimSize(0))
+      return op->emitOpError()
+             << "expected at most " << type.getDimSize(0) << " rows on device "
+             << position << ", found " << pairs.size();
+    const int64_t choices = to[position].shape()[1];
+    return collect(type, send.getFill().convertToDouble(),
+                   [&](Index& at) -> const Tensor* {
+                     if (at[0] >= static_cast<int64_t>(pairs.size()))
+                       return nullptr;
+                     const auto [sender, p] = pairs[at[0]];
+                     at[0] = p / choices;
+                     return &rows[sender];
+                   });
+  }
+  // The place of each of this device's rows at its holder.
+  std::vector<int64_t> places;
+  std::map<int64_t, int64_t> next;  // by holder
+  for (int64_t member : group) {
+    for (int64_t p = 0; p < to[member].size(); ++p) {
+      const int64_t place = next[to[member].getInt(p)]++;
+      if (member == position) places.push_back(place);
+    }
+    if (member == position) break;
+  }
+  return collect(type, 0, [&](Index& at) -> const Tensor* {
+    const int64_t holder = to[position].getInt(at[0]);
+    if (holder < 0 || holder >= static_cast<int64_t>(group.size()))
+      return nullptr;
+    at[0] = places[at[0]];
+    return &rows[group[holder]];
+  });
+}
+
 bool isCollective(Operation* op) {
   return llvm::isa<dist::AllReduceOp, dist::AllGatherOp, dist::ReduceScatterOp,
                    dist::AllSliceOp, dist::AllToAllOp, dist::ExchangeOp,
@@ -233,7 +282,11 @@ class Interpreter {
     }
     SmallVector<Everywhere> results(op->getNumResults());
     for (int64_t position = 0; position < mesh_.Size(); ++position) {
-      if (isCollective(op)) {
+      if (llvm::isa<dist::SendRowsOp, dist::ReturnRowsOp>(op)) {
+        auto moved = moveRows(op, mesh_, operands[0], operands[1], position);
+        if (failed(moved)) return failure();
+        results[0].push_back(std::move(*moved));
+      } else if (isCollective(op)) {
         results[0].push_back(
             Collective(op, mesh_, operands[0], position).result());
       } else if (auto coordinate = llvm::dyn_cast<dist::CoordinateOp>(op)) {

@@ -5,16 +5,16 @@ namespace partita::plan {
 
 const std::vector<std::string>& FieldNames() {
   static const auto* const names = new std::vector<std::string>{
-      "mesh",      "shard",  "zero",      "gather",    "microbatches",
-      "schedule",  "stages", "recompute", "precision", "offload",
-      "attention", "memory", "overrides", "budgets",   "names"};
+      "mesh",   "shard",     "zero",      "gather",  "microbatches", "schedule",
+      "stages", "recompute", "precision", "offload", "attention",    "experts",
+      "memory", "overrides", "budgets",   "names"};
   return *names;
 }
 
 const std::vector<std::string>& BudgetKinds() {
   static const auto* const kinds = new std::vector<std::string>{
-      "all_gather", "all_reduce", "reduce_scatter", "all_to_all",
-      "exchange",   "permute",    "total"};
+      "all_gather", "all_reduce", "reduce_scatter", "all_to_all", "exchange",
+      "permute",    "send_rows",  "return_rows",    "total"};
   return *kinds;
 }
 
@@ -63,6 +63,12 @@ const NameTable<LongAttention>& AttentionNames() {
       new NameTable<LongAttention>{{"gather", LongAttention::kGather},
                                    {"ulysses", LongAttention::kUlysses},
                                    {"ring", LongAttention::kRing}};
+  return *words;
+}
+
+const NameTable<ExpertExchange>& ExpertNames() {
+  static const auto* const words = new NameTable<ExpertExchange>{
+      {"gather", ExpertExchange::kGather}, {"rows", ExpertExchange::kRows}};
   return *words;
 }
 

@@ -25,6 +25,7 @@ const NameTable<RecomputePolicy>& RecomputeNames();
 const NameTable<Precision>& PrecisionNames();
 const NameTable<Offload>& OffloadNames();
 const NameTable<LongAttention>& AttentionNames();
+const NameTable<ExpertExchange>& ExpertNames();
 const NameTable<Hold>& HoldNames();
 
 // Every form that `schedule` accepts, with example arguments.

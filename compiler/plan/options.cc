@@ -141,6 +141,30 @@ StatusOr<LongAttention> ParseAttentionOption(const std::string& text) {
                               ", found " + Quote(text) + Suggest(text, names));
 }
 
+StatusOr<Experts> ParseExpertsOption(const std::string& text) {
+  Experts experts;
+  std::string word = Trim(text), number;
+  if (const size_t equal = word.find('='); equal != std::string::npos) {
+    number = Trim(word.substr(equal + 1));
+    word = Trim(word.substr(0, equal));
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, way] : ExpertNames()) {
+    if (name == word) experts.exchange = way;
+    names.push_back(name);
+  }
+  const StatusOr<double> rows = ParseFactor(number);
+  if (rows.ok()) experts.rows = *rows;
+  const bool bounds = text.find('=') != std::string::npos;
+  if (!experts.exchange ||
+      (bounds && (!rows.ok() || experts.exchange != ExpertExchange::kRows)))
+    return InvalidArgumentError(
+        "--experts: expected gather, rows, or rows=1.25 (rows per device at "
+        "most, over the even share), found " +
+        Quote(text) + (experts.exchange ? "" : Suggest(word, names)));
+  return experts;
+}
+
 StatusOr<Schedule> ParseSchedule(const std::string& text) {
   const std::string interleaved = "interleaved(";
   const auto ends_in = [&](const std::string& end) {

@@ -92,7 +92,16 @@ struct Recompute {
 // CheckPlan refuses kFp8.
 using core::Precision;
 enum class Offload { kNone, kOptimizer };
+using core::ExpertExchange;
 using core::LongAttention;
+
+// How experts over the axes of the rows get their rows.
+struct Experts {
+  std::optional<ExpertExchange> exchange;  // none: what moves fewer bytes
+  // Upper bound on the rows that a device receives, as a factor over the even
+  // share; 0: all rows of the group.
+  double rows = 0;
+};
 
 struct Override {
   std::string tensor;  // glob
@@ -109,7 +118,8 @@ struct Name {
 };
 
 // Upper bound on the bytes that a device sends per step, by kind of collective:
-// all_gather, all_reduce, reduce_scatter, all_to_all, exchange, permute, total.
+// all_gather, all_reduce, reduce_scatter, all_to_all, exchange, permute,
+// send_rows, return_rows, total.
 struct Budget {
   std::string kind;
   int64_t bytes = 0;
@@ -129,7 +139,8 @@ struct Plan {
   std::optional<Precision> precision;  // none: the model's
   Offload offload = Offload::kNone;
   std::optional<LongAttention> attention;  // none: what moves fewer bytes
-  std::optional<int64_t> memory;           // bytes per device
+  std::optional<Experts> experts;
+  std::optional<int64_t> memory;  // bytes per device
   std::vector<Override> overrides;
   std::vector<Budget> budgets;
   std::vector<Name> names;
@@ -166,6 +177,8 @@ absl::StatusOr<std::vector<Recompute>> ParseRecomputeOption(
     const std::string& text);
 // Parses --attention: "ulysses".
 absl::StatusOr<LongAttention> ParseAttentionOption(const std::string& text);
+// Parses --experts: "gather", "rows" or "rows=1.25".
+absl::StatusOr<Experts> ParseExpertsOption(const std::string& text);
 // Parses --schedule and the field: "zb-v", "interleaved(2)", "own.csv". The
 // caller adds the option or field to errors.
 absl::StatusOr<Schedule> ParseSchedule(const std::string& text);

@@ -45,6 +45,7 @@ recompute: [selective, {at: "h.*", policy: full}]
 precision: bf16
 offload: optimizer
 attention: ulysses
+experts: {exchange: rows, rows: 1.25}
 memory: 78 GB
 overrides: [{tensor: "h.*.up.weight", sharding: "[{}, {tensor}]"}]
 budgets: {all_gather: 0 MB, total: 1.5 GB}
@@ -81,6 +82,8 @@ TEST(ParsePlan, ReadsEveryField) {
   EXPECT_EQ(plan.precision, Precision::kBF16);
   EXPECT_EQ(plan.offload, Offload::kOptimizer);
   EXPECT_EQ(plan.attention, LongAttention::kUlysses);
+  EXPECT_EQ(plan.experts->exchange, ExpertExchange::kRows);
+  EXPECT_EQ(plan.experts->rows, 1.25);
   EXPECT_EQ(plan.memory, 78000000000);
   ASSERT_EQ(plan.overrides.size(), 1u);
   EXPECT_EQ(core::ToString(plan.mesh, plan.overrides[0].sharding),
@@ -100,7 +103,7 @@ TEST(ParsePlan, KnowsWhereThingsStand) {
   EXPECT_EQ(Where(plan, plan.shard[1].where), "plan.yaml:5:5");
   EXPECT_EQ(Where(plan, plan.shard[1].dimensions[2].where), "plan.yaml:5:28");
   EXPECT_EQ(Where(plan, plan.fields.at("zero")), "plan.yaml:10:7");
-  EXPECT_EQ(Where(plan, plan.budgets[1].where), "plan.yaml:21:29");
+  EXPECT_EQ(Where(plan, plan.budgets[1].where), "plan.yaml:22:29");
   EXPECT_EQ(Where(plan, {}), "plan.yaml");
 }
 
@@ -157,6 +160,7 @@ recompute: [selective, {at: "h.*", policy: full}]
 precision: bf16
 offload: optimizer
 attention: ulysses
+experts: {exchange: rows, rows: 1.25}
 memory: 78 GB
 overrides:
   - {tensor: "h.*.up.weight", sharding: "[{}, {tensor}]"}

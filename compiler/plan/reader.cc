@@ -145,6 +145,7 @@ Status Reader::ReadField(const std::string& key, const Node& value) {
     return assign(ReadName(value, key, OffloadNames()), plan_.offload);
   if (key == "attention")
     return assign(ReadName(value, key, AttentionNames()), plan_.attention);
+  if (key == "experts") return ReadExperts(value);
   if (key == "memory") return assign(ReadBytes(value, key), plan_.memory);
   if (key == "overrides") return ReadOverrides(value);
   if (key == "budgets") return ReadBudgets(value);

@@ -28,6 +28,30 @@ Status Reader::ReadGather(const Node& value) {
   return OkStatus();
 }
 
+Status Reader::ReadExperts(const Node& value) {
+  if (Status status = CheckMap(value, "experts", {"exchange", "rows"});
+      !status.ok())
+    return status;
+  Experts experts;
+  if (const Node* node = Find(value, "exchange")) {
+    StatusOr<ExpertExchange> exchange =
+        ReadName(*node, "experts exchange", ExpertNames());
+    if (!exchange.ok()) return exchange.status();
+    experts.exchange = *exchange;
+  }
+  if (const Node* node = Find(value, "rows")) {
+    const StatusOr<double> rows =
+        ParseFactor(node->kind == Node::Kind::kScalar ? node->scalar : "");
+    if (!rows.ok())
+      return Refuse(*node,
+                    "experts rows: " + std::string(rows.status().message()) +
+                        ", found " + Describe(*node));
+    experts.rows = *rows;
+  }
+  plan_.experts = experts;
+  return OkStatus();
+}
+
 Status Reader::ReadSchedule(const Node& value) {
   if (value.kind != Node::Kind::kScalar)
     return Refuse(value, "schedule: expected " + Join(ScheduleExamples()) +

@@ -40,6 +40,7 @@ TEST(Reference, HasEveryWord) {
   for (const auto& [word, precision] : PrecisionNames()) words.push_back(word);
   for (const auto& [word, offload] : OffloadNames()) words.push_back(word);
   for (const auto& [word, way] : AttentionNames()) words.push_back(word);
+  for (const auto& [word, way] : ExpertNames()) words.push_back(word);
   for (const auto& [word, hold] : HoldNames()) words.push_back(word);
   for (const std::string& name : KnownDimensions()) words.push_back(name);
   const std::string text = Reference();

@@ -24,7 +24,8 @@ void Expect(const std::vector<std::pair<std::string, std::string>>& cases) {
 
 const char kFields[] =
     "mesh, shard, zero, gather, microbatches, schedule, stages, recompute, "
-    "precision, offload, attention, memory, overrides, budgets, names";
+    "precision, offload, attention, experts, memory, overrides, budgets, "
+    "names";
 
 TEST(Refusals, OfTheFile) {
   Expect({{"", "p.yaml:1:1: plan: expected a map of " + std::string(kFields) +
@@ -76,6 +77,12 @@ TEST(Refusals, OfFields) {
           {"mesh: {}\nattention: rings",
            "p.yaml:2:12: attention: expected gather, ulysses, ring, found "
            "'rings'; did you mean 'ring'?"},
+          {"mesh: {}\nexperts: {exchange: row}",
+           "p.yaml:2:21: experts exchange: expected gather, rows, found 'row'; "
+           "did you mean 'rows'?"},
+          {"mesh: {}\nexperts: {rows: 0.5}",
+           "p.yaml:2:17: experts rows: expected a number from 1 to 1000000, "
+           "found '0.5'"},
           {"mesh: {}\nmemory: 78",
            "p.yaml:2:9: memory: expected a number and a unit of B, kB, MB, GB, "
            "TB, KiB, MiB, GiB or TiB, such as '78 GB', found '78'"},
@@ -114,8 +121,8 @@ TEST(Refusals, OfFields) {
            "found 'always'"},
           {"mesh: {}\nbudgets: {allgather: 0 MB}",
            "p.yaml:2:11: budgets: expected all_gather, all_reduce, "
-           "reduce_scatter, all_to_all, exchange, permute, total, found "
-           "'allgather'; did you mean 'all_gather'?"},
+           "reduce_scatter, all_to_all, exchange, permute, send_rows, "
+           "return_rows, total, found 'allgather'; did you mean 'all_gather'?"},
           {"mesh: {}\nbudgets: {total: much}",
            "p.yaml:2:18: budgets total: expected a number and a unit of B, kB, "
            "MB, GB, TB, KiB, MiB, GiB or TiB, such as '78 GB', found "

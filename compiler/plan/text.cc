@@ -6,6 +6,9 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <iomanip>
+#include <locale>
+#include <sstream>
 
 #include "compiler/plan/plan.h"
 
@@ -133,6 +136,31 @@ absl::StatusOr<int64_t> ParseCount(const std::string& text) {
     return InvalidArgumentError("expected a whole number, found " +
                                 Quote(text));
   return std::stoll(text);
+}
+
+absl::StatusOr<double> ParseFactor(const std::string& text) {
+  const bool is_plain =
+      !text.empty() && text.size() <= 16 && IsDigit(text.front()) &&
+      IsDigit(text.back()) && std::count(text.begin(), text.end(), '.') <= 1 &&
+      std::all_of(text.begin(), text.end(),
+                  [](char c) { return IsDigit(c) || c == '.'; });
+  std::istringstream stream(text);
+  stream.imbue(std::locale::classic());
+  double factor = 0;
+  if (is_plain) stream >> factor;
+  if (factor < 1 || factor > 1e6)
+    return InvalidArgumentError("expected a number from 1 to 1000000");
+  return factor;
+}
+
+std::string FactorText(double factor) {
+  for (int digits = 1;; ++digits) {
+    std::ostringstream stream;
+    stream.imbue(std::locale::classic());
+    stream << std::setprecision(digits) << factor;
+    const absl::StatusOr<double> read = ParseFactor(stream.str());
+    if (digits >= 15 || (read.ok() && *read == factor)) return stream.str();
+  }
 }
 
 absl::StatusOr<int64_t> ParseBytes(const std::string& text) {

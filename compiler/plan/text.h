@@ -36,6 +36,11 @@ bool IsIdentifier(const std::string& text);
 // Parses a number of digits only, up to 2^53.
 absl::StatusOr<int64_t> ParseCount(const std::string& text);
 
+// Parses a factor over an even share, as "1.25": from 1 to 1000000.
+absl::StatusOr<double> ParseFactor(const std::string& text);
+// The shortest text that ParseFactor reads as this number.
+std::string FactorText(double factor);
+
 // Parses "tensor" or "tensor:(1)2".
 absl::StatusOr<core::AxisRef> ParseAxis(const std::string& text,
                                         const core::Mesh& mesh);

@@ -80,6 +80,17 @@ std::string RecomputeText(const std::vector<Recompute>& rules) {
   return words.size() == 1 ? words[0] : List(words);
 }
 
+std::string ExpertsText(const Plan& plan) {
+  if (!plan.experts.has_value()) return "";
+  std::string text;
+  if (plan.experts->exchange.has_value())
+    text = "exchange: " + NameOf(ExpertNames(), *plan.experts->exchange);
+  if (plan.experts->rows > 0)
+    text +=
+        (text.empty() ? "rows: " : ", rows: ") + FactorText(plan.experts->rows);
+  return "{" + text + "}";
+}
+
 std::string ScheduleText(const Schedule& schedule) {
   if (schedule.kind == ScheduleKind::kInterleaved)
     return "interleaved(" + std::to_string(schedule.chunks) + ")";
@@ -146,6 +157,7 @@ std::vector<std::pair<std::string, std::string>> Scalars(const Plan& plan) {
           {"attention", plan.attention.has_value()
                             ? NameOf(AttentionNames(), *plan.attention)
                             : ""},
+          {"experts", ExpertsText(plan)},
           {"memory", plan.memory.has_value() ? Bytes(*plan.memory) : ""},
           {"budgets", budgets}};
 }

@@ -224,7 +224,7 @@ LogicalResult checkMesh(mlir::ModuleOp module, const plan::Plan& plan) {
              "expected a plan for the mesh of the model's own annotations, ")
          << expected << ", found " << found
          << "; give that mesh, or import the model without its annotations "
-            "(--onnx-configuration none)";
+            "(--onnx-configuration none, or --ignore-shardings)";
 }
 
 void reportLostAnnotations(mlir::ModuleOp module) {

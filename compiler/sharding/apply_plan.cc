@@ -2,6 +2,7 @@
 #include "compiler/sharding/apply_plan.h"
 
 #include "compiler/core/delay_reductions.h"
+#include "compiler/core/expert_exchange.h"
 #include "compiler/core/long_attention.h"
 #include "compiler/sharding/annotations.h"
 #include "compiler/sharding/compress_momenta.h"
@@ -12,6 +13,7 @@
 #include "compiler/sharding/problem.h"
 #include "compiler/sharding/scopes.h"
 #include "dialects/nn/dialect.h"
+#include "llvm/ADT/DenseSet.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace partita::sharding {
@@ -71,6 +73,9 @@ class Application {
     if (mlir::failed(decomposed) || *decomposed > 0) return decomposed;
     warnOfAttention(
         core::ChooseLongAttention(shardings_, plan_.attention, problem_.graph));
+    const plan::Experts experts = plan_.experts.value_or(plan::Experts());
+    warnOfExperts(core::ChooseExpertExchange(
+        shardings_, {experts.exchange, experts.rows}, problem_.graph));
     core::DelayReductions(problem_.graph, shardings_);
     warnOfIdleDivisions();
     warnOfIdleAxes();
@@ -107,12 +112,30 @@ class Application {
           continue;
         }
         found = true;
-        if (append(division.axes, sharding, dim, priority))
+        if (append(division.axes, sharding, dim, priority)) {
           setBlock(dim, (*names)[i], shape[i]);
+          if (division.dimension == "X")
+            warnOfIdleExperts(division, dim, shape[i]);
+        }
       }
       core::CanonicalizeBlocks(shape, sharding);
     }
     if (!found) idle_.push_back({&division, scoped, of_one});
+  }
+
+  // Warns, once per division, if devices have no experts.
+  void warnOfIdleExperts(const plan::ShardedDimension& division,
+                         const core::DimSharding& dim, int64_t experts) {
+    const int64_t devices = core::SizeOf(dim.axes),
+                  block = core::BlockOf(experts, dim),
+                  busy = llvm::divideCeil(experts, block);
+    if (busy >= devices || !warned_.insert(&division).second) return;
+    mlir::emitWarning(module_.getLoc())
+        << plan::Where(plan_, division.where) << ": shard 'X' divides "
+        << experts << " experts over " << devices << " devices in blocks of "
+        << block << ", so that " << devices - busy
+        << " without any compute nothing; take a number of devices that "
+           "divides the experts";
   }
 
   // Warns if the plan's `attention` is not what operations do.
@@ -128,7 +151,28 @@ class Application {
           << "attention: " << counts.divided - counts.as_asked << " of "
           << counts.divided
           << " attentions gather keys, because their bias has a number for "
-             "each pair of positions, or they have fewer queries than keys";
+             "each pair of positions, they have fewer queries than keys, or "
+             "their mask has sinks or blocks of keys";
+  }
+
+  // Warns if the plan's `experts` is not what operations do.
+  void warnOfExperts(const core::ExpertCounts& counts) {
+    if (!plan_.experts) return;
+    if (counts.shared == 0)
+      mlir::emitWarning(module_.getLoc())
+          << "experts: the choice has no effect, because no axis divides both "
+             "experts (X) and the rows that choose them (B, L)";
+    else if (counts.as_asked < counts.shared)
+      mlir::emitWarning(module_.getLoc())
+          << "experts: " << counts.shared - counts.as_asked << " of "
+          << counts.shared
+          << " operations gather their rows, because an axis of X divides no "
+             "rows";
+    else if (plan_.experts->rows > 0 && counts.by_rows == 0)
+      mlir::emitWarning(module_.getLoc())
+          << "experts: the bound on rows has no effect, because all operations "
+             "gather their rows, which moves fewer bytes; 'exchange: rows' "
+             "sends them";
   }
 
   void warnOfIdleDivisions() {
@@ -246,6 +290,8 @@ class Application {
   Problem problem_;
   std::vector<core::Sharding> shardings_;
   std::vector<Idle> idle_;
+  // Divisions that leave devices without experts.
+  llvm::DenseSet<const plan::ShardedDimension*> warned_;
 };
 
 // Builds the plan from the options of a pass.

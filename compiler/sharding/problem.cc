@@ -151,6 +151,7 @@ class Builder {
     else
       plain = newOperation(op);
     if (plain.rule.attention) readLongAttention(op, plain);
+    if (plain.rule.experts >= 0) readRowExchange(op, plain);
     if (auto group = llvm::dyn_cast<dist::GroupOp>(op))
       groups_[group.getId()].push_back(problem_.ids.lookup(group.getResult()));
     plain.barred.clear();
@@ -173,6 +174,14 @@ class Builder {
                           : core::LongAttention::kGather;
     if (plain.attention == core::LongAttention::kRing)
       plain.rule = core::AsRing(plain.rule);
+  }
+
+  static void readRowExchange(Operation* op, core::Op& plain) {
+    plain.rows = core::RowExchange();
+    auto bound = op->getAttrOfType<mlir::FloatAttr>(kRowExchangeAttr);
+    if (!bound) return;
+    plain.rows.way = core::ExpertExchange::kRows;
+    plain.rows.bound = bound.getValueAsDouble();
   }
 
   // The operation without its operands and results.
@@ -308,6 +317,12 @@ void writeChoices(const Problem& problem) {
     else
       op->setAttr(kLongAttentionAttr,
                   mlir::Builder(op).getI64IntegerAttr(static_cast<int>(way)));
+    const core::RowExchange& rows = problem.graph.ops[index].rows;
+    if (rows.way == core::ExpertExchange::kGather)
+      op->removeAttr(kRowExchangeAttr);
+    else
+      op->setAttr(kRowExchangeAttr,
+                  mlir::Builder(op).getF64FloatAttr(rows.bound));
     const std::vector<int>& barred = problem.graph.ops[index].barred;
     if (barred.empty())
       op->removeAttr(kBarredAttr);

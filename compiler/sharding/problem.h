@@ -21,6 +21,10 @@ inline constexpr char kBarredAttr[] = "dist.barred";
 // are gathered without it.
 inline constexpr char kLongAttentionAttr[] = "dist.long_attention";
 
+// On experts, an f64: rows travel, and this is RowExchange::bound of
+// compiler/core/propagate.h. Rows are gathered without it.
+inline constexpr char kRowExchangeAttr[] = "dist.row_exchange";
+
 // On an `nn.broadcast` along a new first dimension, a unit attribute: the rows
 // may differ if their mean is the operand. If the operand is a partial sum over
 // the axes that divide the rows, each device builds its row from its local
@@ -70,8 +74,8 @@ mlir::FailureOr<std::vector<core::Sharding>> readShardings(
     const Problem& problem);
 void writeShardings(const Problem& problem,
                     const std::vector<core::Sharding>& shardings);
-// Writes the barred priorities and the way of attention of each operation, in
-// the form that buildProblem reads.
+// Writes the barred priorities of each operation, the way of attention, and how
+// experts get their rows, in the form that buildProblem reads.
 void writeChoices(const Problem& problem);
 
 // Describes a value or operation for users: by the parameter's name, or by the

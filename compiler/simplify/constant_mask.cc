@@ -1,9 +1,10 @@
 // Evaluates constant expressions with the operations' references, and compares
-// masks with bands of visible keys.
+// masks with bands of visible keys, then with sparse patterns.
 #include "compiler/simplify/constant_mask.h"
 
 #include <algorithm>
 
+#include "compiler/simplify/sparse_mask.h"
 #include "compiler/simplify/view.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -125,16 +126,44 @@ std::optional<ConstantMask> matchConstantMask(const ScoreBias& bias) {
   const std::optional<nn::Tensor> tensor = evaluateConstant(view.value);
   if (!tensor) return std::nullopt;
 
-  return matchBand(bias.scores.rows(), bias.scores.columns(),
-                   [&](int64_t query, int64_t key) -> std::optional<bool> {
-                     const int64_t at = query * query_step + key * key_step;
-                     const auto first = hides(bias, *tensor, at);
-                     const bool agree =
-                         llvm::all_of(matrices, [&](int64_t matrix) {
-                           return hides(bias, *tensor, matrix + at) == first;
-                         });
-                     return agree ? first : std::nullopt;
-                   });
+  const int64_t queries = bias.scores.rows(), keys = bias.scores.columns();
+  const auto hidesKey = [&](int64_t query, int64_t key) -> std::optional<bool> {
+    const int64_t at = query * query_step + key * key_step;
+    const auto first = hides(bias, *tensor, at);
+    const bool agree = llvm::all_of(matrices, [&](int64_t matrix) {
+      return hides(bias, *tensor, matrix + at) == first;
+    });
+    return agree ? first : std::nullopt;
+  };
+  if (auto band = matchBand(queries, keys, hidesKey)) return band;
+  return matchSparseMask(queries, keys, hidesKey);
+}
+
+bool ConstantMask::sees(int64_t query, int64_t key) const {
+  if (last && key > query + *last) return false;
+  if (first && key < query + *first && key >= sinks) return false;
+  return block_size == 0 ||
+         blocks[query / block_size * columns + key / block_size];
+}
+
+void setMask(nn::AttentionOp op, const ConstantMask& mask) {
+  mlir::Builder builder(op.getContext());
+  const int64_t keys = op.getK().getType().getDimSize(2);
+  if (const auto offset = mask.causalOffset(keys))
+    op.setCausalOffsetAttr(builder.getI64IntegerAttr(*offset));
+  if (const auto window = mask.window(keys)) {
+    op.setWindowAttr(builder.getI64IntegerAttr(*window));
+    if (mask.sinks > 0) op.setSinksAttr(builder.getI64IntegerAttr(mask.sinks));
+  }
+  if (mask.block_size == 0) return;
+  const SmallVector<bool> visible(mask.blocks.begin(), mask.blocks.end());
+  op.setBlocksAttr(mlir::DenseIntElementsAttr::get(
+      mlir::RankedTensorType::get(
+          {1, static_cast<int64_t>(visible.size()) / mask.columns,
+           mask.columns},
+          builder.getI1Type()),
+      llvm::ArrayRef<bool>(visible)));
+  op.setBlockSizeAttr(builder.getI64IntegerAttr(mask.block_size));
 }
 
 std::optional<int64_t> ConstantMask::causalOffset(int64_t keys) const {
@@ -149,6 +178,26 @@ std::optional<int64_t> ConstantMask::window(int64_t keys) const {
 std::optional<ConstantMask> intersect(const ConstantMask& a,
                                       const ConstantMask& b, int64_t queries,
                                       int64_t keys) {
+  const auto isBand = [](const ConstantMask& mask) {
+    return mask.sinks == 0 && mask.block_size == 0;
+  };
+  if (!isBand(b)) {
+    if (!isBand(a)) return std::nullopt;
+    return intersect(b, a, queries, keys);
+  }
+  if (!isBand(a)) {
+    // A window beside sinks is not a limit for all keys.
+    if (a.sinks > 0 && b.first) return std::nullopt;
+    ConstantMask both = a;
+    if (b.first) both.first = std::max(*b.first, a.first.value_or(*b.first));
+    if (b.last) both.last = std::min(*b.last, a.last.value_or(*b.last));
+    for (int64_t i = 0; i < queries; ++i) {
+      int64_t key = 0;
+      while (key < keys && !both.sees(i, key)) ++key;
+      if (key == keys) return std::nullopt;
+    }
+    return both;
+  }
   ConstantMask both = a;
   if (b.first) both.first = std::max(*b.first, a.first.value_or(*b.first));
   if (b.last) both.last = std::min(*b.last, a.last.value_or(*b.last));

@@ -25,7 +25,11 @@ namespace {
 // are still equal.
 constexpr int64_t kMaxFreeElements = 16;
 
-bool isConstant(Operation* op) {
+// True for constants, and for parts of an argument, such as a layer's rows of
+// parameters that are stacked. Layers take them from outside.
+bool isOutside(Operation* op) {
+  if (auto slice = mlir::dyn_cast<nn::SliceOp>(op))
+    return mlir::isa<mlir::BlockArgument>(slice.getInput());
   return mlir::isa<mlir::arith::ConstantOp>(op);
 }
 
@@ -57,7 +61,7 @@ class StepOrder {
   LayerSteps run() {
     giveOwnCopies();
     for (Operation& op : function_.front()) {
-      if (isFree(&op) || isConstant(&op)) continue;
+      if (isFree(&op) || isOutside(&op)) continue;
       kind_[&op] = kindOf(&op);
       classify(&op);
       for (auto [slot, source] : llvm::enumerate(sourcesOf(&op))) {
@@ -99,9 +103,13 @@ class StepOrder {
       if (!producer) {
         stored &= isStoredArgument(
             function_, mlir::cast<mlir::BlockArgument>(source).getArgNumber());
-      } else if (!isConstant(producer)) {
+      } else if (!isOutside(producer)) {
         stored &= stored_[producer];
         light &= light_[producer];
+      } else if (auto slice = mlir::dyn_cast<nn::SliceOp>(producer)) {
+        stored &= isStoredArgument(
+            function_,
+            mlir::cast<mlir::BlockArgument>(slice.getInput()).getArgNumber());
       }
     }
     const bool is_call = mlir::isa<mlir::func::CallOp>(op);
@@ -199,7 +207,7 @@ class StepOrder {
       Step step{kind_[op], {}, isMajor(op)};
       for (Value source : sourcesOf(op)) {
         Operation* producer = source.getDefiningOp();
-        if (!producer || isConstant(producer)) {
+        if (!producer || isOutside(producer)) {
           step.operands.push_back({-1});
         } else {
           step.operands.push_back(

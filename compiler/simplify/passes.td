@@ -15,8 +15,8 @@ def RaiseCompositesPass : Pass<"partita-raise-composites", "::mlir::func::FuncOp
       transposes, over others (the channels of an image);
     - `nn.attention` from softmax(scale * q k^T + bias) v: the scale on the
       scores, on q, on k or on both; biases, masks by select, constant masks of
-      causality or a sliding window (which become `causal_offset` and
-      `window`), soft caps; heads repeated for
+      causality, a sliding window with or without sinks, and blocks of keys
+      (which become attributes), soft caps; heads repeated for
       grouped queries; batched in one, two or more dimensions, and transposed
       (images' [heads, h, pixels]), and with 0 for a softmax's NaN. A constant
       bias of this kind of an `nn.attention` becomes attributes, too, and its

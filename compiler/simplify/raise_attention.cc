@@ -113,18 +113,15 @@ class AttentionBuilder {
     auto attention =
         nn::AttentionOp::create(rewriter_, loc_, type, q, k, v, bias,
                                 rewriter_.getF64FloatAttr(match_.scale),
-                                integer(mask_.causalOffset(keys())),
-                                rewriter_.getF64FloatAttr(match_.softcap),
-                                integer(mask_.window(keys())));
+                                /*causal_offset=*/mlir::IntegerAttr(),
+                                rewriter_.getF64FloatAttr(match_.softcap));
+    setMask(attention, mask_);
     rewriter_.replaceOp(root_, asRootResult(attention.getResult()));
     return mlir::success();
   }
 
  private:
   int64_t keys() const { return match_.k.rows(); }
-  mlir::IntegerAttr integer(std::optional<int64_t> value) {
-    return value ? rewriter_.getI64IntegerAttr(*value) : mlir::IntegerAttr();
-  }
 
   // Returns the matrix as [B, N, rows, columns].
   Value inOrder(const Matrix& matrix) {
@@ -298,8 +295,9 @@ class AttentionFromProduct : public mlir::OpRewritePattern<nn::DotGeneralOp> {
   mlir::Pass::Statistic& raised_;
 };
 
-// Replaces a constant bias of causality or a window, as PyTorch's exporters
-// write it, by the attributes, and removes one that hides nothing.
+// Replaces a constant bias of causality, a window, sinks or blocks of keys, as
+// PyTorch's exporters write it, by the attributes, and removes one that hides
+// nothing.
 class MaskFromBias : public mlir::OpRewritePattern<nn::AttentionOp> {
  public:
   using OpRewritePattern::OpRewritePattern;
@@ -307,7 +305,7 @@ class MaskFromBias : public mlir::OpRewritePattern<nn::AttentionOp> {
   LogicalResult matchAndRewrite(nn::AttentionOp op,
                                 PatternRewriter& rewriter) const override {
     const Value bias = op.getBias();
-    if (!bias || op.getCausalOffset()) return mlir::failure();
+    if (!bias || op.getCausalOffset() || op.getBlocks()) return mlir::failure();
     const ArrayRef<int64_t> shape = tensorType(bias).getShape();
     if (shape[2] != op.getQ().getType().getDimSize(2) ||
         shape[3] != op.getK().getType().getDimSize(2))
@@ -317,10 +315,7 @@ class MaskFromBias : public mlir::OpRewritePattern<nn::AttentionOp> {
     if (!mask) return mlir::failure();
     rewriter.modifyOpInPlace(op, [&] {
       op.getBiasMutable().clear();
-      if (const auto offset = mask->causalOffset(shape[3]))
-        op.setCausalOffsetAttr(rewriter.getI64IntegerAttr(*offset));
-      if (const auto window = mask->window(shape[3]))
-        op.setWindowAttr(rewriter.getI64IntegerAttr(*window));
+      setMask(op, *mask);
     });
     return mlir::success();
   }
@@ -336,7 +331,7 @@ class MasksFromConditions : public mlir::OpRewritePattern<nn::AttentionOp> {
   LogicalResult matchAndRewrite(nn::AttentionOp op,
                                 PatternRewriter& rewriter) const override {
     const Value bias = op.getBias();
-    if (!bias || op.getCausalOffset()) return mlir::failure();
+    if (!bias || op.getCausalOffset() || op.getBlocks()) return mlir::failure();
     const RankedTensorType type = tensorType(bias);
     const int64_t queries = op.getQ().getType().getDimSize(2),
                   keys = op.getK().getType().getDimSize(2);
@@ -365,10 +360,7 @@ class MasksFromConditions : public mlir::OpRewritePattern<nn::AttentionOp> {
     const Value smaller = biasOf(rewriter, op.getLoc(), rest, type);
     rewriter.modifyOpInPlace(op, [&] {
       op.getBiasMutable().assign(smaller);
-      if (const auto offset = mask.causalOffset(keys))
-        op.setCausalOffsetAttr(rewriter.getI64IntegerAttr(*offset));
-      if (const auto window = mask.window(keys))
-        op.setWindowAttr(rewriter.getI64IntegerAttr(*window));
+      setMask(op, mask);
     });
     return mlir::success();
   }

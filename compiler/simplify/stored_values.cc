@@ -65,14 +65,23 @@ void eraseDeadOperations(FuncOp function) {
 bool isStoredArgument(FuncOp main, unsigned argument) {
   const auto kind =
       main.getArgAttrOfType<mlir::StringAttr>(argument, nn::kKindAttr);
+  // States change from step to step, even where @main only reads them.
+  if (kind && kind.getValue() == "state") return false;
   return main.getArgAttr(argument, nn::kSourceAttr) ||
          (kind &&
           (kind.getValue() == "derived" || kind.getValue() == "coordinate"));
 }
 
 StoredValues::StoredValues(FuncOp main, const CallGraph& graph) {
+  // Tensors that a run updates are other ones in the next run.
+  llvm::SmallDenseSet<mlir::Attribute> updated;
+  for (unsigned i = 0; i < main.getNumResults(); ++i)
+    if (mlir::Attribute name = main.getResultAttr(i, nn::kUpdatesAttr))
+      updated.insert(name);
   for (mlir::BlockArgument argument : main.getArguments()) {
-    if (isStoredArgument(main, argument.getArgNumber()))
+    const unsigned number = argument.getArgNumber();
+    if (isStoredArgument(main, number) &&
+        !updated.contains(main.getArgAttr(number, nn::kNameAttr)))
       stored_.insert(argument);
   }
   for (FuncOp function : graph.functions) {

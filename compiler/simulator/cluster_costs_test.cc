@@ -48,6 +48,36 @@ TEST(ClusterCostsTest, ProductsTakeWhatTheModelSays) {
   EXPECT_GT(seconds, 2.0 * 4096 * 4096 * 4096 / 19.5e12);
 }
 
+// On GPUs, products of 16-bit rows that begin at odd addresses are slow.
+TEST(ClusterCostsTest, ProductsOfOddRowsTakeLongerOnGpus) {
+  const auto seconds = [](const char* target, program::DType dtype, int64_t m,
+                          int64_t n) {
+    program::ProgramT program;
+    program.target = target;
+    const int64_t bytes = int64_t{4} * 8192 * 8192;
+    auto instruction = program::MakeProduct(
+        {m, n, 1024, false, false, /*rhs_transposed=*/true},
+        {Frame(0, bytes), Frame(0, bytes), Frame(0, bytes)}, "product");
+    instruction->operation.AsGemm()->dtype = dtype;
+    const std::string text = program::SerializeProgram(program);
+    flatbuffers::FlatBufferBuilder builder;
+    builder.Finish(program::CreateInstruction(builder, instruction.get()));
+    return ClusterCosts(ClusterOf("a100-80-sxm"), {}, {})
+        .Compute(*program::GetProgram(text.data()),
+                 *flatbuffers::GetRoot<program::Instruction>(
+                     builder.GetBufferPointer()));
+  };
+  const auto slowness = [&](const char* target, program::DType dtype,
+                            int64_t m) {
+    return seconds(target, dtype, m, 5025) / seconds(target, dtype, m, 5024);
+  };
+  EXPECT_NEAR(slowness("cuda:sm_80", program::DType::bf16, 4096), 2.5, 0.1);
+  EXPECT_NEAR(slowness("cuda:sm_80", program::DType::f32, 4096), 1, 0.05);
+  EXPECT_NEAR(slowness("cpu", program::DType::bf16, 4096), 1, 0.05);
+  // The result is one row.
+  EXPECT_NEAR(slowness("cuda:sm_80", program::DType::bf16, 1), 1, 0.05);
+}
+
 TEST(ClusterCostsTest, KernelsTakeTheLongerOfBytesAndWork) {
   const planner::Device device = ClusterOf("a100-80-sxm").device;
   constexpr int64_t kBytes = int64_t{1} << 30;

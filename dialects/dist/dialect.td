@@ -34,7 +34,9 @@ def Dist_Dialect : Dialect {
     | `dist.global_type` | argument, result | the undivided tensor's type; set by partitioning on functions that users call |
     | `dist.annotations` | module           | the number of operations that an importer gave shardings |
     | `dist.entries`     | module           | the text of each plan entry, for messages |
+    | `dist.attention`   | module           | the plan's `attention` that a file of annotations keeps |
     | `dist.long_attention` | attention     | how it is computed where queries are divided: 1 heads are divided instead (Ulysses), 2 keys travel in a ring; without it, keys are gathered |
+    | `dist.row_exchange` | experts       | rows travel to the devices that have their experts; the number bounds the rows that a device receives, as a factor over the even share (0: no bound but all rows of the group); without it, rows are gathered |
     | `dist.barred`      | operation        | the priorities of plan entries that do not apply to the operation |
 
     On arguments and results of functions and on operations:

@@ -236,6 +236,42 @@ def Dist_ExchangeOp : Dist_Collective<"exchange"> {
   }];
 }
 
+def Dist_SendRowsOp : Dist_Collective<"send_rows"> {
+  let summary = "Sends each row to the devices that its numbers name";
+  let description = [{
+    `input` has T rows, and `to` k numbers for each: row t goes to the devices with the indices `to`[t, 0], `to`[t, 1] ... along
+    `axes`. A number outside [0, n) sends nothing. The result has R rows: those of device 0 come first, then those of device 1
+    and so on, each device's in the order of `to`; the rest is `fill`. If a device receives more than R rows, the run ends
+    with an error. Devices tell each other how many rows travel first, so only rows that are sent move.
+    - (C1) `axes` are of the mesh.
+    - (C2) Tensors have two dimensions, `to` is of i64 and has T rows; the types are equal but for their rows.
+
+    Example: `%y = dist.send_rows %x to %to over ["tensor"] fill = -1.0 : tensor<4x6xf32>, tensor<4x2xi64> -> tensor<32x6xf32>`
+  }];
+  let arguments = (ins Dist_Tensor:$input, Dist_Tensor:$to, Dist_AxesAttr:$axes, F64Attr:$fill, OptionalAttr<AnyAttr>:$why);
+  let results = (outs Dist_Tensor:$result);
+  let assemblyFormat = [{
+    $input `to` $to `over` custom<Axes>($axes) `fill` `=` $fill attr-dict `:` type($input) `,` type($to) `->` type($result)
+  }];
+}
+
+def Dist_ReturnRowsOp : Dist_Collective<"return_rows"> {
+  let summary = "Returns rows to the devices that sent them";
+  let description = [{
+    `input` has R rows, one for each row that `dist.send_rows` with the same `to` received on this device, in its order. The result
+    has one row for each element of `to`, in order: the row from the device that it names, or 0 if it names none.
+    - (C1) `axes` are of the mesh.
+    - (C2) Tensors have two dimensions, and `to` is of i64; the types are equal but for their rows. The result has a row per element of `to`.
+
+    Example: `%y = dist.return_rows %x to %to over ["tensor"] : tensor<32x6xf32>, tensor<4x2xi64> -> tensor<8x6xf32>`
+  }];
+  let arguments = (ins Dist_Tensor:$input, Dist_Tensor:$to, Dist_AxesAttr:$axes, OptionalAttr<AnyAttr>:$why);
+  let results = (outs Dist_Tensor:$result);
+  let assemblyFormat = [{
+    $input `to` $to `over` custom<Axes>($axes) attr-dict `:` type($input) `,` type($to) `->` type($result)
+  }];
+}
+
 def Dist_BroadcastOp : Dist_Collective<"broadcast", [SameOperandsAndResultType]> {
   let summary = "Copies one device's value to all devices";
   let description = [{

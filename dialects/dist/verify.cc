@@ -61,6 +61,17 @@ LogicalResult checkTypes(mlir::Operation* op, ArrayRef<int64_t> dims) {
                            << nn::listToString(dims) << ", found " << result;
 }
 
+// Constraints that sending and returning rows share.
+LogicalResult checkRows(mlir::Operation* op, mlir::Value to) {
+  const RankedTensorType numbers = typeOf(to), rows = typeOf(op->getOperand(0));
+  if (numbers.getRank() != 2 || !numbers.getElementType().isInteger(64) ||
+      rows.getRank() != 2)
+    return op->emitOpError() << "expected two dimensions, and 'to' of i64, "
+                                "found "
+                             << rows << " and " << numbers;
+  return checkTypes(op, {0});
+}
+
 // S rows fit into n blocks of b rows.
 LogicalResult checkCover(mlir::Operation* op, AxesAttr axes, int64_t dim,
                          int64_t size, int64_t block) {
@@ -185,11 +196,27 @@ LogicalResult DistDialect::verifyOperationAttribute(
                       "(ring), found "
                    << attribute.getValue();
   }
+  if (attribute.getName() == "dist.row_exchange") {
+    auto bound = llvm::dyn_cast<mlir::FloatAttr>(attribute.getValue());
+    if (bound && bound.getType().isF64() && bound.getValueAsDouble() >= 0)
+      return success();
+    return error() << "expected 'dist.row_exchange' to be a number of at least "
+                      "0, the bound on the rows that a device receives, found "
+                   << attribute.getValue();
+  }
   if (attribute.getName() == "dist.annotations") {
     auto count = llvm::dyn_cast<mlir::IntegerAttr>(attribute.getValue());
     if (count && llvm::isa<mlir::ModuleOp>(op)) return success();
     return error() << "expected 'dist.annotations' to be a number, on a "
                       "module, found "
+                   << attribute.getValue();
+  }
+  if (attribute.getName() == "dist.attention") {
+    if (llvm::isa<mlir::StringAttr>(attribute.getValue()) &&
+        llvm::isa<mlir::ModuleOp>(op))
+      return success();
+    return error() << "expected 'dist.attention' to be a string, the plan's "
+                      "choice of attention, on a module, found "
                    << attribute.getValue();
   }
   if (attribute.getName() == "dist.entries") {
@@ -449,6 +476,34 @@ LogicalResult ExchangeOp::verifySymbolUses(mlir::SymbolTableCollection&) {
                          << size << " and " << step;
   return checkCover(*this, getAxes(), getDim(), size,
                     sizesOf(*this, getDim()).first);
+}
+
+LogicalResult SendRowsOp::verify() {
+  // C2
+  if (failed(checkRows(*this, getTo()))) return failure();
+  const int64_t rows = typeOf(getInput()).getDimSize(0),
+                found = typeOf(getTo()).getDimSize(0);
+  if (rows == found) return success();
+  return emitOpError() << "expected 'to' with " << rows
+                       << " rows, those of the operand, found " << found;
+}
+
+LogicalResult SendRowsOp::verifySymbolUses(mlir::SymbolTableCollection&) {
+  return onMesh(*this, getAxes().getAxes());  // C1
+}
+
+LogicalResult ReturnRowsOp::verify() {
+  // C2
+  if (failed(checkRows(*this, getTo()))) return failure();
+  const int64_t count = typeOf(getTo()).getNumElements(),
+                found = typeOf(getResult()).getDimSize(0);
+  if (count == found) return success();
+  return emitOpError() << "expected " << count
+                       << " rows, one per element of 'to', found " << found;
+}
+
+LogicalResult ReturnRowsOp::verifySymbolUses(mlir::SymbolTableCollection&) {
+  return onMesh(*this, getAxes().getAxes());  // C1
 }
 
 LogicalResult BroadcastOp::verifySymbolUses(mlir::SymbolTableCollection&) {

@@ -358,6 +358,28 @@ LogicalResult checkCover(CollectiveOp op, int64_t size, int64_t block) {
                           << " blocks of " << block << " rows, found " << size;
 }
 
+// C6
+LogicalResult verifyRows(CollectiveOp op) {
+  const RankedTensorType in = typeOf(op.getInput()), to = typeOf(op.getTo()),
+                         out = typeOf(op.getResult());
+  const int64_t count = to.getNumElements(), size = op.getSize();
+  if (in.getRank() != 2 || to.getRank() != 2 ||
+      !to.getElementType().isInteger(64) || op.getDim() != 0)
+    return op.emitOpError(
+        "expected tensors with two dimensions, 'to' of i64, and 'dim' 0");
+  const bool sends = op.getKind() == CollectiveKind::kSendRows;
+  if (size != count || (sends ? in.getDimSize(0) != to.getDimSize(0)
+                              : out.getDimSize(0) != count))
+    return op.emitOpError()
+           << "expected 'size' to be the " << count
+           << " numbers of 'to', and one row of the "
+           << (sends ? "input for each row of 'to'"
+                     : "result for each number of 'to'")
+           << ", found " << size << ", " << in << " and " << out;
+  if (op.getToken() == 0) return success();
+  return op.emitOpError("expected no 'token', because rows are not started");
+}
+
 }  // namespace
 
 LogicalResult CollectiveOp::verify() {
@@ -393,6 +415,12 @@ LogicalResult CollectiveOp::verify() {
     return emitOpError() << "expected types that differ in the sizes of 'dim' "
                             "and 'other_dim' only, found "
                          << in << " and " << out;
+  // C6
+  const bool moves_rows =
+      kind == CollectiveKind::kSendRows || kind == CollectiveKind::kReturnRows;
+  if (moves_rows != static_cast<bool>(getTo()))
+    return emitOpError("expected 'to' in 'send_rows' and 'return_rows' only");
+  if (moves_rows) return verifyRows(*this);
   // C5
   if (static_cast<int64_t>(getToken()) < 0)
     return emitOpError() << "expected a 'token' that is not negative, found "

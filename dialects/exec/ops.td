@@ -224,28 +224,37 @@ def Exec_CollectiveOp : Exec_Op<"collective"> {
     | `exchange`       | b            | rows [r * step + offset, ...) on the device of index r | `size` (S), `step`, `offset`, `fill` |
     | `permute`        | any          | the input of the device whose index along `source_axes` is this device's along `axes` - `offset`, mod n | `offset` |
     | `broadcast`      | any          | the input of the device with index `root` | |
+    | `send_rows`      | [T, W], and `to` [T, k] | [R, W], the rows sent here, then `fill` | `size` (T * k), `fill` |
+    | `return_rows`    | [R, W], and `to` of T * k elements | [T * k, W], the rows that came back, 0 where nothing was sent | `size` (T * k) |
+
+    `to` is of i64: row t of `send_rows` goes to the devices with the indices `to`[t, ...]; other numbers send nothing. Rows of
+    device 0 arrive first, each device's in the order of `to`. `return_rows` sends what `send_rows` with the same `to` received back.
 
     - (C1) `axes` and `source_axes` are triples of a non-negative axis number and two positive numbers. In a `permute`, `source_axes`
       has as many devices as `axes`; otherwise it is empty.
-    - (C2) `dim` is a dimension, or -1 if the kind has none. `other_dim` is a different dimension in `all_to_all`, otherwise -1.
+    - (C2) `dim` is a dimension (0 in `send_rows` and `return_rows`), or -1 if the kind has none. `other_dim` is a different dimension in `all_to_all`, otherwise -1.
     - (C3) The types are equal but for the sizes of `dim` and `other_dim`.
     - (C4) S is at most n * b. In an exchange `step` is not negative.
     - (C5) `token` is not negative. If it is positive, the collective is only started: the only use of its result is one
       `exec.await` with the same token.
+    - (C6) `send_rows` and `return_rows` have `to`, of tensors with two dimensions, and are not started; other kinds have no `to`. `size`
+      is the number of elements of `to`: a multiple of the rows of `send_rows`, and the rows that `return_rows` gives.
 
     Example: `%y = exec.collective all_gather %x axes = [0, 1, 4] {dim = 1 : i64} : tensor<4x2xf32> -> tensor<4x7xf32>`
   }];
-  let arguments = (ins Exec_CollectiveKindAttr:$kind, Exec_Tensor:$input, DenseI64ArrayAttr:$axes,
+  let arguments = (ins Exec_CollectiveKindAttr:$kind, Exec_Tensor:$input, Optional<Exec_Tensor>:$to, DenseI64ArrayAttr:$axes,
                        DefaultValuedAttr<Exec_ReductionAttr, "::partita::terms::Reduction::kSum">:$reduction, DefaultValuedAttr<I64Attr, "-1">:$dim,
                        DefaultValuedAttr<I64Attr, "-1">:$other_dim, DefaultValuedAttr<I64Attr, "0">:$size,
                        DefaultValuedAttr<I64Attr, "0">:$step, DefaultValuedAttr<I64Attr, "0">:$offset,
                        DefaultValuedAttr<F64Attr, "0.0">:$fill, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$source_axes,
                        DefaultValuedAttr<I64Attr, "0">:$root, OptionalAttr<AnyAttr>:$why, DefaultValuedAttr<I64Attr, "0">:$token);
   let results = (outs Exec_Tensor:$result);
-  let assemblyFormat = "$kind $input `axes` `=` $axes (`reduction` `=` $reduction^)? attr-dict `:` type($input) `->` type($result)";
+  let assemblyFormat = [{
+    $kind $input (`to` $to^ `:` type($to))? `axes` `=` $axes (`reduction` `=` $reduction^)? attr-dict `:` type($input) `->` type($result)
+  }];
   // Sets the attributes that the kind does not need to their defaults.
   let builders = [OpBuilder<(ins "::mlir::Type":$result, "CollectiveKind":$kind, "::mlir::Value":$input, "::llvm::ArrayRef<int64_t>":$axes), [{
-    build($_builder, $_state, result, kind, input, axes, Reduction::kSum, /*dim=*/-1, /*other_dim=*/-1, /*size=*/0, /*step=*/0,
+    build($_builder, $_state, result, kind, input, /*to=*/{}, axes, Reduction::kSum, /*dim=*/-1, /*other_dim=*/-1, /*size=*/0, /*step=*/0,
           /*offset=*/0, /*fill=*/::llvm::APFloat(0.0), /*source_axes=*/{}, /*root=*/0, /*why=*/nullptr, /*token=*/0);
   }]>];
   let extraClassDeclaration = [{

@@ -40,6 +40,45 @@ Value both(MathBuilder& b, Value visible, Value mask) {
   return visible ? b.andInt(visible, mask) : mask;
 }
 
+// The entries of the table of blocks for each query and key. `type` is the type
+// of the scores.
+template <typename Op>
+Value visibleBlocks(MathBuilder& b, Op op, RankedTensorType type) {
+  const mlir::DenseIntElementsAttr blocks = *op.getBlocks();
+  const llvm::ArrayRef<int64_t> shape = blocks.getType().getShape();
+  const int64_t size = *op.getBlockSize(), heads = shape[0], rows = shape[1],
+                columns = shape[2], queries = type.getDimSize(2),
+                keys = type.getDimSize(3),
+                own_heads = heads == 1 ? 1 : type.getDimSize(1);
+  // The numbers of tables' rows, [own_heads * queries].
+  Value row = b.iota(RankedTensorType::get({queries}, b.i64()), 0);
+  if (op.getShift())
+    row = b.addInt(row, b.broadcast(op.getShift(), b.typeOf(row), {}));
+  row = b.divideInt(b.clampInt(row, 0, rows * size - 1), size);
+  Value head = b.iota(RankedTensorType::get({own_heads}, b.i64()), 0);
+  if (op.getFirstHead())
+    head = b.addInt(head, b.broadcast(op.getFirstHead(), b.typeOf(head), {}));
+  head = b.clampInt(head, 0, heads - 1);
+  const auto pairs = RankedTensorType::get({own_heads, queries}, b.i64());
+  const Value number =
+      b.addInt(b.broadcast(b.multiplyInt(head, rows), pairs, {0}),
+               b.broadcast(row, pairs, {1}));
+  Value mask =
+      b.takeRows(b.reshape(b.elements(blocks), {heads * rows, columns}),
+                 b.reshape(number, {own_heads * queries}));
+  // Each column stands for `size` keys.
+  mask = b.broadcast(
+      mask, RankedTensorType::get({own_heads * queries, columns, size}, b.i1()),
+      {0, 1});
+  mask = b.firstOf(b.reshape(mask, {own_heads * queries, columns * size}), 1,
+                   keys);
+  const RankedTensorType bits = type.clone(b.i1());
+  if (own_heads == 1 && type.getDimSize(1) != 1)
+    return b.broadcast(mask, bits, {2, 3});
+  return b.broadcast(b.reshape(mask, {own_heads, queries, keys}), bits,
+                     {1, 2, 3});
+}
+
 // True where a query sees a key; null if all queries see all keys. `type` is
 // the type of the scores.
 template <typename Op>
@@ -59,9 +98,17 @@ Value visibleKeys(MathBuilder& b, Op op, RankedTensorType type) {
     if (op.getShift())
       last = b.addInt(last, b.broadcast(op.getShift(), pairs, {}));
     add(CmpIPredicate::sle, key, last, {2, 3});
-    if (const std::optional<int64_t> window = op.getWindow())
-      add(CmpIPredicate::sgt, key, b.addInt(last, -*window), {2, 3});
+    if (const std::optional<int64_t> window = op.getWindow()) {
+      Value first = b.addInt(last, 1 - *window);
+      // A sink is behind every first key.
+      if (const std::optional<int64_t> sinks = op.getSinks())
+        first = b.select(
+            b.compare(CmpIPredicate::slt, key, b.constantInt(pairs, *sinks)),
+            key, first);
+      add(CmpIPredicate::sge, key, first, {2, 3});
+    }
   }
+  if (op.getBlocks()) visible = both(b, visible, visibleBlocks(b, op, type));
   if (op.getQSegments()) {
     const RankedTensorType pairs = RankedTensorType::get(
         {type.getDimSize(0), type.getDimSize(2), type.getDimSize(3)},

@@ -215,6 +215,31 @@ TEST_F(DecomposeTest, AttentionGradWithWindowShiftSegmentsAndLse) {
     })");
 }
 
+// The table has a row of heads and of positions beside those that are used.
+TEST_F(DecomposeTest, AttentionWithSinksAndBlocks) {
+  expectAgreementForAllTypes(R"(
+    func.func @f(%q: tensor<2x4x5x4xT>, %k: tensor<2x2x6x4xT>, %v: tensor<2x2x6x3xT>, %g: tensor<2x4x5x3xT>)
+        -> (tensor<2x4x5x3xT>, tensor<2x4x5x3xT>, tensor<2x4x5xf32>, tensor<2x4x5x4xT>, tensor<2x2x6x4xT>, tensor<2x2x6x3xT>) {
+      %one = arith.constant dense<1> : tensor<i64>
+      %0 = nn.attention %q, %k, %v scale = 5.0e-1 causal_offset = 1 window = 2 sinks = 2
+        : (tensor<2x4x5x4xT>, tensor<2x2x6x4xT>, tensor<2x2x6x3xT>) -> tensor<2x4x5x3xT>
+      %1, %lse = nn.attention %q, %k, %v shift(%one) first_head(%one) scale = 5.0e-1 causal_offset = 2
+          blocks = dense<[[[1, 1, 1], [0, 0, 0]], [[1, 0, 1], [0, 1, 1]], [[1, 1, 0], [0, 0, 1]],
+                          [[0, 0, 0], [1, 1, 1]], [[0, 1, 0], [1, 0, 1]]]> : tensor<5x2x3xi1> block_size = 2
+        : (tensor<2x4x5x4xT>, tensor<2x2x6x4xT>, tensor<2x2x6x3xT>, tensor<i64>, tensor<i64>)
+        -> (tensor<2x4x5x3xT>, tensor<2x4x5xf32>)
+      %2, %3, %4 = nn.attention_grad %q, %k, %v, %1, %g shift(%one) lse(%lse) first_head(%one) scale = 5.0e-1
+          causal_offset = 2
+          blocks = dense<[[[1, 1, 1], [0, 0, 0]], [[1, 0, 1], [0, 1, 1]], [[1, 1, 0], [0, 0, 1]],
+                          [[0, 0, 0], [1, 1, 1]], [[0, 1, 0], [1, 0, 1]]]> : tensor<5x2x3xi1> block_size = 2
+        : (tensor<2x4x5x4xT>, tensor<2x2x6x4xT>, tensor<2x2x6x3xT>, tensor<2x4x5x3xT>, tensor<2x4x5x3xT>,
+           tensor<i64>, tensor<2x4x5xf32>, tensor<i64>)
+        -> (tensor<2x4x5x4xT>, tensor<2x2x6x4xT>, tensor<2x2x6x3xT>)
+      return %0, %1, %lse, %2, %3, %4
+        : tensor<2x4x5x3xT>, tensor<2x4x5x3xT>, tensor<2x4x5xf32>, tensor<2x4x5x4xT>, tensor<2x2x6x4xT>, tensor<2x2x6x3xT>
+    })");
+}
+
 TEST_F(DecomposeTest, AttentionGradWithGroupedHeads) {
   expectAgreementForAllTypes(R"(
     func.func @f(%q: tensor<2x6x5x4xT>, %k: tensor<2x3x7x4xT>, %v: tensor<2x3x7x8xT>, %g: tensor<2x6x5x8xT>)

@@ -198,6 +198,9 @@ TEST_F(GradientsTest, Attention) {
   for (const char* attributes :
        {"scale = 0.5", "scale = 0.5 causal_offset = 1",
         "scale = 0.5 causal_offset = 2 window = 2",
+        "scale = 0.5 causal_offset = 2 window = 2 sinks = 1",
+        "scale = 0.5 causal_offset = 2 blocks = dense<[[[1, 0, 1], [0, 1, 1]]]>"
+        " : tensor<1x2x3xi1> block_size = 2",
         "scale = 2.0 causal_offset = -1 softcap = 1.5"})
     expectGradients(attention(attributes, false), attention(attributes, true),
                     {0, 1, 2, 3});

@@ -149,4 +149,35 @@ Value MathBuilder::gatherPerRow(Value rows, Value columns) {
                           ArrayRef<int64_t>{axis}, axis);
 }
 
+Value MathBuilder::divideInt(Value x, int64_t y) {
+  return arith::DivSIOp::create(builder_, loc_, x, constantInt(typeOf(x), y));
+}
+
+Value MathBuilder::clampInt(Value x, int64_t low, int64_t high) {
+  x = arith::MaxSIOp::create(builder_, loc_, x, constantInt(typeOf(x), low));
+  return arith::MinSIOp::create(builder_, loc_, x,
+                                constantInt(typeOf(x), high));
+}
+
+Value MathBuilder::takeRows(Value x, Value numbers) {
+  const Value indices = reshape(numbers, {typeOf(numbers).getDimSize(0), 1});
+  const RankedTensorType type =
+      inferGatherType(typeOf(x), typeOf(indices), {0}, 0);
+  return GatherOp::create(builder_, loc_, type, x, indices,
+                          ArrayRef<int64_t>{0});
+}
+
+Value MathBuilder::firstOf(Value x, int64_t dim, int64_t size) {
+  const RankedTensorType type = typeOf(x);
+  llvm::SmallVector<int64_t> shape(type.getShape()), starts(type.getRank(), 0),
+      strides(type.getRank(), 1);
+  if (shape[dim] == size) return x;
+  shape[dim] = size;
+  return SliceOp::create(builder_, loc_, type.clone(shape), x, starts, strides);
+}
+
+Value MathBuilder::elements(mlir::DenseElementsAttr elements) {
+  return arith::ConstantOp::create(builder_, loc_, elements);
+}
+
 }  // namespace partita::nn

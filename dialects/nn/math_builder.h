@@ -62,6 +62,8 @@ class MathBuilder {
   Value shiftRight(Value x, int64_t y) {
     return shiftRight(x, constantInt(typeOf(x), y));
   }
+  Value divideInt(Value x, int64_t y);  // rounds towards 0
+  Value clampInt(Value x, int64_t low, int64_t high);
 
   // Selection.
   Value compare(mlir::arith::CmpFPredicate predicate, Value x, Value y);
@@ -87,6 +89,11 @@ class MathBuilder {
   Value iota(Type type, int64_t dim);
   // Takes one element of each row: [..., m] at indices [..., 1] gives [...].
   Value gatherPerRow(Value rows, Value columns);
+  // Takes rows of x by their numbers, a vector.
+  Value takeRows(Value x, Value numbers);
+  // The first `size` elements of a dimension.
+  Value firstOf(Value x, int64_t dim, int64_t size);
+  Value elements(mlir::DenseElementsAttr elements);
 
  private:
   mlir::OpBuilder& builder_;

@@ -440,6 +440,9 @@ def NN_BatchNormOp : NN_Composite<"batch_norm"> {
   }];
 }
 
+// Which blocks of keys a block of queries sees.
+def NN_BlocksAttr : SignlessIntElementsAttr<1>;
+
 def NN_AttentionOp : NN_Composite<"attention", [AttrSizedOperandSegments]> {
   let summary = "softmax(scale * q k^T + bias) v for each batch and head";
   let description = [{
@@ -447,16 +450,23 @@ def NN_AttentionOp : NN_Composite<"attention", [AttrSizedOperandSegments]> {
     head n / (N / G). `bias` is added to the scores. With `softcap` s > 0 scores become s * tanh(score / s) before bias
     and mask. Masks limit the keys that query i sees:
     - with `causal_offset`, keys j <= i + c only, where c is `causal_offset` plus the operand `shift`, if there is one;
-    - with `window` w, keys j > i + c - w only. So |i - j| <= r is `causal_offset` r and `window` 2r + 1;
+    - with `window` w, keys j > i + c - w only. So |i - j| <= r is `causal_offset` r and `window` 2r + 1. With `sinks` s,
+      keys j < s remain visible beside the window (Xiao et al., 2024);
+    - with `blocks`, a table [H, rows, columns] of i1, keys with blocks[n, (i + shift) / b, j / b] only, where b is
+      `block_size`. H is the number of query heads, or 1 for all heads. Positions outside of the table take its nearest row.
+      With the operand `first_head`, head n of q is head n + `first_head` of the table, which may then have more heads;
     - with segments, keys of the query's own segment only: those with `k_segments`[b, j] = `q_segments`[b, i].
 
     Computed in f32 for 16-bit floats; a query that sees no key gives 0. The L x S matrix is never stored (Dao et al.,
     2022). `lse` is log(sum(exp(score))) over the keys that a query sees, with biased scores; -inf if it sees none.
     - (C1) Shapes are as above, with G dividing N; element types are equal.
     - (C2) `bias`, where present, has rank 4, and each size is 1 or the size in [B, N, L, S].
-    - (C3) `window` is at least 1; `shift` is a scalar of i64. Both require `causal_offset`.
+    - (C3) `window` is at least 1 and requires `causal_offset`; `shift` is a scalar of i64 and requires `causal_offset` or `blocks`.
     - (C4) `q_segments` is [B, L] and `k_segments` [B, S], of the same element type; each requires the other.
     - (C5) `lse`, where present, is [B, N, L] of f32.
+    - (C6) `sinks` is at least 1 and requires `window`.
+    - (C7) `blocks` requires `block_size` of at least 1, and the other way. It has as many columns as blocks cover S, rows that
+      cover L without `shift` and at least one with it, and N heads or 1. With `first_head`, a scalar of i64, it has at least N heads.
 
     Example: `%y = nn.attention %q, %k, %v scale = 1.25e-1 causal_offset = 0 window = 2 : (tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>) -> tensor<1x2x4x64xf32>`
 
@@ -464,16 +474,18 @@ def NN_AttentionOp : NN_Composite<"attention", [AttrSizedOperandSegments]> {
   }];
   let arguments = (ins NN_FloatTensor:$q, NN_FloatTensor:$k, NN_FloatTensor:$v, Optional<NN_FloatTensor>:$bias,
                        Optional<NN_IntTensor>:$shift, Optional<NN_IntTensor>:$q_segments, Optional<NN_IntTensor>:$k_segments,
-                       F64Attr:$scale, OptionalAttr<I64Attr>:$causal_offset, OptionalAttr<I64Attr>:$window,
-                       DefaultValuedAttr<F64Attr, "0.0">:$softcap);
+                       Optional<NN_IntTensor>:$first_head, F64Attr:$scale, OptionalAttr<I64Attr>:$causal_offset,
+                       OptionalAttr<I64Attr>:$window, OptionalAttr<I64Attr>:$sinks, OptionalAttr<NN_BlocksAttr>:$blocks,
+                       OptionalAttr<I64Attr>:$block_size, DefaultValuedAttr<F64Attr, "0.0">:$softcap);
   let results = (outs NN_FloatTensor:$result, Optional<NN_FloatTensor>:$lse);
-  // Without shift, segments and lse.
+  // Without shift, segments, sinks, blocks and lse.
   let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$q, "::mlir::Value":$k, "::mlir::Value":$v, "::mlir::Value":$bias,
                                  "::mlir::FloatAttr":$scale, "::mlir::IntegerAttr":$causal_offset, "::mlir::FloatAttr":$softcap,
                                  CArg<"::mlir::IntegerAttr", "{}">:$window)>];
   let assemblyFormat = [{
-    $q `,` $k `,` $v (`,` $bias^)? (`shift` `(` $shift^ `)`)? (`segments` `(` $q_segments^ `,` $k_segments `)`)? `scale` `=` $scale
-    (`causal_offset` `=` $causal_offset^)? (`window` `=` $window^)? (`softcap` `=` $softcap^)? attr-dict
+    $q `,` $k `,` $v (`,` $bias^)? (`shift` `(` $shift^ `)`)? (`segments` `(` $q_segments^ `,` $k_segments `)`)?
+    (`first_head` `(` $first_head^ `)`)? `scale` `=` $scale (`causal_offset` `=` $causal_offset^)? (`window` `=` $window^)?
+    (`sinks` `=` $sinks^)? (`blocks` `=` $blocks^)? (`block_size` `=` $block_size^)? (`softcap` `=` $softcap^)? attr-dict
     `:` functional-type(operands, results)
   }];
 }
@@ -496,10 +508,12 @@ def NN_AttentionGradOp : NN_Composite<"attention_grad", [AttrSizedOperandSegment
 
     - (C1) q, k, v, `result` and `result_grad` have shapes as in `nn.attention`; element types are equal.
     - (C2) `bias`, where present, has rank 4, and each size is 1 or the size in [B, N, L, S].
-    - (C3) `window` is at least 1; `shift` is a scalar of i64. Both require `causal_offset`.
+    - (C3) `window` is at least 1 and requires `causal_offset`; `shift` is a scalar of i64 and requires `causal_offset` or `blocks`.
     - (C4) `q_segments` is [B, L] and `k_segments` [B, S], of the same element type; each requires the other.
     - (C5) `lse`, where present, is [B, N, L] of f32.
-    - (C6) `q_grad`, `k_grad`, `v_grad` have the types of q, k and v; `bias_grad` has the type of `bias` and requires it.
+    - (C6) `sinks` is at least 1 and requires `window`.
+    - (C7) `blocks`, `block_size` and `first_head` are as in `nn.attention`.
+    - (C8) `q_grad`, `k_grad`, `v_grad` have the types of q, k and v; `bias_grad` has the type of `bias` and requires it.
 
     Example: `%dq, %dk, %dv = nn.attention_grad %q, %k, %v, %y, %g scale = 1.25e-1 causal_offset = 0 window = 2 : (tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>) -> (tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>)`
 
@@ -507,13 +521,16 @@ def NN_AttentionGradOp : NN_Composite<"attention_grad", [AttrSizedOperandSegment
   }];
   let arguments = (ins NN_FloatTensor:$q, NN_FloatTensor:$k, NN_FloatTensor:$v, NN_FloatTensor:$result, NN_FloatTensor:$result_grad,
                        Optional<NN_FloatTensor>:$bias, Optional<NN_IntTensor>:$shift, Optional<NN_IntTensor>:$q_segments,
-                       Optional<NN_IntTensor>:$k_segments, Optional<NN_FloatTensor>:$lse, F64Attr:$scale,
-                       OptionalAttr<I64Attr>:$causal_offset, OptionalAttr<I64Attr>:$window, DefaultValuedAttr<F64Attr, "0.0">:$softcap);
+                       Optional<NN_IntTensor>:$k_segments, Optional<NN_FloatTensor>:$lse, Optional<NN_IntTensor>:$first_head,
+                       F64Attr:$scale, OptionalAttr<I64Attr>:$causal_offset, OptionalAttr<I64Attr>:$window,
+                       OptionalAttr<I64Attr>:$sinks, OptionalAttr<NN_BlocksAttr>:$blocks, OptionalAttr<I64Attr>:$block_size,
+                       DefaultValuedAttr<F64Attr, "0.0">:$softcap);
   let results = (outs NN_FloatTensor:$q_grad, NN_FloatTensor:$k_grad, NN_FloatTensor:$v_grad, Optional<NN_FloatTensor>:$bias_grad);
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $result `,` $result_grad (`,` $bias^)? (`shift` `(` $shift^ `)`)?
-    (`segments` `(` $q_segments^ `,` $k_segments `)`)? (`lse` `(` $lse^ `)`)? `scale` `=` $scale
-    (`causal_offset` `=` $causal_offset^)? (`window` `=` $window^)? (`softcap` `=` $softcap^)? attr-dict
+    (`segments` `(` $q_segments^ `,` $k_segments `)`)? (`lse` `(` $lse^ `)`)? (`first_head` `(` $first_head^ `)`)?
+    `scale` `=` $scale (`causal_offset` `=` $causal_offset^)? (`window` `=` $window^)? (`sinks` `=` $sinks^)?
+    (`blocks` `=` $blocks^)? (`block_size` `=` $block_size^)? (`softcap` `=` $softcap^)? attr-dict
     `:` functional-type(operands, results)
   }];
 }

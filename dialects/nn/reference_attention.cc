@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "dialects/nn/attention_mask.h"
 #include "dialects/nn/dialect.h"
 
 namespace partita::nn {
@@ -34,22 +35,32 @@ const Tensor* optionalOperand(Op op, ArrayRef<Tensor> operands, int index) {
 // The masks of nn.attention or its gradient.
 class Mask {
  public:
-  // `shift` is the number of the operand in the operation's definition; the
-  // segments follow it.
+  // `shift` and `first_head` are the numbers of the operands in the operation's
+  // definition; the segments follow the shift.
   template <typename Op>
-  Mask(Op op, ArrayRef<Tensor> operands, int shift)
+  Mask(Op op, ArrayRef<Tensor> operands, int shift, int first_head)
       : window_(op.getWindow()),
+        sinks_(op.getSinks().value_or(0)),
+        blocks_(BlockTable::of(op)),
         q_segments_(optionalOperand(op, operands, shift + 1)),
         k_segments_(optionalOperand(op, operands, shift + 2)) {
     last_ = op.getCausalOffset();
-    if (const Tensor* moved = optionalOperand(op, operands, shift))
-      *last_ += moved->getInt(0);
+    if (const Tensor* moved = optionalOperand(op, operands, shift)) {
+      position_ = moved->getInt(0);
+      if (last_) *last_ += position_;
+    }
+    if (const Tensor* first = optionalOperand(op, operands, first_head))
+      first_head_ = first->getInt(0);
   }
 
   // True if query `row` [batch, head, query] sees the key.
   bool sees(const SmallVector<int64_t>& row, int64_t key) const {
     if (last_ && key > row[2] + *last_) return false;
-    if (last_ && window_ && key <= row[2] + *last_ - *window_) return false;
+    if (last_ && window_ && key <= row[2] + *last_ - *window_ && key >= sinks_)
+      return false;
+    if (blocks_ &&
+        !blocks_->sees(row[1] + first_head_, row[2] + position_, key))
+      return false;
     return !q_segments_ ||
            q_segments_->getInt(q_segments_->position({row[0], row[2]})) ==
                k_segments_->getInt(k_segments_->position({row[0], key}));
@@ -58,6 +69,9 @@ class Mask {
  private:
   std::optional<int64_t> last_;  // the last key that query 0 sees
   std::optional<int64_t> window_;
+  int64_t sinks_;
+  std::optional<BlockTable> blocks_;
+  int64_t position_ = 0, first_head_ = 0;  // of query 0 and of head 0
   const Tensor *q_segments_, *k_segments_;
 };
 
@@ -138,15 +152,15 @@ Tensor rounded(const std::vector<double>& values, mlir::Type type) {
 // Adds one row's contribution to the gradients of q, k, v and the bias (if
 // present). All are row-major.
 void addRowGradients(AttentionGradOp op, ArrayRef<Tensor> operands,
-                     const SmallVector<int64_t>& row,
+                     const Mask& mask, const SmallVector<int64_t>& row,
                      std::vector<std::vector<double>>& grads) {
   const Tensor &q = operands[0], &k = operands[1], &v = operands[2],
                &result = operands[3], &result_grad = operands[4];
   const Tensor* bias = op.getBias() ? &operands[5] : nullptr;
   const double scale = op.getScale().convertToDouble();
   const int64_t group = row[1] / (q.shape()[1] / k.shape()[1]);
-  const Row softmax(op, q, k, bias, Mask(op, operands, 6),
-                    optionalOperand(op, operands, 9), row);
+  const Row softmax(op, q, k, bias, mask, optionalOperand(op, operands, 9),
+                    row);
   double mean = 0;
   for (int64_t i = 0; i < v.shape()[3]; ++i)
     mean += elementOf(result, row, i) * elementOf(result_grad, row, i);
@@ -177,7 +191,7 @@ FailureOr<SmallVector<Tensor>> AttentionOp::evaluate(
   const Tensor &q = operands[0], &k = operands[1], &v = operands[2];
   const Tensor* bias = getBias() ? &operands[3] : nullptr;
   const int64_t heads_per_group = q.shape()[1] / k.shape()[1];
-  const Mask mask(*this, operands, 4);
+  const Mask mask(*this, operands, /*shift=*/4, /*first_head=*/7);
   std::vector<double> sums(getResult().getType().getNumElements()), lse;
   forEachRow(q, [&](const SmallVector<int64_t>& row) {
     const Row softmax(*this, q, k, bias, mask, nullptr, row);
@@ -200,8 +214,9 @@ FailureOr<SmallVector<Tensor>> AttentionGradOp::evaluate(
   std::vector<std::vector<double>> grads;
   for (int operand : {0, 1, 2}) grads.emplace_back(operands[operand].size());
   if (getBias()) grads.emplace_back(operands[5].size());
+  const Mask mask(*this, operands, /*shift=*/6, /*first_head=*/10);
   forEachRow(operands[0], [&](const SmallVector<int64_t>& row) {
-    addRowGradients(*this, operands, row, grads);
+    addRowGradients(*this, operands, mask, row, grads);
   });
   SmallVector<Tensor> results;
   for (mlir::Value result : (*this)->getResults())

@@ -296,6 +296,26 @@ TEST_F(ReferenceTest, ReduceWindow) {
 
 // All scores are equal, so results are means of the visible values, and lse is
 // the logarithm of their number.
+// Uniform weights: a result is the mean of the values that a query sees.
+TEST_F(ReferenceTest, AttentionSinksAndBlocks) {
+  const std::string four = "tensor<1x1x4x1xf32>";
+  const auto attend = [&](const std::string& attributes) {
+    return evaluate(
+        "%r = nn.attention %a, %a, %b scale = 1.0 " + attributes + " : (" +
+            four + ", " + four + ", " + four + ") -> " + four,
+        four, {tensor(four, {0, 0, 0, 0}), tensor(four, {1, 2, 4, 8})});
+  };
+  EXPECT_EQ(attend("causal_offset = 0 window = 1 sinks = 1"),
+            (Numbers{1, 1.5, 2.5, 4.5}));
+  EXPECT_EQ(attend("blocks = dense<[[[0, 1], [1, 0]]]> : tensor<1x2x2xi1> "
+                   "block_size = 2"),
+            (Numbers{6, 6, 1.5, 1.5}));
+  EXPECT_EQ(attend("causal_offset = 0 blocks = dense<[[[1, 0, 0, 0], [0, 1, "
+                   "0, 0], [1, 0, 1, 1], [0, 0, 0, 0]]]> : tensor<1x4x4xi1> "
+                   "block_size = 1"),
+            (Numbers{1, 2, 2.5, 0}));
+}
+
 TEST_F(ReferenceTest, AttentionMasks) {
   const std::string four = "tensor<1x1x4x1xf32>", segment = "tensor<1x4xi32>";
   const std::vector<Tensor> arguments = {

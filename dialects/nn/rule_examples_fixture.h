@@ -209,6 +209,13 @@ inline constexpr Example kGradients[] = {
      "tensor<2x2x5x2xf32>, tensor<i64>, tensor<2x5xi64>, tensor<2x4xi64>, "
      "tensor<2x2x5xf32>) -> (tensor<2x2x5x2xf32>, tensor<2x2x4x2xf32>, "
      "tensor<2x2x4x2xf32>)"},
+    {"1x2x4x2xf32, 1x2x4x2xf32, 1x2x4x2xf32, 1x2x4x2xf32, 1x2x4x2xf32",
+     "nn.attention_grad %a, %b, %c, %d, %e scale = 0.5 causal_offset = 0 "
+     "window = 1 sinks = 2 blocks = dense<[[[1, 0], [1, 1]], [[1, 1], [0, "
+     "1]]]> : tensor<2x2x2xi1> block_size = 2 : (tensor<1x2x4x2xf32>, "
+     "tensor<1x2x4x2xf32>, tensor<1x2x4x2xf32>, tensor<1x2x4x2xf32>, "
+     "tensor<1x2x4x2xf32>) -> (tensor<1x2x4x2xf32>, tensor<1x2x4x2xf32>, "
+     "tensor<1x2x4x2xf32>)"},
 };
 
 inline constexpr Example kComposites[] = {
@@ -251,6 +258,15 @@ inline constexpr Example kComposites[] = {
      "causal_offset = 1 window = 2 : (tensor<2x2x5x2xf32>, "
      "tensor<2x2x4x2xf32>, tensor<2x2x4x3xf32>, tensor<i64>, tensor<2x5xi64>, "
      "tensor<2x4xi64>) -> (tensor<2x2x5x3xf32>, tensor<2x2x5xf32>)"},
+    {"2x2x4x2xf32, 2x1x5x2xf32, 2x1x5x3xf32",
+     "nn.attention %a, %b, %c scale = 0.5 causal_offset = 1 window = 2 sinks = "
+     "2 : (tensor<2x2x4x2xf32>, tensor<2x1x5x2xf32>, tensor<2x1x5x3xf32>) -> "
+     "tensor<2x2x4x3xf32>"},
+    {"2x2x4x2xf32, 2x2x5x2xf32, 2x2x5x3xf32",
+     "nn.attention %a, %b, %c scale = 0.5 blocks = dense<[[[1, 0, 1], [0, 1, "
+     "0]], [[0, 1, 0], [1, 0, 1]]]> : tensor<2x2x3xi1> block_size = 2 : "
+     "(tensor<2x2x4x2xf32>, tensor<2x2x5x2xf32>, tensor<2x2x5x3xf32>) -> "
+     "tensor<2x2x4x3xf32>"},
     {"2x3x5xf32, 2x3xi64",
      "nn.cross_entropy %a, %b ignore_index = 2 label_smoothing = 0.1 : "
      "tensor<2x3x5xf32>, tensor<2x3xi64> -> tensor<2x3xf32>"},

@@ -123,6 +123,7 @@ ShardingRule AttentionOp::getShardingRule() {
   ShardingRule rule = builder.take();
   rule.operands = {factors.q(), factors.k(), factors.v()};
   factors.addOptional(*this, rule.operands);
+  if (getFirstHead()) rule.operands.emplace_back();
   rule.results = {factors.result()};
   // lse is not a sum over summands of v.
   if (getLse())
@@ -130,6 +131,7 @@ ShardingRule AttentionOp::getShardingRule() {
   else
     rule.linear = {2};
   rule.attention = factors.numbers();
+  rule.attention->sees_absolute_keys = getSinks() || getBlocks();
   return rule;
 }
 
@@ -143,11 +145,13 @@ ShardingRule AttentionGradOp::getShardingRule() {
                    factors.result()};
   factors.addOptional(*this, rule.operands);
   if (getLse()) rule.operands.push_back(factors.lse());
+  if (getFirstHead()) rule.operands.emplace_back();
   rule.results = {factors.q(), factors.k(), factors.v()};
   if (getBiasGrad())
     rule.results.push_back(factors.bias(getBias().getType().getShape()));
   rule.linear = {4};
   rule.attention = factors.numbers();
+  rule.attention->sees_absolute_keys = getSinks() || getBlocks();
   return rule;
 }
 

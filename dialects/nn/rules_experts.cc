@@ -13,6 +13,7 @@ struct ExpertFactors {
   TensorFactors x, ids, result;
   TensorFactors inward, outward;  // gate and up; down
   TensorFactors inward_bias, outward_bias;
+  int experts;
 
   // `kind` is the kind of experts and hidden width.
   template <typename Op>
@@ -22,19 +23,19 @@ struct ExpertFactors {
     for (int64_t size : shape.drop_back()) x.push_back({rule.factor(size)});
     ids = result = x;
     const DimFactors out = {rule.factor(op.getDown().getType().getShape()[1])};
-    const DimFactors experts = {rule.factor(up[0], kind)},
-                     hidden = {rule.factor(up[1], kind)};
+    experts = rule.factor(up[0], kind);
+    const DimFactors hidden = {rule.factor(up[1], kind)};
     // Experts over the axes of the batch: the batch is gathered here.
-    rule.keepAxes(experts.front());
+    rule.keepAxes(experts);
     const DimFactors in = {rule.factor(up[2], FactorKind::kWhole)};
     x.push_back(in);
     ids.push_back({rule.factor(op.getIds().getType().getShape().back(),
                                FactorKind::kWhole)});
     result.push_back(out);
-    inward = {experts, hidden, in};
-    outward = {experts, out, hidden};
-    inward_bias = {experts, hidden};
-    outward_bias = {experts, out};
+    inward = {{experts}, hidden, in};
+    outward = {{experts}, out, hidden};
+    inward_bias = {{experts}, hidden};
+    outward_bias = {{experts}, out};
   }
 
   // The factors of each parameter, in order.
@@ -66,6 +67,7 @@ ShardingRule ExpertsOp::getShardingRule() {
   append(rule.operands, factors.parameters(*this));
   rule.results = {factors.result};
   rule.linear = {2};
+  rule.experts = factors.experts;
   return rule;
 }
 
@@ -80,6 +82,7 @@ ShardingRule ExpertsGradOp::getShardingRule() {
   append(rule.operands, factors.parameters(*this));
   append(rule.results, factors.parameters(*this));
   rule.linear = {3};
+  rule.experts = factors.experts;
   return rule;
 }
 

@@ -3,6 +3,7 @@
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallBitVector.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace partita::nn {
 namespace {
@@ -95,7 +96,14 @@ RankedTensorType inferGatherType(RankedTensorType input,
 
 int64_t windowedSize(int64_t size, int64_t window, int64_t stride,
                      int64_t dilation, int64_t low, int64_t high) {
-  const int64_t room = low + size + high - dilation * (window - 1) - 1;
+  // A window beyond all sizes has no place.
+  int64_t reach, room;
+  if (llvm::MulOverflow(dilation, window - 1, reach) ||
+      llvm::AddOverflow(low, size, room) ||
+      llvm::AddOverflow(room, high, room) ||
+      llvm::SubOverflow(room, reach, room) ||
+      llvm::SubOverflow<int64_t>(room, 1, room))
+    return 0;
   return room < 0 ? 0 : room / stride + 1;
 }
 
@@ -132,8 +140,9 @@ void AttentionOp::build(mlir::OpBuilder& builder, mlir::OperationState& state,
                         mlir::IntegerAttr causal_offset,
                         mlir::FloatAttr softcap, mlir::IntegerAttr window) {
   build(builder, state, result, /*lse=*/mlir::Type(), q, k, v, bias,
-        /*shift=*/{}, /*q_segments=*/{}, /*k_segments=*/{}, scale,
-        causal_offset, window, softcap);
+        /*shift=*/{}, /*q_segments=*/{}, /*k_segments=*/{}, /*first_head=*/{},
+        scale, causal_offset, window, /*sinks=*/{}, /*blocks=*/{},
+        /*block_size=*/{}, softcap);
 }
 
 void ReduceOp::build(mlir::OpBuilder& builder, mlir::OperationState& state,

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 
+#include "dialects/nn/attention_mask.h"
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/shard_experts.h"
 #include "llvm/ADT/STLExtras.h"
@@ -110,6 +111,8 @@ class Shard {
   void adjustAttributes(Operation* local);
   void adjustWindow(Operation* local);
   void adjustGroups(Operation* local);
+  template <typename Op>
+  void adjustBlocks(Op attention);
   FailureOr<SmallVector<Tensor>> evaluateGather(GatherOp local,
                                                 ArrayRef<Tensor> operands);
   FailureOr<SmallVector<Tensor>> evaluateScatter(ScatterOp local,
@@ -327,6 +330,39 @@ void Shard::adjustGroups(Operation* local) {
       });
 }
 
+// Writes the shard's part of the table with blocks of one query and one key. A
+// shift is then relative to the shard's first query.
+template <typename Op>
+void Shard::adjustBlocks(Op attention) {
+  const BlockTable table = *BlockTable::of(attention);
+  const Rows &heads = operand_rows_[0][1], &queries = operand_rows_[0][2],
+             &keys = operand_rows_[1][2];
+  // Operands add to the numbers of queries and heads.
+  const bool all_rows = static_cast<bool>(attention.getShift()),
+             has_heads = table.heads() > 1,
+             all_heads = has_heads && attention.getFirstHead();
+  const int64_t own_heads = !has_heads  ? 1
+                            : all_heads ? table.heads() - heads.front()
+                                        : static_cast<int64_t>(heads.size()),
+                rows = all_rows ? table.rows() * table.size() - queries.front()
+                                : queries.size();
+  mlir::SmallVector<bool> visible;
+  for (int64_t head = 0; head < own_heads; ++head)
+    for (int64_t row = 0; row < rows; ++row)
+      for (const int64_t key : keys)
+        visible.push_back(
+            table.sees(!has_heads  ? 0
+                       : all_heads ? heads.front() + head
+                                   : heads[head],
+                       all_rows ? queries.front() + row : queries[row], key));
+  attention.setBlocksAttr(mlir::DenseIntElementsAttr::get(
+      mlir::RankedTensorType::get(
+          {own_heads, rows, static_cast<int64_t>(keys.size())},
+          mlir::IntegerType::get(attention.getContext(), 1)),
+      ArrayRef<bool>(visible)));
+  attention.setBlockSize(1);
+}
+
 void Shard::adjustAttributes(Operation* local) {
   adjustWindow(local);
   adjustGroups(local);
@@ -334,6 +370,7 @@ void Shard::adjustAttributes(Operation* local) {
     if (attention.getCausalOffset())
       attention.setCausalOffset(*attention.getCausalOffset() +
                                 operand_rows_[0][2].front());
+    if (attention.getBlocks()) adjustBlocks(attention);
   };
   llvm::TypeSwitch<Operation*>(local)
       .Case([&](AttentionOp attention) { adjustOffset(attention); })

@@ -96,16 +96,54 @@ LogicalResult BatchNormOp::verify() {
   return success();
 }
 
+// Checks the blocks of nn.attention or its gradient.
+template <typename Op>
+static LogicalResult checkBlocks(Op op, int64_t heads, int64_t queries,
+                                 int64_t keys) {
+  // C7
+  const std::optional<int64_t> size = op.getBlockSize();
+  if (op.getBlocks().has_value() != size.has_value())
+    return op.emitOpError() << "expected both 'blocks' and 'block_size', found "
+                            << (size ? "'block_size'" : "'blocks'") << " only";
+  if (op.getFirstHead() && !size)
+    return op.emitOpError()
+           << "expected 'blocks', which 'first_head' requires, found none";
+  if (!size) return success();
+  if (*size < 1)
+    return op.emitOpError()
+           << "expected 'block_size' of at least 1, found " << *size;
+  if (op.getFirstHead() &&
+      failed(checkType(op, "first_head",
+                       RankedTensorType::get(
+                           {}, mlir::IntegerType::get(op.getContext(), 64)),
+                       op.getFirstHead().getType())))
+    return failure();
+  const auto type = mlir::dyn_cast<RankedTensorType>(op.getBlocks()->getType());
+  const int64_t rows = llvm::divideCeil(queries, *size),
+                columns = llvm::divideCeil(keys, *size);
+  const bool fits =
+      type && type.getRank() == 3 && type.getDimSize(2) == columns &&
+      (op.getShift() ? type.getDimSize(1) >= 1 : type.getDimSize(1) == rows) &&
+      (op.getFirstHead()
+           ? type.getDimSize(0) >= heads
+           : type.getDimSize(0) == heads || type.getDimSize(0) == 1);
+  if (fits) return success();
+  return op.emitOpError() << "expected 'blocks' of [" << heads << " or 1, "
+                          << rows << ", " << columns << "] for " << queries
+                          << " queries and " << keys << " keys in blocks of "
+                          << *size << ", found " << op.getBlocks()->getType();
+}
+
 // Checks the masks of nn.attention or its gradient.
 template <typename Op>
-static LogicalResult checkMasks(Op op, int64_t batch, int64_t queries,
-                                int64_t keys) {
+static LogicalResult checkMasks(Op op, int64_t batch, int64_t heads,
+                                int64_t queries, int64_t keys) {
   // C3
   const std::optional<int64_t> window = op.getWindow();
   if (window && *window < 1)
     return op.emitOpError()
            << "expected 'window' of at least 1, found " << *window;
-  if ((window || op.getShift()) && !op.getCausalOffset()) {
+  if ((window || (op.getShift() && !op.getBlocks())) && !op.getCausalOffset()) {
     return op.emitOpError()
            << "expected 'causal_offset', which "
            << (window ? "'window'" : "'shift'") << " requires, found none";
@@ -122,13 +160,25 @@ static LogicalResult checkMasks(Op op, int64_t batch, int64_t queries,
            << "expected segments of both queries and keys, found those of "
            << (op.getQSegments() ? "queries" : "keys") << " only";
   }
-  if (!op.getQSegments()) return success();
-  const RankedTensorType of_q = op.getQSegments().getType(),
-                         of_k = op.getKSegments().getType();
-  if (failed(checkShape(op, "q_segments", {batch, queries}, of_q.getShape())) ||
-      failed(checkShape(op, "k_segments", {batch, keys}, of_k.getShape())))
-    return failure();
-  return checkElementTypes(op, {of_q, of_k});
+  if (op.getQSegments()) {
+    const RankedTensorType of_q = op.getQSegments().getType(),
+                           of_k = op.getKSegments().getType();
+    if (failed(
+            checkShape(op, "q_segments", {batch, queries}, of_q.getShape())) ||
+        failed(checkShape(op, "k_segments", {batch, keys}, of_k.getShape())) ||
+        failed(checkElementTypes(op, {of_q, of_k})))
+      return failure();
+  }
+  // C6
+  if (const std::optional<int64_t> sinks = op.getSinks()) {
+    if (*sinks < 1)
+      return op.emitOpError()
+             << "expected 'sinks' of at least 1, found " << *sinks;
+    if (!window)
+      return op.emitOpError()
+             << "expected 'window', which 'sinks' requires, found none";
+  }
+  return checkBlocks(op, heads, queries, keys);
 }
 
 // Checks the shapes of nn.attention or its gradient. `result` is the
@@ -181,7 +231,8 @@ static LogicalResult checkAttention(Op op, llvm::StringRef name,
              << listToString(bias.getShape());
     }
   }
-  if (failed(checkMasks(op, q.getDimSize(0), q.getDimSize(2), k.getDimSize(2))))
+  if (failed(checkMasks(op, q.getDimSize(0), heads, q.getDimSize(2),
+                        k.getDimSize(2))))
     return failure();
   // C5
   if (!op.getLse()) return success();
@@ -202,7 +253,7 @@ LogicalResult AttentionGradOp::verify() {
   if (failed(
           checkType(*this, "a result_grad", result, getResultGrad().getType())))
     return failure();
-  // C6
+  // C8
   if (failed(
           checkType(*this, "q_grad", getQ().getType(), getQGrad().getType())) ||
       failed(

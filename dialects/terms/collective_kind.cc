@@ -21,6 +21,10 @@ const char* NameOf(CollectiveKind kind) {
       return "permute";
     case CollectiveKind::kBroadcast:
       return "broadcast";
+    case CollectiveKind::kSendRows:
+      return "send_rows";
+    case CollectiveKind::kReturnRows:
+      return "return_rows";
   }
   return "";
 }

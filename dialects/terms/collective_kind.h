@@ -17,6 +17,8 @@ enum class CollectiveKind : uint32_t {
   kExchange,       // dim: rows move to blocks of another length
   kPermute,        // same shape; shards change devices
   kBroadcast,      // same shape; all devices get the tensor of one device
+  kSendRows,       // each row goes to the devices that its numbers name
+  kReturnRows,     // rows go back to where kSendRows sent them from
 };
 
 // All values in numeric order.
@@ -24,7 +26,8 @@ inline constexpr CollectiveKind kCollectiveKinds[] = {
     CollectiveKind::kAllReduce,     CollectiveKind::kAllGather,
     CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll,
     CollectiveKind::kAllSlice,      CollectiveKind::kExchange,
-    CollectiveKind::kPermute,       CollectiveKind::kBroadcast};
+    CollectiveKind::kPermute,       CollectiveKind::kBroadcast,
+    CollectiveKind::kSendRows,      CollectiveKind::kReturnRows};
 
 // The name in IR, plans and programs, e.g. "all_reduce".
 const char* NameOf(CollectiveKind kind);

@@ -9,7 +9,8 @@ def Terms_CollectiveKind : I32EnumAttr<"CollectiveKind", "how tensors move betwe
     I32EnumAttrCase<"kAllReduce", 0, "all_reduce">, I32EnumAttrCase<"kAllGather", 1, "all_gather">,
     I32EnumAttrCase<"kReduceScatter", 2, "reduce_scatter">, I32EnumAttrCase<"kAllToAll", 3, "all_to_all">,
     I32EnumAttrCase<"kAllSlice", 4, "all_slice">, I32EnumAttrCase<"kExchange", 5, "exchange">,
-    I32EnumAttrCase<"kPermute", 6, "permute">, I32EnumAttrCase<"kBroadcast", 7, "broadcast">]> {
+    I32EnumAttrCase<"kPermute", 6, "permute">, I32EnumAttrCase<"kBroadcast", 7, "broadcast">,
+    I32EnumAttrCase<"kSendRows", 8, "send_rows">, I32EnumAttrCase<"kReturnRows", 9, "return_rows">]> {
   let cppNamespace = "::partita::terms";
   let genSpecializedAttr = 0;
 }

@@ -84,13 +84,15 @@ bool operator==(const Factor& a, const Factor& b) {
 }
 
 bool operator==(const AttentionFactors& a, const AttentionFactors& b) {
-  return a.queries == b.queries && a.keys == b.keys && a.heads == b.heads;
+  return a.queries == b.queries && a.keys == b.keys && a.heads == b.heads &&
+         a.sees_absolute_keys == b.sees_absolute_keys;
 }
 
 bool operator==(const ShardingRule& a, const ShardingRule& b) {
   return a.factors == b.factors && a.operands == b.operands &&
          a.results == b.results && a.linear == b.linear &&
-         a.multilinear == b.multilinear && a.attention == b.attention;
+         a.multilinear == b.multilinear && a.attention == b.attention &&
+         a.experts == b.experts;
 }
 
 std::string FactorName(int factor) {

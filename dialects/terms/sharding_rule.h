@@ -57,6 +57,9 @@ using TensorFactors = std::vector<DimFactors>;
 struct AttentionFactors {
   int queries = -1, keys = -1;
   int heads = -1;  // the most significant factor of the heads
+  // Which keys a query sees depends on their positions in the whole sequence,
+  // so that parts of the keys do not have the same masks.
+  bool sees_absolute_keys = false;
 };
 
 struct ShardingRule {
@@ -73,6 +76,10 @@ struct ShardingRule {
   // complete sums (the factors of a product).
   std::vector<int> multilinear;
   std::optional<AttentionFactors> attention;
+  // The factor of experts, if rows of operand 0 choose theirs by operand 1.
+  // Each row may then travel to the devices that have its experts (RowExchange
+  // in compiler/core/propagate.h). -1: none.
+  int experts = -1;
 };
 
 bool operator==(const Factor& a, const Factor& b);

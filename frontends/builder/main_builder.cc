@@ -28,6 +28,17 @@ Val MainBuilder::addWeight(llvm::StringRef name, mlir::RankedTensorType type,
   return {argument, is_unsigned};
 }
 
+Val MainBuilder::addState(llvm::StringRef name, mlir::RankedTensorType type,
+                          bool is_unsigned) {
+  mlir::Builder builder(main_.getContext());
+  mlir::BlockArgument argument =
+      main_.front().addArgument(type, locationOf(main_, name));
+  weights_.push_back({argument, name.str(), is_unsigned, "state",
+                      nn::InitAttr::get(main_.getContext(), "zeros",
+                                        builder.getF64FloatAttr(0), 0)});
+  return {argument, is_unsigned};
+}
+
 // Knuth's linear congruential generator (MMIX). Unlike a counter, it is the
 // same operation in each layer, also after folding.
 Val MainBuilder::nextSeed() {
@@ -61,7 +72,8 @@ void MainBuilder::eraseUnused() {
     if (mlir::isOpTriviallyDead(&op)) op.erase();
   }
   llvm::erase_if(weights_, [&](Weight& weight) {
-    if (!weight.argument.use_empty()) return false;
+    // A state that is not read is updated all the same.
+    if (!weight.argument.use_empty() || weight.kind == "state") return false;
     weight.argument.getOwner()->eraseArgument(weight.argument.getArgNumber());
     return true;
   });
@@ -97,7 +109,8 @@ void MainBuilder::finish(llvm::ArrayRef<Result> results) {
   for (const Result& result : results) {
     values.push_back(result.value.value);
     llvm::SmallVector<mlir::NamedAttribute> named = {builder.getNamedAttr(
-        nn::kNameAttr, builder.getStringAttr(result.name))};
+        result.is_update ? nn::kUpdatesAttr : nn::kNameAttr,
+        builder.getStringAttr(result.name))};
     if (result.value.is_unsigned)
       named.push_back(
           builder.getNamedAttr(nn::kUnsignedAttr, builder.getUnitAttr()));

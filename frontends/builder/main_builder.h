@@ -11,10 +11,12 @@
 
 namespace partita::builder {
 
-// A result of @main.
+// A result of @main: an output, or the new value of the stored tensor `name`.
+// Updates follow outputs.
 struct Result {
   std::string name;
   Val value;
+  bool is_update = false;
 };
 
 // The order of arguments is inputs, seed, weights. Add all inputs before the
@@ -31,6 +33,10 @@ class MainBuilder {
   // loader finds the data.
   Val addWeight(llvm::StringRef name, mlir::RankedTensorType type,
                 bool is_unsigned, llvm::StringRef kind, nn::FileAttr source);
+
+  // A tensor that runs keep and update. It begins as zeros.
+  Val addState(llvm::StringRef name, mlir::RankedTensorType type,
+               bool is_unsigned);
 
   // Returns a new scalar i64 seed at each call, derived from the input `seed`.
   // The first call creates that input. Each call adds the same operations, so
@@ -49,7 +55,7 @@ class MainBuilder {
     std::string name;
     bool is_unsigned;
     std::string kind;
-    nn::FileAttr source;
+    mlir::Attribute source;
   };
 
   void eraseUnused();

@@ -1,5 +1,6 @@
 // Scores, choices and weights (Shazeer et al., 2017); groups and a correction
-// of the choice (DeepSeek-AI, 2024); capacities (Fedus et al., 2021).
+// of the choice (DeepSeek-AI, 2024); capacities (Fedus et al., 2021; Lepikhin
+// et al., 2020; Riquelme et al., 2021).
 #include "frontends/builder/routing.h"
 
 #include <limits>
@@ -44,19 +45,63 @@ Val closeGroups(Emitter& e, Val scores, const RoutingOptions& options) {
                    scores.shape());
 }
 
-// Sets the ids of rows beyond their expert's capacity to -1.
-Val dropRows(Emitter& e, Val ids, int64_t experts, int64_t capacity) {
+// Sets the ids [..., rows, top_k] of choices beyond their expert's capacity to
+// -1. Choices [..., top_k * rows] queue in order: all first ones, then all
+// second ones.
+Val dropInOrder(Emitter& e, Val ids, int64_t experts, int64_t capacity) {
   const int64_t last = ids.rank() - 1;
-  Shape shape(ids.shape());
-  shape.back() = experts;
+  Shape swap = countUp(ids.rank()), queue(ids.shape().drop_back(2));
+  std::swap(swap[last - 1], swap[last]);
+  const Val by_choice = e.transpose(ids, swap);
+  queue.push_back(ids.dim(last) * ids.dim(last - 1));
+  const Val queued = e.reshape(by_choice, queue);
+  Shape shape = queue;
+  shape.push_back(experts);
   // Integers, because counts of rows must be exact in a model of any precision.
-  const Val chosen =
-      e.cast(e.compare(Compare::eq, ids, e.iota(shape, last, e.i64())),
-             e.builder().getI32Type());
+  const Val chosen = e.cast(
+      e.compare(Compare::eq, withOne(e, queued), e.iota(shape, last, e.i64())),
+      e.builder().getI32Type());
   const Val count = cumulate(e, ReduceKind::sum, chosen, last - 1);
   const Val place = e.reduce(ReduceKind::sum, e.mul(count, chosen), {last},
-                             /*keep_dims=*/true);
-  return e.select(e.compare(Compare::le, place, static_cast<double>(capacity)),
+                             /*keep_dims=*/false);
+  const Val kept =
+      e.select(e.compare(Compare::le, place, static_cast<double>(capacity)),
+               queued, e.splatLike(-1, queued));
+  return e.transpose(e.reshape(kept, by_choice.shape()), swap);
+}
+
+// The same, with rows queued by their `priorities` [..., rows]. A choice is
+// dropped if at least `capacity` choices of its expert are before it.
+Val dropByPriority(Emitter& e, Val ids, Val priorities, int64_t capacity) {
+  const int64_t rank = ids.rank(), rows = ids.dim(rank - 2),
+                top_k = ids.dim(rank - 1);
+  // [..., rows, top_k, rows, top_k]: a choice, and another one.
+  Shape pairs(ids.shape());
+  pairs.append({rows, top_k});
+  Shape own(ids.shape()), other(ids.shape().drop_back(2));
+  own.append({1, 1});
+  other.append({1, 1, rows, top_k});
+  Shape own_row(ids.shape().drop_back(1)), other_row(other);
+  own_row.append({1, 1, 1});
+  other_row.back() = 1;
+  const auto place = [&](int64_t dim) { return e.iota(pairs, dim, e.i64()); };
+  const Val own_priority = e.reshape(priorities, own_row),
+            other_priority = e.reshape(priorities, other_row);
+  const Val is_before =
+      e.bitOr(e.compare(Compare::gt, other_priority, own_priority),
+              e.bitAnd(e.compare(Compare::eq, other_priority, own_priority),
+                       e.compare(Compare::lt, place(rank), place(rank - 2))));
+  const Val is_ahead =
+      e.bitOr(e.compare(Compare::lt, place(rank + 1), place(rank - 1)),
+              e.bitAnd(e.compare(Compare::eq, place(rank + 1), place(rank - 1)),
+                       is_before));
+  const Val is_same =
+      e.compare(Compare::eq, e.reshape(ids, other), e.reshape(ids, own));
+  const Val ahead =
+      e.reduce(ReduceKind::sum,
+               e.cast(e.bitAnd(is_same, is_ahead), e.builder().getI32Type()),
+               {rank, rank + 1}, /*keep_dims=*/false);
+  return e.select(e.compare(Compare::lt, ahead, static_cast<double>(capacity)),
                   ids, e.splatLike(-1, ids));
 }
 
@@ -71,7 +116,7 @@ Routing route(Emitter& e, Val logits, Val correction,
   Val choice = correction ? e.add(scores, correction) : scores;
   if (options.open_groups < options.groups)
     choice = closeGroups(e, choice, options);
-  Val ids = topK(e, choice, options.top_k, last, /*largest=*/true).second;
+  const Val ids = topK(e, choice, options.top_k, last, /*largest=*/true).second;
   // The weight of expert i is the score at i. A sum over all experts, unlike a
   // gather, is cheap to divide and to differentiate.
   Shape pairs(ids.shape());
@@ -91,8 +136,14 @@ Routing route(Emitter& e, Val logits, Val correction,
     weights = e.div(weights, sum);
   }
   if (options.scale != 1) weights = e.mul(weights, options.scale);
-  if (options.capacity) ids = dropRows(e, ids, experts, *options.capacity);
-  return {ids, weights};
+  Routing routing = {ids, ids, weights, scores};
+  if (options.capacity && options.is_prioritised)
+    routing.ids = dropByPriority(
+        e, ids, e.reduce(ReduceKind::max, scores, {last}, /*keep_dims=*/false),
+        *options.capacity);
+  else if (options.capacity)
+    routing.ids = dropInOrder(e, ids, experts, *options.capacity);
+  return routing;
 }
 
 }  // namespace partita::builder

@@ -22,15 +22,20 @@ struct RoutingOptions {
   // them by `scale`.
   bool is_normalised = false;
   double epsilon = 0, scale = 1;
-  // An expert takes the first `capacity` rows along the last dimension but one
-  // that choose it. Requires top_k 1.
+  // An expert takes `capacity` choices of the rows along the last dimension but
+  // one, in the order of the rows. Second choices queue behind all first
+  // choices, and so on (Lepikhin et al., 2020).
   std::optional<int64_t> capacity;
+  // Rows queue by their best score instead, the highest first (Riquelme et al.,
+  // 2021). Among equals the earlier row is first.
+  bool is_prioritised = false;
 };
 
-// [..., top_k]: the experts in order of their scores (i64; -1 for a row beyond
-// an expert's capacity) and the weights of their results.
+// [..., top_k]: the experts in order of their scores (i64), the same with -1
+// for choices beyond an expert's capacity, and the weights of their results.
+// `scores` are those of all experts, without the correction.
 struct Routing {
-  Val ids, weights;
+  Val choices, ids, weights, scores;
 };
 
 // Routes rows by their logits [..., experts]. `correction` [experts], or null,

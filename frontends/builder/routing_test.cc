@@ -153,5 +153,36 @@ TEST_F(RoutingTest, RowsBeyondTheCapacityAreDropped) {
   expectNear(result.weights, Numbers(10, sigmoid(1)));
 }
 
+// Rows 0 and 1 choose expert 0 first; row 2's second choice is behind them and
+// behind row 3's first one.
+TEST_F(RoutingTest, SecondChoicesQueueBehindAllFirstOnes) {
+  RoutingOptions options;
+  options.top_k = 2;
+  options.capacity = 2;
+  const Numbers logits = {3, 2, 0, /**/ 3, 0, 2, /**/ 2, 3, 0, /**/ 0, 3, 2};
+  const Result result = routed({1, 4, 3}, logits, {}, options);
+  // Choices: (0, 1), (0, 2), (1, 0), (1, 2).
+  EXPECT_EQ(result.ids, (std::vector<int64_t>{0, -1, 0, 2, 1, -1, 1, 2}));
+  options.capacity = 3;
+  EXPECT_EQ(routed({1, 4, 3}, logits, {}, options).ids,
+            (std::vector<int64_t>{0, 1, 0, 2, 1, 0, 1, 2}));
+}
+
+// Row 2 is surer of expert 0 than rows 0 and 1, and row 1 as sure as row 0.
+TEST_F(RoutingTest, TheSurestRowsComeFirst) {
+  RoutingOptions options;
+  options.top_k = 2;
+  options.capacity = 2;
+  options.is_prioritised = true;
+  const Numbers logits = {2, 1, 0, /**/ 2, 1, 0, /**/ 5, 0, 1, /**/ 1, 2, 0};
+  // Choices: (0, 1), (0, 1), (0, 2), (1, 0). First ones: row 2, row 0; then
+  // second ones: expert 1 has row 3 and takes row 0.
+  EXPECT_EQ(routed({1, 4, 3}, logits, {}, options).ids,
+            (std::vector<int64_t>{0, 1, -1, -1, 0, 2, 1, -1}));
+  options.is_prioritised = false;
+  EXPECT_EQ(routed({1, 4, 3}, logits, {}, options).ids,
+            (std::vector<int64_t>{0, 1, 0, -1, -1, 2, 1, -1}));
+}
+
 }  // namespace
 }  // namespace partita::builder

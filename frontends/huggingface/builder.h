@@ -174,6 +174,10 @@ class ModelBuilder : public Builder {
   Value weight(const std::string& name, ArrayRef<int64_t> shape, Init init,
                StringRef kind = "parameter") override;
 
+  // A tensor that outlives runs, zero at first, and its value after this run.
+  Value state(const std::string& name, ArrayRef<int64_t> shape);
+  void update(const std::string& name, Value value);
+
   using Body = llvm::function_ref<ValueList(Builder&, ValueRange)>;
   // `variant` distinguishes bodies with the same kind and input types.
   ValueList layer(StringRef kind, const std::string& prefix,
@@ -210,6 +214,7 @@ class ModelBuilder : public Builder {
   std::vector<mlir::DictionaryAttr> argument_attributes_;
   std::map<std::string, Layer> layers_;
   std::map<std::string, int> kinds_;
+  std::vector<std::pair<std::string, Value>> updates_;
 };
 
 }  // namespace partita::huggingface

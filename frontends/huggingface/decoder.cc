@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dialects/nn/result_names.h"
+
 namespace partita::huggingface {
 
 DecoderConfig::DecoderConfig(Config& config,
@@ -30,7 +32,8 @@ HeadsConfig::HeadsConfig(Config& config, DecoderConfig& decoder)
                           ? decoder.heads
                           : decoder.defaults.groups.value_or(decoder.heads))),
       head(config.size("head_dim",
-                       std::max<int64_t>(1, decoder.width / decoder.heads))),
+                       decoder.defaults.head.value_or(std::max<int64_t>(
+                           1, decoder.width / decoder.heads)))),
       bias(config.flag("attention_bias", false)) {
   config.expectDivides("num_key_value_heads", groups, "num_attention_heads",
                        decoder.heads);
@@ -49,7 +52,7 @@ Init residualInit(const DecoderConfig& c) {
   return Init::normal(0.02 / std::sqrt(2.0 * static_cast<double>(c.layers)));
 }
 
-Value attend(Builder& b, const LayerInputs& in, const DecoderConfig& c,
+Value attend(Builder& b, LayerInputs& in, const DecoderConfig& c,
              const HeadsConfig& heads) {
   const Value normed = b.rmsNorm(in.x, "input_layernorm", c.epsilon);
   const auto project = [&](const char* name, int64_t count) {
@@ -66,9 +69,8 @@ Value attend(Builder& b, const LayerInputs& in, const DecoderConfig& c,
   const Value k = place(project("k_proj", heads.groups), "k_norm");
   const Value v = project("v_proj", heads.groups);
   const double scale = 1.0 / std::sqrt(static_cast<double>(heads.head));
-  const Value seen =
-      b.mergeHeads(b.attention(q, k, v, in.mask, scale, /*causal=*/true,
-                               c.attention_dropout, heads.window));
+  const Value seen = b.mergeHeads(attendWithCache(
+      b, q, k, v, in.mask, scale, c.attention_dropout, heads.window, in.cache));
   return b.add(in.x, b.linear(seen, "self_attn.o_proj", c.width, heads.bias,
                               residualInit(c)));
 }
@@ -93,18 +95,47 @@ ExpertsConfig readExperts(Config& config, const DecoderConfig& c,
   return experts;
 }
 
+// The loss of all sparse layers together, as transformers' Mixtral has it: rows
+// of all layers and sequences are one group.
+static Value routerLoss(ModelBuilder& m, const RouterSums& sums, Value ids,
+                        Value kept, double factor) {
+  builder::Emitter e(m.ops());
+  e.start(m.loc());
+  builder::Val rows;
+  if (kept)
+    rows = e.mul(
+        e.cast(e.reduce(nn::ReduceKind::sum, {kept}, {0, 1}, false), e.f32()),
+        static_cast<double>(sums.layers()));
+  else
+    rows = e.splat(static_cast<double>(sums.layers() * m.shapeOf(ids)[0] *
+                                       m.shapeOf(ids)[1]),
+                   e.f32());
+  const auto total = [&](Value value) {
+    return e.reduce(nn::ReduceKind::sum, {value}, {0}, /*keep_dims=*/true);
+  };
+  return e
+      .mul(builder::balanceLoss(e, total(sums.choices()), total(sums.scores()),
+                                rows),
+           factor)
+      .value;
+}
+
 OwningModule buildDecoder(ModelSource& source, const DecoderConfig& c,
-                          const std::function<LayerKind(int64_t)>& kindOf) {
+                          const CacheSizes& sizes,
+                          const std::function<LayerKind(int64_t)>& kindOf,
+                          const RouterLosses& losses) {
   source.weights.setBasePrefix("model.");
   source.weights.ignore({"model.layers.*.self_attn.rotary_emb.inv_freq"});
   if (c.tied) source.weights.ignore({"lm_head.weight"});
   ModelBuilder m(source.context, source.config, source.weights, source.options,
                  {"batch", "seq"}, {"attention_mask"});
-  const int64_t batch = m.dim("batch", 1),
-                length = m.dim("seq", std::min<int64_t>(128, c.positions));
-  m.expectAtMost("seq", length, c.positions, "max_position_embeddings");
+  const std::optional<CacheOptions>& options = source.options.cache;
+  const TokenSizes tokens_of = tokenSizes(m, options, c.positions);
+  const int64_t batch = tokens_of.batch, length = tokens_of.length,
+                most = tokens_of.positions;
+  m.expectAtMost("seq", most, c.positions, "max_position_embeddings");
   // The tables of angles are constants in the module.
-  m.expectAtMost("seq", length, (int64_t{1} << 28) / c.rotary.size,
+  m.expectAtMost("seq", most, (int64_t{1} << 28) / c.rotary.size,
                  "1 GB of angles");
   if (failed(m.check())) return nullptr;
 
@@ -112,30 +143,51 @@ OwningModule buildDecoder(ModelSource& source, const DecoderConfig& c,
   Value mask;
   if (m.takes("attention_mask", false))
     mask = m.input("attention_mask", {batch, length}, /*integer=*/true);
+  ModelCache cache(m, options, batch);
   m.seedInput({c.attention_dropout});
 
   const Value tokens = m.weight("model.embed_tokens.weight",
                                 {c.vocabulary, c.width}, Init::normal());
   Value x = m.rows(tokens, ids);
-  ValueList shared = {angles(m, length, c.rotary, std::cos),
-                      angles(m, length, c.rotary, std::sin)};
+  cache.prepare(length, sizes.window);
+  ValueList shared = {
+      cache.atPositions(angles(m, most, c.rotary, std::cos), length),
+      cache.atPositions(angles(m, most, c.rotary, std::sin), length)};
   if (mask) shared.push_back(m.maskBias(mask));
+  if (mask && losses.areUsed()) shared.push_back(mask);
+  RouterSums sums;
   for (int64_t i = 0; i < c.layers; ++i) {
+    const std::string prefix = "model.layers." + std::to_string(i) + ".";
     ValueList inputs = {x};
     inputs.append(shared);
+    cache.append(prefix, sizes.heads, sizes.key, sizes.value, inputs);
     const LayerKind kind = kindOf(i);
-    x = m.layer(
-        kind.name, "model.layers." + std::to_string(i) + ".", inputs,
-        [&](Builder& b, ValueRange in) {
-          return ValueList{kind.body(
-              b, {in[0], in[1], in[2], in.size() > 3 ? in[3] : Value()})};
-        })[0];
+    ValueList results =
+        m.layer(kind.name, prefix, inputs, [&](Builder& b, ValueRange in) {
+          LayerInputs given = {in[0], in[1], in[2]};
+          if (mask) given.mask = in[3];
+          if (mask && losses.areUsed()) given.kept = in[4];
+          given.cache = cache.at(in);
+          ValueList values = kind.body(b, given);
+          if (cache) values.append({given.cache.keys, given.cache.values});
+          return values;
+        });
+    if (cache) {
+      const Value values = results.pop_back_val();
+      cache.update(results.pop_back_val(), values);
+    }
+    x = results[0];
+    sums.add(m, results);
   }
-  x = m.rmsNorm(x, "model.norm", c.epsilon);
+  x = m.rmsNorm(cache.lastTokens(x), "model.norm", c.epsilon);
   const Value head = c.tied ? tokens
                             : m.weight("lm_head.weight",
                                        {c.vocabulary, c.width}, Init::normal());
-  return m.finish({{m.project(x, head, Value()), "y"}});
+  const Value y = m.project(x, head, Value());
+  if (sums.isEmpty()) return m.finish({{y, "y"}});
+  return m.finish({{y, "y"},
+                   {routerLoss(m, sums, ids, mask, losses.balance),
+                    nn::kAuxiliaryLossResult}});
 }
 
 }  // namespace partita::huggingface

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "frontends/huggingface/builder.h"
+#include "frontends/huggingface/cache.h"
 #include "frontends/huggingface/models.h"
 #include "frontends/huggingface/rotary.h"
 #include "frontends/huggingface/sparse_mlp.h"
@@ -22,6 +23,7 @@ struct DecoderDefaults {
   double theta = 1e4;             // of the rotary positions
   std::optional<int64_t> groups;  // key-value heads; absent: all heads
   std::optional<int64_t> window;  // keys that a query sees; absent: all
+  std::optional<int64_t> head;    // its size; absent: width / heads
 };
 
 struct DecoderConfig {
@@ -49,13 +51,16 @@ struct HeadsConfig {
   std::optional<int64_t> window;  // keys that a query sees at most
 };
 
-// The inputs of a layer; `mask` may be null.
+// The inputs of a layer. `mask`, a bias, may be null, and so may `kept`, the
+// mask [B, L] of integers. Attention replaces the keys and values of `cache` by
+// those after the step.
 struct LayerInputs {
-  Value x, cosine, sine, mask;
+  Value x, cosine, sine, mask, kept;
+  LayerCache cache = {};
 };
 
 // x + attention(norm(x)), with weights "self_attn.*".
-Value attend(Builder& b, const LayerInputs& in, const DecoderConfig& c,
+Value attend(Builder& b, LayerInputs& in, const DecoderConfig& c,
              const HeadsConfig& heads);
 // down(activation(gate(x)) * up(x)), with weights "<name>.gate_proj.weight" ...
 Value gatedMlp(Builder& b, Value x, const std::string& name, int64_t inner,
@@ -67,15 +72,28 @@ ExpertsConfig readExperts(Config& config, const DecoderConfig& c,
 // The initial values of the matrices that end in the residual stream.
 Init residualInit(const DecoderConfig& c);
 
-// A kind of layer: one function in the module for all layers of this name.
+// A kind of layer: one function in the module for all layers of this name. The
+// first result is the layer's; sparse ones may append a router's statistics.
 struct LayerKind {
   std::string name;
-  std::function<Value(Builder&, const LayerInputs&)> body;
+  std::function<ValueList(Builder&, LayerInputs&)> body;
 };
 
-// The module of a decoder. `kindOf` gives the kind of each layer.
+// The keys and values of a layer.
+struct CacheSizes {
+  int64_t heads, key, value;  // heads, elements of one head
+  std::optional<int64_t> window;
+};
+inline CacheSizes cacheOf(const HeadsConfig& heads) {
+  return {heads.groups, heads.head, heads.head, heads.window};
+}
+
+// The module of a decoder. `kindOf` gives the kind of each layer. Layers get
+// `kept` if `losses` are used.
 OwningModule buildDecoder(ModelSource& source, const DecoderConfig& c,
-                          const std::function<LayerKind(int64_t)>& kindOf);
+                          const CacheSizes& sizes,
+                          const std::function<LayerKind(int64_t)>& kindOf,
+                          const RouterLosses& losses = {});
 
 }  // namespace partita::huggingface
 

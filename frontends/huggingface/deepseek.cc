@@ -42,7 +42,7 @@ Value query(Builder& b, Value x, const DecoderConfig& c,
 }
 
 // x + attention(norm(x)).
-Value attendLatent(Builder& b, const LayerInputs& in, const DecoderConfig& c,
+Value attendLatent(Builder& b, LayerInputs& in, const DecoderConfig& c,
                    const LatentConfig& latent) {
   const int64_t plain = latent.plain, rotated = latent.rotated;
   const Value normed = b.rmsNorm(in.x, "input_layernorm", c.epsilon);
@@ -74,8 +74,8 @@ Value attendLatent(Builder& b, const LayerInputs& in, const DecoderConfig& c,
   const Value v = b.slice(wide, 3, plain, latent.value);
   const double scale =
       c.rotary.score_scale / std::sqrt(static_cast<double>(plain + rotated));
-  const Value seen = b.mergeHeads(b.attention(
-      q, k, v, in.mask, scale, /*causal=*/true, c.attention_dropout));
+  const Value seen = b.mergeHeads(attendWithCache(
+      b, q, k, v, in.mask, scale, c.attention_dropout, std::nullopt, in.cache));
   return b.add(in.x, b.linear(seen, "self_attn.o_proj", c.width, latent.bias,
                               residualInit(c)));
 }
@@ -129,25 +129,27 @@ OwningModule buildDeepseekV3(ModelSource& source) {
   const ExpertsConfig experts = readGroupedExperts(config, c);
   const int64_t shared = config.size("n_shared_experts", 1);
   const int64_t dense = config.count("first_k_dense_replace", 3);
-  refuseRouterTraining(config, source.options.training);
   // The layers that predict further tokens come after the model's own.
   source.weights.ignore({"model.layers." + std::to_string(c.layers) + ".*"});
 
-  const auto block = [&](Builder& b, const LayerInputs& in, bool is_sparse) {
+  const auto block = [&](Builder& b, LayerInputs& in, bool is_sparse) {
     const Value x = attendLatent(b, in, c, latent);
     const Value normed = b.rmsNorm(x, "post_attention_layernorm", c.epsilon);
-    if (!is_sparse) return b.add(x, gatedMlp(b, normed, "mlp", c.inner, c));
+    if (!is_sparse)
+      return ValueList{b.add(x, gatedMlp(b, normed, "mlp", c.inner, c))};
     const Value routed = sparseMlp(b, normed, experts);
-    return b.add(x, b.add(routed, gatedMlp(b, normed, "mlp.shared_experts",
-                                           shared * experts.inner, c)));
+    return ValueList{
+        b.add(x, b.add(routed, gatedMlp(b, normed, "mlp.shared_experts",
+                                        shared * experts.inner, c)))};
   };
   const LayerKind dense_block = {
       "dense_block",
-      [&](Builder& b, const LayerInputs& in) { return block(b, in, false); }};
+      [&](Builder& b, LayerInputs& in) { return block(b, in, false); }};
   const LayerKind sparse_block = {
-      "block",
-      [&](Builder& b, const LayerInputs& in) { return block(b, in, true); }};
-  return buildDecoder(source, c, [&](int64_t i) {
+      "block", [&](Builder& b, LayerInputs& in) { return block(b, in, true); }};
+  const CacheSizes sizes = {c.heads, latent.plain + latent.rotated,
+                            latent.value, std::nullopt};
+  return buildDecoder(source, c, sizes, [&](int64_t i) {
     return i < dense ? dense_block : sparse_block;
   });
 }

@@ -31,6 +31,20 @@ json vit(int64_t layers, int64_t width, int64_t inner, int64_t heads,
           {"patch_size", patch},         {"num_labels", 1000}};
 }
 
+// Experts in every second layer, or in the last `sparse` of these.
+json vmoe(json config, int64_t sparse) {
+  config["model_type"] = "vmoe";
+  json layers = json::array();
+  for (int64_t i = 1; i < config["num_hidden_layers"]; i += 2)
+    layers.push_back(i);
+  while (static_cast<int64_t>(layers.size()) > sparse) layers.erase(0);
+  config["expert_layers"] = layers;
+  config["num_experts"] = 32;
+  config["num_experts_per_tok"] = 2;
+  config["capacity_factor"] = 1.05;
+  return config;
+}
+
 json t5(int64_t layers, int64_t width, int64_t head, int64_t inner,
         int64_t heads) {
   return {{"model_type", "t5"}, {"vocab_size", 32128}, {"d_model", width},
@@ -159,6 +173,18 @@ const std::vector<Family>& table() {
       {"vit-h-14", vit(32, 1280, 5120, 16, 14)},
       {"vit-g-14", vit(40, 1408, 6144, 16, 14)},
       {"vit-G-14", vit(48, 1664, 8192, 16, 14)},
+      {"vmoe-s-32", vmoe(vit(8, 512, 2048, 8, 32), 4)},
+      {"vmoe-s-32-last2", vmoe(vit(8, 512, 2048, 8, 32), 2)},
+      {"vmoe-b-32", vmoe(vit(12, 768, 3072, 12, 32), 6)},
+      {"vmoe-b-32-last2", vmoe(vit(12, 768, 3072, 12, 32), 2)},
+      {"vmoe-b-16", vmoe(vit(12, 768, 3072, 12, 16), 6)},
+      {"vmoe-b-16-last2", vmoe(vit(12, 768, 3072, 12, 16), 2)},
+      {"vmoe-l-32", vmoe(vit(24, 1024, 4096, 16, 32), 12)},
+      {"vmoe-l-32-last2", vmoe(vit(24, 1024, 4096, 16, 32), 2)},
+      {"vmoe-l-16", vmoe(vit(24, 1024, 4096, 16, 16), 12)},
+      {"vmoe-l-16-last2", vmoe(vit(24, 1024, 4096, 16, 16), 2)},
+      {"vmoe-h-14", vmoe(vit(32, 1280, 5120, 16, 14), 16)},
+      {"vmoe-h-14-last5", vmoe(vit(32, 1280, 5120, 16, 14), 5)},
       {"t5-small", t5(6, 512, 64, 2048, 8)},
       {"t5-base", t5(12, 768, 64, 3072, 12)},
       {"t5-large", t5(24, 1024, 64, 4096, 16)},

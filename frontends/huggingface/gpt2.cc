@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "frontends/huggingface/builder.h"
+#include "frontends/huggingface/cache.h"
 #include "frontends/huggingface/models.h"
 
 namespace partita::huggingface {
@@ -40,8 +41,8 @@ struct Gpt2Config {
   bool tied, headless;
 };
 
-Value block(Builder& b, Value x, Value mask, const Gpt2Config& c,
-            double scale) {
+Value block(Builder& b, Value x, Value mask, LayerCache& cache,
+            const Gpt2Config& c, double scale) {
   // Projections into the residual stream have a smaller initial scale, divided
   // by the square root of the number of additions to the stream.
   const Init residual =
@@ -51,8 +52,8 @@ Value block(Builder& b, Value x, Value mask, const Gpt2Config& c,
   const auto part = [&](int64_t i) {
     return b.splitHeads(b.slice(qkv, 2, i * c.width, c.width), c.heads);
   };
-  const Value seen = b.attention(part(0), part(1), part(2), mask, scale,
-                                 /*causal=*/true, c.attention_dropout);
+  const Value seen = attendWithCache(b, part(0), part(1), part(2), mask, scale,
+                                     c.attention_dropout, std::nullopt, cache);
   x = b.add(x, b.dropout(b.conv1d(b.mergeHeads(seen), "attn.c_proj", c.width,
                                   residual),
                          c.residual_dropout));
@@ -73,25 +74,28 @@ OwningModule buildGpt2(ModelSource& source) {
   if (c.tied) source.weights.ignore({"lm_head.weight"});
   ModelBuilder m(source.context, source.config, source.weights, source.options,
                  {"batch", "seq"}, {"attention_mask"});
-  const int64_t batch = m.dim("batch", 1),
-                length = m.dim("seq", std::min<int64_t>(128, c.positions));
-  m.expectAtMost("seq", length, c.positions, "n_positions");
+  const TokenSizes sizes = tokenSizes(m, source.options.cache, c.positions);
+  const int64_t batch = sizes.batch, length = sizes.length;
+  m.expectAtMost("seq", sizes.positions, c.positions, "n_positions");
   if (failed(m.check())) return nullptr;
 
   const Value ids = m.input("input_ids", {batch, length}, /*integer=*/true);
   Value mask;
   if (m.takes("attention_mask", false))
     mask = m.input("attention_mask", {batch, length}, /*integer=*/true);
+  ModelCache cache(m, source.options.cache, batch);
   m.seedInput({c.embedding_dropout, c.attention_dropout, c.residual_dropout});
 
   const Value tokens = m.weight("transformer.wte.weight",
                                 {c.vocabulary, c.width}, Init::normal());
   const Value positions = m.weight("transformer.wpe.weight",
                                    {c.positions, c.width}, Init::normal(0.01));
-  const Value position = m.slice(positions, 0, 0, length);
+  cache.prepare(length, std::nullopt);
+  Value position = cache.atPositions(positions, length);
   Value x = m.rows(tokens, ids);
-  x = m.dropout(m.add(x, m.broadcast(position, m.shapeOf(x), {1, 2})),
-                c.embedding_dropout);
+  if (!cache.takesTokens())
+    position = m.broadcast(position, m.shapeOf(x), {1, 2});
+  x = m.dropout(m.add(x, position), c.embedding_dropout);
   ValueList shared;
   if (mask) shared.push_back(m.maskBias(mask));
   for (int64_t i = 0; i < c.layers; ++i) {
@@ -101,15 +105,23 @@ OwningModule buildGpt2(ModelSource& source) {
     if (c.scale_by_layer) scale /= static_cast<double>(i + 1);
     ValueList inputs = {x};
     inputs.append(shared);
-    x = m.layer(
-        "block", "transformer.h." + std::to_string(i) + ".", inputs,
+    const std::string prefix = "transformer.h." + std::to_string(i) + ".";
+    const int64_t head = c.width / c.heads;
+    cache.append(prefix, c.heads, head, head, inputs);
+    const ValueList results = m.layer(
+        "block", prefix, inputs,
         [&](Builder& b, ValueRange in) {
-          return ValueList{
-              block(b, in[0], in.size() > 1 ? in[1] : Value(), c, scale)};
+          LayerCache kept = cache.at(in);
+          ValueList values = {
+              block(b, in[0], mask ? in[1] : Value(), kept, c, scale)};
+          if (cache) values.append({kept.keys, kept.values});
+          return values;
         },
-        c.scale_by_layer ? std::to_string(i) : "")[0];
+        c.scale_by_layer ? std::to_string(i) : "");
+    x = results[0];
+    if (cache) cache.update(results[1], results[2]);
   }
-  x = m.layerNorm(x, "transformer.ln_f", c.epsilon);
+  x = m.layerNorm(cache.lastTokens(x), "transformer.ln_f", c.epsilon);
   if (c.headless) return m.finish({{x, "y"}});
   const Value head = c.tied ? tokens
                             : m.weight("lm_head.weight",

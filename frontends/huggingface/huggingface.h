@@ -13,11 +13,21 @@
 #include <string>
 #include <vector>
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringRef.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 
 namespace partita::huggingface {
+
+// A model that generates text, with a cache of keys and values.
+struct CacheOptions {
+  // The prompts of some rows, or one token of every row.
+  enum class Step { kPrompts, kTokens } step = Step::kTokens;
+  int64_t rows = 1;    // texts in the cache
+  int64_t length = 1;  // tokens of a text
+};
 
 struct HfOptions {
   // Sizes that a config leaves open: "batch", "seq", "decoder_seq" (T5),
@@ -39,6 +49,13 @@ struct HfOptions {
   bool training = false;
   // Replaces all dropout probabilities of the config; in [0, 1).
   std::optional<double> dropout;
+  // Decoders only: with a cache, whose tensors are states that @main updates.
+  // For prompts, inputs are `input_ids` [batch, seq], `slots` [batch] with
+  // their rows in the cache and `lengths` [batch]; for tokens, `input_ids`
+  // [rows, 1] and `positions` [rows]. A prompt with a slot outside the cache
+  // and a token at a position outside it leave the cache unchanged. Result `y`
+  // has the logits of each row's last token, [.., 1, vocabulary].
+  std::optional<CacheOptions> cache;
 };
 
 // Imports a folder. Returns null after an error, which has been reported as a
@@ -64,9 +81,12 @@ mlir::OwningOpRef<mlir::ModuleOp> importConfig(const std::string& text,
 
 // Replaces the f32 weights of a model imported by any frontend with those in a
 // folder of safetensors, such as a training checkpoint. Weights match by name.
-// Fails, after a diagnostic, if names or shapes differ.
+// Fails, after a diagnostic, if names or shapes differ. A weight for whose name
+// `may_lack` is true stays as it is if the folder lacks it.
+using MayLack = llvm::function_ref<bool(llvm::StringRef)>;
 mlir::LogicalResult takeWeights(mlir::ModuleOp module,
-                                const std::string& folder);
+                                const std::string& folder,
+                                MayLack may_lack = nullptr);
 
 // All names that importFamily accepts, in display order.
 std::vector<std::string> familyNames();

@@ -20,14 +20,17 @@ using nlohmann::json;
 struct ModelKind {
   const char* type;  // the config's "model_type"
   OwningModule (*build)(ModelSource&);
+  bool generates = true;  // text, with a cache
 };
 constexpr ModelKind kModels[] = {
     {"gpt2", buildGpt2},
-    {"bert", buildBert},
-    {"vit", buildVit},
+    {"bert", buildBert, /*generates=*/false},
+    {"vit", buildVit, /*generates=*/false},
+    {"vmoe", buildVmoe, /*generates=*/false},
     {"t5", buildT5},
     {"llama", buildLlama},
     {"mistral", buildLlama},
+    {"qwen3", buildQwen3},
     {"mixtral", buildMixtral},
     {"qwen3_moe", buildQwen3Moe},
     {"deepseek_v3", buildDeepseekV3},
@@ -42,8 +45,18 @@ bool exists(const std::string& folder, const char* file) {
 OwningModule build(ModelSource source) {
   Config& config = source.config;
   const std::string type = config.text("model_type", "");
+  std::vector<std::string> generating;
   for (const ModelKind& kind : kModels)
-    if (type == kind.type) return kind.build(source);
+    if (kind.generates) generating.push_back(kind.type);
+  for (const ModelKind& kind : kModels)
+    if (type == kind.type && (kind.generates || !source.options.cache))
+      return kind.build(source);
+  if (source.options.cache) {
+    mlir::emitError(config.loc())
+        << "'model_type': expected a model that generates text, one of "
+        << llvm::join(generating, ", ") << "; found '" << type << "'";
+    return nullptr;
+  }
   if (type.empty() && config.values().contains("embed_dim"))
     return buildCoatnet(source);
   std::vector<std::string> known;

@@ -23,12 +23,15 @@ ExpertsConfig readSoftmaxExperts(Config& config, const DecoderConfig& c,
   return experts;
 }
 
-Value expertsBlock(Builder& b, const LayerInputs& in, const DecoderConfig& c,
-                   const HeadsConfig& heads, const ExpertsConfig& experts) {
+ValueList expertsBlock(Builder& b, LayerInputs& in, const DecoderConfig& c,
+                       const HeadsConfig& heads, const ExpertsConfig& experts,
+                       const RouterLosses& losses) {
   const Value x = attend(b, in, c, heads);
-  return b.add(x,
-               sparseMlp(b, b.rmsNorm(x, "post_attention_layernorm", c.epsilon),
-                         experts));
+  ValueList results(1);
+  results[0] = b.add(
+      x, sparseMlp(b, b.rmsNorm(x, "post_attention_layernorm", c.epsilon),
+                   experts, losses.areUsed() ? &results : nullptr, in.kept));
+  return results;
 }
 
 }  // namespace
@@ -50,11 +53,15 @@ OwningModule buildMixtral(ModelSource& source) {
   experts.gate_name = "block_sparse_moe.experts.*.w1.weight";
   experts.up_name = "block_sparse_moe.experts.*.w3.weight";
   experts.down_name = "block_sparse_moe.experts.*.w2.weight";
-  refuseRouterTraining(config, source.options.training);
-  const LayerKind block = {"block", [&](Builder& b, const LayerInputs& in) {
-                             return expertsBlock(b, in, c, heads, experts);
+  const RouterLosses losses = RouterLosses::read(
+      config, source.options.training, /*has_log_sums=*/false);
+  refuseRouterNoise(config, source.options.training);
+  const LayerKind block = {"block", [&](Builder& b, LayerInputs& in) {
+                             return expertsBlock(b, in, c, heads, experts,
+                                                 losses);
                            }};
-  return buildDecoder(source, c, [&](int64_t) { return block; });
+  return buildDecoder(
+      source, c, cacheOf(heads), [&](int64_t) { return block; }, losses);
 }
 
 OwningModule buildQwen3Moe(ModelSource& source) {
@@ -75,28 +82,31 @@ OwningModule buildQwen3Moe(ModelSource& source) {
   experts.down_name = "mlp.experts.*.down_proj.weight";
   if (config.flag("use_sliding_window", false))
     heads.readWindow(config, defaults);
-  refuseRouterTraining(config, source.options.training);
+  const RouterLosses losses = RouterLosses::read(
+      config, source.options.training, /*has_log_sums=*/false);
+  refuseRouterNoise(config, source.options.training);
   const int64_t step = config.size("decoder_sparse_step", 1);
   std::set<int64_t> dense;
   if (config.has("mlp_only_layers"))
     for (const int64_t layer : config.indices("mlp_only_layers"))
       dense.insert(layer);
 
-  const LayerKind sparse_block = {
-      "block", [&](Builder& b, const LayerInputs& in) {
-        return expertsBlock(b, in, c, heads, experts);
-      }};
+  const LayerKind sparse_block = {"block", [&](Builder& b, LayerInputs& in) {
+                                    return expertsBlock(b, in, c, heads,
+                                                        experts, losses);
+                                  }};
   const LayerKind dense_block = {
-      "dense_block", [&](Builder& b, const LayerInputs& in) {
+      "dense_block", [&](Builder& b, LayerInputs& in) {
         const Value x = attend(b, in, c, heads);
         const Value normed =
             b.rmsNorm(x, "post_attention_layernorm", c.epsilon);
-        return b.add(x, gatedMlp(b, normed, "mlp", c.inner, c));
+        return ValueList{b.add(x, gatedMlp(b, normed, "mlp", c.inner, c))};
       }};
-  return buildDecoder(source, c, [&](int64_t i) {
+  const auto kindOf = [&](int64_t i) {
     return dense.count(i) > 0 || (i + 1) % step != 0 ? dense_block
                                                      : sparse_block;
-  });
+  };
+  return buildDecoder(source, c, cacheOf(heads), kindOf, losses);
 }
 
 }  // namespace partita::huggingface

@@ -136,6 +136,16 @@ Value ModelBuilder::weight(const std::string& name, ArrayRef<int64_t> shape,
   return argument(f32(shape), kind, source.name, source.data);
 }
 
+Value ModelBuilder::state(const std::string& name, ArrayRef<int64_t> shape) {
+  return argument(f32(shape), "state", name,
+                  nn::InitAttr::get(builder_.getContext(), "zeros",
+                                    builder_.getF64FloatAttr(0), /*seed=*/0));
+}
+
+void ModelBuilder::update(const std::string& name, Value value) {
+  updates_.emplace_back(name, value);
+}
+
 ModelBuilder::Layer ModelBuilder::define(StringRef kind, ArrayRef<Value> inputs,
                                          Body body) {
   const int number = kinds_[kind.str()]++;
@@ -196,6 +206,11 @@ mlir::OwningOpRef<mlir::ModuleOp> ModelBuilder::finish(
     mlir::NamedAttrList attributes;
     attributes.set(nn::kNameAttr, builder_.getStringAttr(name));
     names.push_back(attributes.getDictionary(builder_.getContext()));
+  }
+  for (const auto& [name, value] : updates_) {
+    values.push_back(value);
+    names.push_back(builder_.getDictionaryAttr(
+        builder_.getNamedAttr(nn::kUpdatesAttr, builder_.getStringAttr(name))));
   }
   func::ReturnOp::create(builder_, config_.loc(), values);
   mlir::Block& block = main_.getBody().front();

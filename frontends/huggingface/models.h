@@ -32,8 +32,10 @@ struct ModelSource {
 OwningModule buildGpt2(ModelSource& source);
 OwningModule buildBert(ModelSource& source);
 OwningModule buildVit(ModelSource& source);
+OwningModule buildVmoe(ModelSource& source);
 OwningModule buildT5(ModelSource& source);
 OwningModule buildLlama(ModelSource& source);
+OwningModule buildQwen3(ModelSource& source);
 OwningModule buildMixtral(ModelSource& source);
 OwningModule buildQwen3Moe(ModelSource& source);
 OwningModule buildDeepseekV3(ModelSource& source);

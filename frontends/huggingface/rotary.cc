@@ -150,8 +150,10 @@ Value rotate(Builder& b, Value x, Value cosine, Value sine, bool interleaved) {
     first = b.slice(x, 3, 0, half), second = b.slice(x, 3, half, half);
   }
   const Shape part(b.shapeOf(first));
-  const Value cos = b.broadcast(cosine, part, {2, 3}),
-              sin = b.broadcast(sine, part, {2, 3});
+  // Angles are [L, size / 2], or [B, L, size / 2] if rows differ.
+  const Shape dims = b.rankOf(cosine) == 3 ? Shape{0, 2, 3} : Shape{2, 3};
+  const Value cos = b.broadcast(cosine, part, dims),
+              sin = b.broadcast(sine, part, dims);
   const Value low = b.sub(b.mul(first, cos), b.mul(second, sin));
   const Value high = b.add(b.mul(second, cos), b.mul(first, sin));
   return b.concat({low, high}, 3);

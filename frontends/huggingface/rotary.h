@@ -28,7 +28,8 @@ Rotary readRotary(Config& config, const char* key, int64_t size, double theta,
 Value angles(ModelBuilder& m, int64_t length, const Rotary& rotary,
              float (*function)(float));
 
-// Rotates pairs of elements of [B, N, L, size] by their position's angles. The
+// Rotates pairs of elements of [B, N, L, size] by their position's angles
+// [L, size / 2] or [B, L, size / 2]. The
 // first elements of all pairs come before the second ones: in the result and,
 // unless pairs are `interleaved`, in x.
 Value rotate(Builder& b, Value x, Value cosine, Value sine,

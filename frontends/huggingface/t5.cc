@@ -3,9 +3,12 @@
 // some of its layers (Fedus et al., 2021).
 #include <cmath>
 
+#include "dialects/nn/result_names.h"
 #include "frontends/huggingface/builder.h"
+#include "frontends/huggingface/cache.h"
 #include "frontends/huggingface/models.h"
 #include "frontends/huggingface/sparse_mlp.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace partita::huggingface {
 namespace {
@@ -52,6 +55,7 @@ struct T5Config {
   // Every how many layers there are experts; 0: nowhere.
   int64_t encoder_step = 0, decoder_step = 0;
   ExpertsConfig experts;  // names of weights within the MLP
+  RouterLosses losses;
 };
 
 void readProjection(Config& config, T5Config& c) {
@@ -92,7 +96,8 @@ void readSwitch(Config& config, T5Config& c, bool training) {
     config.complain("'router_bias': expected false, found true");
   config.expectOneOf("router_dtype", config.text("router_dtype", "float32"),
                      {"float32"});
-  refuseRouterTraining(config, training);
+  c.losses = RouterLosses::read(config, training, /*has_log_sums=*/true);
+  refuseRouterNoise(config, training);
   if (training && c.dropout > 0.0)
     config.complain(
         "'dropout_rate': expected 0 for training (--dropout 0 sets it), "
@@ -148,45 +153,62 @@ Value relativeBias(ModelBuilder& m, const std::string& prefix, int64_t length,
                    {1, c.heads, length, length});
 }
 
-// x + attention(norm(x), source or norm(x)).
-Value attend(Builder& b, Value x, Value source, Value bias, bool causal,
-             const std::string& layer, const char* kind, const T5Config& c) {
-  const int64_t inner = c.heads * c.head;
+// The heads of `from` times the weight `name`, which ends in q, k or v.
+Value heads(Builder& b, Value from, const std::string& name,
+            const T5Config& c) {
   const double width = static_cast<double>(c.width),
                head = static_cast<double>(c.head);
-  const Init from_width = Init::normal(1.0 / std::sqrt(width)),
-             query = Init::normal(1.0 / std::sqrt(width * head));
+  const bool is_query = name.back() == 'q';
+  const Init init =
+      Init::normal(1.0 / std::sqrt(is_query ? width * head : width));
+  return b.splitHeads(
+      b.linear(from, name, c.heads * c.head, /*bias=*/false, init), c.heads);
+}
+
+// x + attention(norm(x), source or norm(x)). If `cache` has keys, new ones are
+// added to it; with `frozen`, its keys are those of the source.
+Value attend(Builder& b, Value x, Value source, Value bias, bool causal,
+             const std::string& layer, const char* kind, const T5Config& c,
+             LayerCache* cache = nullptr, bool frozen = false) {
+  const int64_t inner = c.heads * c.head;
   const Init back = Init::normal(1.0 / std::sqrt(static_cast<double>(inner)));
   const Value normed = b.rmsNorm(x, layer + ".layer_norm", c.epsilon);
-  const auto heads = [&](Value from, const char* name, Init init) {
-    return b.splitHeads(b.linear(from, layer + "." + kind + "." + name, inner,
-                                 /*bias=*/false, init),
-                        c.heads);
-  };
-  const Value q = heads(normed, "q", query);
-  const Value k = heads(source ? source : normed, "k", from_width),
-              v = heads(source ? source : normed, "v", from_width);
-  const Value seen = b.mergeHeads(
-      b.attention(q, k, v, bias, /*scale=*/1.0, causal, c.dropout));
+  const std::string name = layer + "." + kind + ".";
+  const Value q = heads(b, normed, name + "q", c);
+  Value seen;
+  if (frozen) {
+    seen = attendSeen(b, q, cache->keys, cache->values, bias, /*scale=*/1.0,
+                      cache->seen);
+  } else {
+    const Value k = heads(b, source ? source : normed, name + "k", c),
+                v = heads(b, source ? source : normed, name + "v", c);
+    seen = cache ? attendWithCache(b, q, k, v, bias, /*scale=*/1.0, c.dropout,
+                                   std::nullopt, *cache)
+                 : b.attention(q, k, v, bias, /*scale=*/1.0, causal, c.dropout);
+  }
+  seen = b.mergeHeads(seen);
   return b.add(x, b.dropout(b.linear(seen, layer + "." + kind + ".o", c.width,
                                      /*bias=*/false, back),
                             c.dropout));
 }
 
-// x + experts(norm(x)).
-Value feedExperts(Builder& b, Value x, const std::string& layer,
-                  const T5Config& c) {
+// x + experts(norm(x)), and the statistics of the router if losses need them.
+ValueList feedExperts(Builder& b, Value x, const std::string& layer,
+                      const T5Config& c) {
   const Value normed = b.rmsNorm(x, layer + ".layer_norm", c.epsilon);
   ExpertsConfig experts = c.experts;
   for (std::string* name :
        {&experts.router, &experts.up_name, &experts.down_name})
     *name = layer + "." + c.mlp + "." + *name;
-  return b.add(x, sparseMlp(b, normed, experts));
+  ValueList results(1);
+  results[0] = b.add(x, sparseMlp(b, normed, experts,
+                                  c.losses.areUsed() ? &results : nullptr));
+  return results;
 }
 
-// x + mlp(norm(x)).
-Value feedForward(Builder& b, Value x, const std::string& layer,
-                  const T5Config& c, bool is_sparse) {
+// x + mlp(norm(x)) first.
+ValueList feedForward(Builder& b, Value x, const std::string& layer,
+                      const T5Config& c, bool is_sparse) {
   if (is_sparse) return feedExperts(b, x, layer, c);
   const Init up = Init::normal(1.0 / std::sqrt(static_cast<double>(c.width)));
   const Init down = Init::normal(1.0 / std::sqrt(static_cast<double>(c.inner)));
@@ -198,12 +220,33 @@ Value feedForward(Builder& b, Value x, const std::string& layer,
   Value inner = b.activation(linear(c.gated ? "wi_0" : "wi"), c.activation);
   if (c.gated) inner = b.mul(inner, linear("wi_1"));
   inner = b.dropout(inner, c.dropout);
-  return b.add(x, b.dropout(b.linear(inner, layer + "." + c.mlp + ".wo",
-                                     c.width, /*bias=*/false, down),
-                            c.dropout));
+  return {b.add(x, b.dropout(b.linear(inner, layer + "." + c.mlp + ".wo",
+                                      c.width, /*bias=*/false, down),
+                             c.dropout))};
 }
 
-Value encode(ModelBuilder& m, Value x, Value mask, const T5Config& c) {
+// The losses of the routers of a stack, as transformers' Switch Transformers
+// have them: rows of all layers of a sequence are one group. A stack with
+// experts in every layer has none.
+Value routerLoss(ModelBuilder& m, const RouterSums& sums, int64_t length,
+                 int64_t step, const T5Config& c) {
+  if (sums.isEmpty() || step <= 1) return {};
+  builder::Emitter e(m.ops());
+  e.start(m.loc());
+  const builder::Val scores = {sums.scores()};
+  const double rows = static_cast<double>(length * sums.layers());
+  const builder::Val balance = builder::balanceLoss(
+      e, {sums.choices()}, scores, e.splat(rows, scores.elementType()));
+  return e
+      .add(e.mul(balance, c.losses.balance),
+           e.mul(
+               {sums.logSums()},
+               c.losses.log_sums / (rows * static_cast<double>(scores.dim(0)))))
+      .value;
+}
+
+Value encode(ModelBuilder& m, Value x, Value mask, const T5Config& c,
+             RouterSums& sums) {
   Value bias = relativeBias(m, "encoder.block.0.layer.0.SelfAttention.",
                             m.shapeOf(x)[1], /*both_directions=*/true, c);
   if (mask) {
@@ -214,21 +257,23 @@ Value encode(ModelBuilder& m, Value x, Value mask, const T5Config& c) {
   }
   for (int64_t i = 0; i < c.layers; ++i) {
     const bool is_sparse = isSparse(i, c.encoder_step);
-    x = m.layer(
+    const ValueList results = m.layer(
         is_sparse ? "sparse_encoder_block" : "encoder_block",
         "encoder.block." + std::to_string(i) + ".", {x, bias},
         [&](Builder& b, ValueRange in) {
           const Value seen = attend(b, in[0], Value(), in[1], /*causal=*/false,
                                     "layer.0", "SelfAttention", c);
-          return ValueList{feedForward(b, seen, "layer.1", c, is_sparse)};
-        })[0];
+          return feedForward(b, seen, "layer.1", c, is_sparse);
+        });
+    x = results[0];
+    sums.add(m, results);
   }
   return m.dropout(m.rmsNorm(x, "encoder.final_layer_norm", c.epsilon),
                    c.dropout);
 }
 
 Value decode(ModelBuilder& m, Value x, Value encoded, Value mask,
-             const T5Config& c) {
+             const T5Config& c, RouterSums& sums) {
   const Value bias =
       relativeBias(m, "decoder.block.0.layer.0.SelfAttention.", m.shapeOf(x)[1],
                    /*both_directions=*/false, c);
@@ -236,18 +281,146 @@ Value decode(ModelBuilder& m, Value x, Value encoded, Value mask,
     ValueList inputs = {x, bias, encoded};
     if (mask) inputs.push_back(mask);
     const bool is_sparse = isSparse(i, c.decoder_step);
-    x = m.layer(is_sparse ? "sparse_decoder_block" : "decoder_block",
+    const ValueList results =
+        m.layer(is_sparse ? "sparse_decoder_block" : "decoder_block",
                 "decoder.block." + std::to_string(i) + ".", inputs,
                 [&](Builder& b, ValueRange in) {
                   Value y = attend(b, in[0], Value(), in[1], /*causal=*/true,
                                    "layer.0", "SelfAttention", c);
                   y = attend(b, y, in[2], in.size() > 3 ? in[3] : Value(),
                              /*causal=*/false, "layer.1", "EncDecAttention", c);
-                  return ValueList{feedForward(b, y, "layer.2", c, is_sparse)};
-                })[0];
+                  return feedForward(b, y, "layer.2", c, is_sparse);
+                });
+    x = results[0];
+    sums.add(m, results);
   }
   return m.dropout(m.rmsNorm(x, "decoder.final_layer_norm", c.epsilon),
                    c.dropout);
+}
+
+// The decoder's bias of one query per row, at `positions`, and the keys of the
+// cache: [rows, heads, 1, length].
+Value biasAt(ModelBuilder& m, Value positions, int64_t length,
+             const T5Config& c) {
+  const Value table = m.weight(
+      "decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+      {c.buckets, c.heads}, Init::normal());
+  std::vector<int64_t> buckets;
+  for (int64_t distance = 1 - length; distance <= 0; ++distance)
+    buckets.push_back(bucketOf(distance, /*both_directions=*/false, c));
+  const Value by_distance = m.rows(table, m.integers({length}, buckets));
+  const Shape shape = {m.shapeOf(positions)[0], length};
+  // Keys after the query are hidden, whatever the bias.
+  const Value index = m.addIntegers(
+      m.subIntegers(m.iota(shape, 1), m.broadcast(positions, shape, {0})),
+      m.integerSplat(shape, length - 1));
+  return m.reshape(m.transpose(m.rows(by_distance, index), {0, 2, 1}),
+                   {shape[0], c.heads, 1, length});
+}
+
+std::string decoderLayer(int64_t layer) {
+  return "decoder.block." + std::to_string(layer) + ".";
+}
+
+// Encodes prompts, and writes the keys and values that the decoder takes from
+// them.
+OwningModule buildPrompts(ModelBuilder& m, ModelCache& cache, int64_t batch,
+                          int64_t length, Value ids, Value tokens,
+                          const T5Config& c) {
+  cache.prepare(length, std::nullopt);
+  const Value seen = mlir::arith::ExtUIOp::create(
+      m.ops(), m.loc(),
+      mlir::RankedTensorType::get({batch, length}, m.ops().getI64Type()),
+      cache.below(cache.lengths(), length));
+  RouterSums sums;  // not used: only training has losses of routers
+  const Value encoded =
+      encode(m, m.rows(tokens, ids), m.maskBias(seen), c, sums);
+  for (int64_t i = 0; i < c.decoder_layers; ++i) {
+    ValueList inputs = {encoded};
+    cache.append(decoderLayer(i) + "source_", c.heads, c.head, c.head, inputs);
+    const ValueList results = m.layer(
+        "source_keys", decoderLayer(i), inputs, [&](Builder& b, ValueRange in) {
+          LayerCache kept = cache.at(in);
+          const std::string name = "layer.1.EncDecAttention.";
+          return ValueList{writeHeads(b, kept.keys, kept.places,
+                                      heads(b, in[0], name + "k", c)),
+                           writeHeads(b, kept.values, kept.places,
+                                      heads(b, in[0], name + "v", c))};
+        });
+    cache.update(results[0], results[1]);
+  }
+  return m.finish({{cache.lastTokens(encoded), "y"}});
+}
+
+// The decoder's step for one token of each row.
+Value decodeTokens(ModelBuilder& m, ModelCache& cache, Value x, Value seen,
+                   int64_t length, const T5Config& c) {
+  cache.prepare(1, std::nullopt);
+  const Value bias = biasAt(m, cache.positions(), length, c);
+  for (int64_t i = 0; i < c.decoder_layers; ++i) {
+    const Shape shape = {m.shapeOf(x)[0], c.heads, length, c.head};
+    ValueList inputs = {
+        x, bias, m.state(decoderLayer(i) + "source_keys", shape),
+        m.state(decoderLayer(i) + "source_values", shape), seen};
+    cache.append(decoderLayer(i), c.heads, c.head, c.head, inputs);
+    const bool is_sparse = isSparse(i, c.decoder_step);
+    const ValueList results = m.layer(
+        is_sparse ? "sparse_decoder_block" : "decoder_block", decoderLayer(i),
+        inputs, [&](Builder& b, ValueRange in) {
+          LayerCache own = cache.at(in), source = {in[2], in[3], {}, in[4]};
+          Value y = attend(b, in[0], Value(), in[1], /*causal=*/true, "layer.0",
+                           "SelfAttention", c, &own);
+          y = attend(b, y, Value(), Value(), /*causal=*/false, "layer.1",
+                     "EncDecAttention", c, &source, /*frozen=*/true);
+          ValueList values = feedForward(b, y, "layer.2", c, is_sparse);
+          values.append({own.keys, own.values});
+          return values;
+        });
+    x = results[0];
+    cache.update(results[1], results[2]);
+  }
+  return m.rmsNorm(x, "decoder.final_layer_norm", c.epsilon);
+}
+
+// The logits of the decoder's output.
+Value logitsOf(ModelBuilder& m, Value x, Value tokens, const T5Config& c) {
+  if (c.scaled) x = m.scale(x, 1.0 / std::sqrt(static_cast<double>(c.width)));
+  const Value head = c.tied
+                         ? tokens
+                         : m.weight("lm_head.weight", {c.vocabulary, c.width},
+                                    Init::normal(1.0));
+  return m.project(x, head, Value());
+}
+
+// With a cache, the encoder reads prompts, and the decoder adds tokens. Each
+// has weights that the other lacks.
+OwningModule buildWithCache(ModelSource& source, const T5Config& c) {
+  const std::optional<CacheOptions>& options = source.options.cache;
+  const bool encodes = options->step == CacheOptions::Step::kPrompts;
+  source.weights.ignore(
+      encodes ? llvm::ArrayRef<llvm::StringRef>{"decoder.*", "lm_head.weight"}
+              : llvm::ArrayRef<llvm::StringRef>{
+                    "encoder.*", "decoder.block.*.EncDecAttention.k.weight",
+                    "decoder.block.*.EncDecAttention.v.weight"});
+  ModelBuilder m(source.context, source.config, source.weights, source.options,
+                 {"batch", "seq"}, {});
+  const TokenSizes sizes = tokenSizes(m, options, options->length);
+  m.expectAtMost("seq", options->length, int64_t{1} << 19, "8 MB of buckets");
+  if (failed(m.check())) return nullptr;
+  const Value ids = m.input("input_ids", {sizes.batch, sizes.length},
+                            /*integer=*/true);
+  ModelCache cache(m, options, sizes.batch);
+  Value lengths;
+  if (!encodes)
+    lengths = m.input("source_lengths", {sizes.batch}, /*integer=*/true);
+  const Value tokens =
+      m.weight("shared.weight", {c.vocabulary, c.width}, Init::normal(1.0));
+  if (encodes)
+    return buildPrompts(m, cache, sizes.batch, sizes.length, ids, tokens, c);
+  const Value seen = cache.below(lengths, options->length);
+  const Value x =
+      decodeTokens(m, cache, m.rows(tokens, ids), seen, options->length, c);
+  return m.finish({{logitsOf(m, x, tokens, c), "y"}});
 }
 
 }  // namespace
@@ -258,6 +431,7 @@ static OwningModule buildModel(ModelSource& source, const T5Config& c) {
                          "decoder.block.0.layer.1.EncDecAttention.relative_"
                          "attention_bias.weight"});
   if (c.tied) source.weights.ignore({"lm_head.weight"});
+  if (source.options.cache) return buildWithCache(source, c);
   ModelBuilder m(source.context, source.config, source.weights, source.options,
                  {"batch", "seq", "decoder_seq"}, {"attention_mask"});
   const int64_t batch = m.dim("batch", 1), length = m.dim("seq", 128),
@@ -282,14 +456,20 @@ static OwningModule buildModel(ModelSource& source, const T5Config& c) {
   const auto embedded = [&](Value which) {
     return m.dropout(m.rows(tokens, which), c.dropout);
   };
-  const Value encoded = encode(m, embedded(ids), mask, c);
-  Value x = decode(m, embedded(decoder_ids), encoded, mask, c);
-  if (c.scaled) x = m.scale(x, 1.0 / std::sqrt(static_cast<double>(c.width)));
-  const Value head = c.tied
-                         ? tokens
-                         : m.weight("lm_head.weight", {c.vocabulary, c.width},
-                                    Init::normal(1.0));
-  return m.finish({{m.project(x, head, Value()), "y"}});
+  RouterSums encoder_sums, decoder_sums;
+  const Value encoded = encode(m, embedded(ids), mask, c, encoder_sums);
+  const Value x =
+      decode(m, embedded(decoder_ids), encoded, mask, c, decoder_sums);
+  const Value y = logitsOf(m, x, tokens, c);
+  const Value of_encoder =
+                  routerLoss(m, encoder_sums, length, c.encoder_step, c),
+              of_decoder = routerLoss(m, decoder_sums, decoder_length,
+                                      c.decoder_step, c);
+  if (!of_encoder && !of_decoder) return m.finish({{y, "y"}});
+  const Value loss = of_encoder && of_decoder ? m.add(of_encoder, of_decoder)
+                     : of_encoder             ? of_encoder
+                                              : of_decoder;
+  return m.finish({{y, "y"}, {loss, nn::kAuxiliaryLossResult}});
 }
 
 OwningModule buildT5(ModelSource& source) {

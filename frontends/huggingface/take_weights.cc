@@ -7,7 +7,7 @@
 namespace partita::huggingface {
 
 mlir::LogicalResult takeWeights(mlir::ModuleOp module,
-                                const std::string& folder) {
+                                const std::string& folder, MayLack may_lack) {
   auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
   if (!main)
     return module.emitError("expected a function named 'main', found none");
@@ -30,6 +30,8 @@ mlir::LogicalResult takeWeights(mlir::ModuleOp module,
       weights->ignore({name.getValue()});
       continue;
     }
+    if (may_lack && may_lack(name.getValue()) && !weights->has(name.getValue()))
+      continue;
     const bool in_parts = main.getArgAttr(i, nn::kPartsAttr) != nullptr;
     const Weights::Source source =
         in_parts ? weights->parts(name.getValue(), type.getShape(),

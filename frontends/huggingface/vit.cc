@@ -1,9 +1,14 @@
 // ViT: an image as a sequence of patches, a class token, pre-norm blocks
-// (Dosovitskiy et al., 2021).
+// (Dosovitskiy et al., 2021). V-MoE has experts in some of them (Riquelme et
+// al., 2021).
+#include <algorithm>
 #include <cmath>
+#include <set>
 
+#include "dialects/nn/result_names.h"
 #include "frontends/huggingface/builder.h"
 #include "frontends/huggingface/models.h"
+#include "frontends/huggingface/sparse_mlp.h"
 
 namespace partita::huggingface {
 namespace {
@@ -39,9 +44,62 @@ struct VitConfig {
   std::string activation;
   double epsilon, dropout, attention_dropout;
   bool qkv_bias;
+  std::set<int64_t> sparse;  // layers with experts
+  ExpertsConfig experts;
+  double importance = 0;  // factor of the routers' loss
 };
 
-Value block(Builder& b, Value x, const VitConfig& c) {
+// Experts are MLPs of the dense size. Those of a layer take
+// `capacity_factor` * choices / experts rows each, the surest rows of
+// `images_per_group` images first (0: of the batch).
+void readExperts(Config& config, VitConfig& c, bool training, int64_t batch) {
+  for (const int64_t layer : config.indices("expert_layers"))
+    c.sparse.insert(layer);
+  if (!c.sparse.empty() && *c.sparse.rbegin() >= c.layers)
+    config.complain("'expert_layers': expected layers below " +
+                    std::to_string(c.layers) + ", found " +
+                    std::to_string(*c.sparse.rbegin()));
+  ExpertsConfig& experts = c.experts;
+  experts.count = config.experts("num_experts");
+  experts.inner = c.inner;
+  experts.activation = c.activation;
+  experts.routing.top_k = config.size("num_experts_per_tok", 2);
+  experts.routing.is_prioritised = config.flag("batch_prioritized", true);
+  const double factor = config.number("capacity_factor", 1.05);
+  if (!(factor > 0))
+    config.complain("'capacity_factor': expected more than 0, found " +
+                    nlohmann::json(factor).dump());
+  const int64_t side = (c.image - c.patch) / c.patch + 1,
+                images = config.count("images_per_group", 0);
+  experts.sequences_per_group = images > 0 ? images : batch;
+  if (images > 0 && batch % images != 0)
+    config.complain("'images_per_group': expected a divisor of the batch (" +
+                    std::to_string(batch) + "), found " +
+                    std::to_string(images));
+  const double rows =
+      static_cast<double>(experts.sequences_per_group * (1 + side * side));
+  experts.routing.capacity = std::max<int64_t>(
+      1,
+      std::llround(factor * rows * static_cast<double>(experts.routing.top_k) /
+                   static_cast<double>(experts.count)));
+  experts.router = "experts.router.weight";
+  experts.up_name = "experts.*.intermediate.weight";
+  experts.up_bias = "experts.*.intermediate.bias";
+  experts.down_name = "experts.*.output.weight";
+  experts.down_bias = "experts.*.output.bias";
+  config.expectOneOf("hidden_act", c.activation, expertActivationNames());
+  checkChoice(config, "num_experts", "num_experts_per_tok", experts);
+  const double importance = config.number("importance_loss_coef", 0.005);
+  if (training) c.importance = importance;
+  if (training && c.dropout > 0.0)
+    config.complain(
+        "'hidden_dropout_prob': expected 0 for training (--dropout 0 sets it), "
+        "found " +
+        nlohmann::json(c.dropout).dump() +
+        "; dropout within experts is not supported");
+}
+
+ValueList block(Builder& b, Value x, const VitConfig& c, bool is_sparse) {
   const Value normed = b.layerNorm(x, "layernorm_before", c.epsilon);
   const auto heads = [&](const char* name) {
     return b.splitHeads(
@@ -57,9 +115,27 @@ Value block(Builder& b, Value x, const VitConfig& c) {
     return b.dropout(b.linear(from, name, c.width), c.dropout);
   };
   x = b.add(x, dense(seen, "attention.output.dense"));
-  const Value up = b.linear(b.layerNorm(x, "layernorm_after", c.epsilon),
-                            "intermediate.dense", c.inner);
-  return b.add(x, dense(b.activation(up, c.activation), "output.dense"));
+  const Value after = b.layerNorm(x, "layernorm_after", c.epsilon);
+  if (is_sparse) {
+    ValueList results(1);
+    results[0] = b.add(x, sparseMlp(b, after, c.experts,
+                                    c.importance > 0 ? &results : nullptr));
+    return results;
+  }
+  const Value up = b.linear(after, "intermediate.dense", c.inner);
+  return {b.add(x, dense(b.activation(up, c.activation), "output.dense"))};
+}
+
+// The mean of the layers' losses.
+Value importanceLoss(ModelBuilder& m, ArrayRef<Value> scores, double factor) {
+  builder::Emitter e(m.ops());
+  e.start(m.loc());
+  builder::Val sum;
+  for (const Value of_layer : scores) {
+    const builder::Val loss = builder::importanceLoss(e, {of_layer});
+    sum = sum ? e.add(sum, loss) : loss;
+  }
+  return e.mul(sum, factor / static_cast<double>(scores.size())).value;
 }
 
 // Converts [B, C, H, W] to [B, 1 + patches, width].
@@ -87,8 +163,8 @@ Value embed(ModelBuilder& m, Value pixels, const VitConfig& c) {
 
 }  // namespace
 
-OwningModule buildVit(ModelSource& source) {
-  const VitConfig c(source.config, source.options.dropout);
+static OwningModule buildModel(ModelSource& source, bool has_experts) {
+  VitConfig c(source.config, source.options.dropout);
   const std::vector<std::string> architectures =
       source.config.texts("architectures");
   const bool classifies =
@@ -106,21 +182,43 @@ OwningModule buildVit(ModelSource& source) {
         std::to_string(c.image) +
         " (position embeddings are not interpolated), found " +
         std::to_string(m.dim("image", c.image)));
+  if (has_experts)
+    readExperts(source.config, c, source.options.training, batch);
   if (failed(m.check())) return nullptr;
 
   const Value pixels =
       m.input("pixel_values", {batch, c.channels, c.image, c.image});
   m.seedInput({c.dropout, c.attention_dropout});
   Value x = embed(m, pixels, c);
-  for (int64_t i = 0; i < c.layers; ++i)
-    x = m.layer("block", "vit.encoder.layer." + std::to_string(i) + ".", {x},
+  ValueList scores;  // of the routers
+  for (int64_t i = 0; i < c.layers; ++i) {
+    const bool is_sparse = c.sparse.count(i) > 0;
+    const ValueList results =
+        m.layer(is_sparse ? "sparse_block" : "block",
+                "vit.encoder.layer." + std::to_string(i) + ".", {x},
                 [&](Builder& b, ValueRange in) {
-                  return ValueList{block(b, in[0], c)};
-                })[0];
+                  return block(b, in[0], c, is_sparse);
+                });
+    x = results[0];
+    if (results.size() > 1) scores.push_back(results[2]);
+  }
   x = m.layerNorm(x, "vit.layernorm", c.epsilon);
-  if (!classifies) return m.finish({{x, "y"}});
-  const Value first = m.reshape(m.slice(x, 1, 0, 1), {batch, c.width});
-  return m.finish({{m.linear(first, "classifier", c.classes), "y"}});
+  if (classifies) {
+    const Value first = m.reshape(m.slice(x, 1, 0, 1), {batch, c.width});
+    x = m.linear(first, "classifier", c.classes);
+  }
+  if (scores.empty()) return m.finish({{x, "y"}});
+  return m.finish(
+      {{x, "y"},
+       {importanceLoss(m, scores, c.importance), nn::kAuxiliaryLossResult}});
+}
+
+OwningModule buildVit(ModelSource& source) {
+  return buildModel(source, /*has_experts=*/false);
+}
+
+OwningModule buildVmoe(ModelSource& source) {
+  return buildModel(source, /*has_experts=*/true);
 }
 
 }  // namespace partita::huggingface

@@ -122,6 +122,23 @@ bool Weights::exist(const std::string& folder) {
   return exists(join(folder, kIndexFile));
 }
 
+std::vector<std::string> Weights::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors_) names.push_back(name);
+  return names;
+}
+
+FailureOr<Weights> Weights::openFile(const std::string& path,
+                                     mlir::MLIRContext* context) {
+  Weights weights;
+  std::error_code error;
+  if (failed(weights.addFile(
+          fs::absolute(path, error).lexically_normal().string(), context)))
+    return mlir::failure();
+  weights.renameToday();
+  return weights;
+}
+
 FailureOr<Weights> Weights::open(const std::string& folder,
                                  mlir::MLIRContext* context) {
   Weights weights;
@@ -209,8 +226,10 @@ void Weights::rename(llvm::function_ref<std::string(StringRef)> shorten) {
 }
 
 void Weights::renameToday() {
-  // torch.compile and DistributedDataParallel add these prefixes to every name.
-  for (const StringRef prefix : {"_orig_mod.", "module.", "_orig_mod."})
+  // torch.compile, DistributedDataParallel and PEFT add these prefixes to every
+  // name.
+  for (const StringRef prefix :
+       {"_orig_mod.", "module.", "_orig_mod.", "base_model.model."})
     if (!tensors_.empty() && llvm::all_of(tensors_, [&](auto& t) {
           return StringRef(t.first).starts_with(prefix);
         }))

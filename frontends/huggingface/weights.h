@@ -21,6 +21,7 @@ struct Init {
 
   static Init zeros() { return {"zeros", 0.0}; }
   static Init ones() { return {"ones", 1.0}; }
+  static Init uniform(double bound) { return {"uniform", bound}; }
   static Init normal(double deviation = 0.02) { return {"normal", deviation}; }
 };
 
@@ -36,10 +37,15 @@ class Weights {
   // missing or malformed or a path leaves the folder.
   static mlir::FailureOr<Weights> open(const std::string& folder,
                                        mlir::MLIRContext* context);
+  // Opens one safetensors file, e.g. of adapters.
+  static mlir::FailureOr<Weights> openFile(const std::string& path,
+                                           mlir::MLIRContext* context);
   // True if the folder has a file that `open` would read.
   static bool exist(const std::string& folder);
 
   bool isSeeded() const { return seeded_; }
+  // All tensors, without prefixes that every name of the file has.
+  std::vector<std::string> names() const;
   // True if the folder has a tensor of this name; always false for seeded
   // weights. Prefixes are handled as in `source`.
   bool has(llvm::StringRef name) const { return find(name) != tensors_.end(); }

@@ -4,6 +4,7 @@
 
 #include "dialects/dist/annotations.h"
 #include "frontends/onnx/placement.h"
+#include "frontends/onnx/write_annotations.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -178,6 +179,9 @@ FailureOr<std::optional<Annotations>> Annotations::read(
   if (*chosen) {
     annotations.name_ = std::string((*chosen)->name);
     annotations.devices_ = (*chosen)->num_devices;
+    const std::string key = attentionKey(annotations.name_);
+    for (const auto& [name, value] : model.metadata)
+      if (name == key) annotations.attention_ = std::string(value);
   }
   for (const DeviceConfiguration& configuration : model.configurations)
     annotations.known_.push_back(std::string(configuration.name));
@@ -291,6 +295,8 @@ void Annotations::addMesh(mlir::ModuleOp module) const {
     ids = builder.getDenseI64ArrayAttr(grid_.device_ids);
   dist::MeshOp::create(builder, module.getLoc(), dist::kMeshName,
                        dist::MeshAttr::get(context, axes), ids);
+  if (!attention_.empty())
+    module->setAttr("dist.attention", builder.getStringAttr(attention_));
 }
 
 const Annotations::Entry* Annotations::find(const Node& node,

@@ -36,7 +36,8 @@ class Annotations {
       const Model& model, const std::string& wanted, mlir::Location loc,
       LocationOf location_of);
 
-  // Adds the mesh to the module.
+  // Adds the mesh to the module, and how attention over a divided sequence is
+  // computed, if the file says so.
   void addMesh(mlir::ModuleOp module) const;
 
   // Applies this node's annotation of `tensor` to the value. Returns the value,
@@ -74,6 +75,7 @@ class Annotations {
   void annotate(mlir::Value value, dist::ShardingAttr sharding);
 
   std::string name_;
+  std::string attention_;           // a plan's `attention`; empty: none
   int64_t devices_ = 0;             // 0: no configuration was chosen
   std::vector<std::string> known_;  // all configurations of the model
   std::vector<Placement> placements_;

@@ -57,10 +57,17 @@ class Writer {
         version = std::max(version, field.value);
       else if (field.number == 7 && field.type == WireType::kBytes)
         out.bytes(7, graph(field));
-      else if (field.number != 26 || !isOurs(field))
+      else if ((field.number != 26 || !isOurs(field)) &&
+               (field.number != 14 || !isAttention(field)))
         out.copy(field);
     }
     out.varint(1, version);
+    if (!annotations_.attention.empty()) {
+      WireWriter entry;
+      entry.bytes(1, attentionKey(annotations_.name));
+      entry.bytes(2, annotations_.attention);
+      out.bytes(14, entry.encoded());
+    }
     WireWriter configuration;
     configuration.bytes(1, annotations_.name);
     configuration.varint(2, static_cast<uint64_t>(annotations_.num_devices));
@@ -81,10 +88,16 @@ class Writer {
  private:
   // Both configuration messages begin with the name.
   bool isOurs(const Field& field) {
+    return beginsWith(field, annotations_.name);
+  }
+  bool isAttention(const Field& field) {
+    return beginsWith(field, attentionKey(annotations_.name));
+  }
+  bool beginsWith(const Field& field, std::string_view name) {
     if (field.type != WireType::kBytes) return false;
     WireReader reader(field.bytes, field.offset, error_);
     for (Field part; reader.next(part);)
-      if (part.number == 1 && part.bytes == annotations_.name) return true;
+      if (part.number == 1 && part.bytes == name) return true;
     return false;
   }
 
@@ -144,6 +157,10 @@ class Writer {
 };
 
 }  // namespace
+
+std::string attentionKey(std::string_view configuration) {
+  return "partita.attention." + std::string(configuration);
+}
 
 bool writeAnnotations(std::string_view bytes,
                       const ModelAnnotations& annotations, std::string& out,

@@ -13,11 +13,16 @@
 
 namespace partita::onnx {
 
+// The key in a model's metadata under which a configuration has the plan's
+// `attention`, for which ONNX has no words.
+std::string attentionKey(std::string_view configuration);
+
 // The annotations of a model's tensors. The tensor name inside each spec is
 // ignored.
 struct ModelAnnotations {
   std::string name;  // name of the configuration
   int64_t num_devices = 0;
+  std::string attention;  // a plan's `attention`; empty: none
   std::map<std::string, ShardingSpec, std::less<>> tensors;
   // Shardings of uses that differ from the tensor's own, by (first output of
   // the node, input).

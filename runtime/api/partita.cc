@@ -8,10 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/api/error.h"
 #include "runtime/api/loaded_model.h"
+#include "runtime/api/read_options.h"
 #include "runtime/api/tensors.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/base/version.h"
-#include "runtime/session/devices.h"
 
 struct partita_session {
   std::unique_ptr<partita::api::LoadedModel> model;
@@ -19,60 +19,22 @@ struct partita_session {
 
 namespace {
 
+using partita::api::CheckGiven;
 using partita::api::Guard;
 using partita::api::LoadedModel;
 using partita::base::TensorSpec;
 using partita::executor::RankGroup;
 
-absl::Status CheckGiven(const void* pointer, const char* what) {
-  if (pointer != nullptr) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("expected ", what, ", found NULL"));
-}
-
 absl::Status CheckSession(const partita_session* session) {
   return CheckGiven(session, "a session that partita_open opened");
-}
-
-absl::Status CheckOptions(const partita_options& options) {
-  if (options.abi_version != PARTITA_ABI_VERSION)
-    return absl::InvalidArgumentError(absl::StrCat(
-        "expected a program for ABI version ", PARTITA_ABI_VERSION,
-        " of libpartita_runtime, found one for version ", options.abi_version,
-        "; begin with partita_options options = PARTITA_OPTIONS and build the "
-        "program with this library's header"));
-  if (options.size != sizeof(partita_options))
-    return absl::InvalidArgumentError(
-        absl::StrCat("expected options of ", sizeof(partita_options),
-                     " bytes, found ", options.size,
-                     "; begin with partita_options options = PARTITA_OPTIONS"));
-  if (options.threads < 0 || options.threads > partita::session::kMostThreads ||
-      !(options.timeout_seconds >= 0))
-    return absl::InvalidArgumentError(absl::StrCat(
-        "expected threads from 0 to ", partita::session::kMostThreads,
-        " and timeout_seconds of 0 or more, found ", options.threads, " and ",
-        options.timeout_seconds));
-  if (options.device != nullptr) {
-    const partita::session::DeviceList& devices = partita::session::Devices();
-    if (partita::session::FindDevice(devices, options.device) == nullptr)
-      return absl::InvalidArgumentError(absl::StrCat(
-          "expected the device ", partita::session::DeviceNames(devices),
-          ", found '", options.device, "'"));
-  }
-  return absl::OkStatus();
 }
 
 absl::Status Open(const char* path, const partita_options& options,
                   partita_session** session) {
   PARTITA_RETURN_IF_ERROR(CheckGiven(path, "the path of a compiled model"));
   PARTITA_RETURN_IF_ERROR(CheckGiven(session, "where to store the session"));
-  PARTITA_RETURN_IF_ERROR(CheckOptions(options));
-  partita::session::SessionOptions loading;
-  loading.model = path;
-  if (options.weights_dir != nullptr) loading.weights_dir = options.weights_dir;
-  if (options.device != nullptr) loading.device = options.device;
-  loading.threads = options.threads;
-  if (options.timeout_seconds > 0) loading.timeout = options.timeout_seconds;
+  PARTITA_ASSIGN_OR_RETURN(const partita::session::SessionOptions loading,
+                           partita::api::ReadOptions(path, options));
   PARTITA_ASSIGN_OR_RETURN(
       std::unique_ptr<LoadedModel> model,
       LoadedModel::Open(loading, options.join_job != 0, options.seed));

@@ -245,6 +245,89 @@ partita_status partita_save_checkpoint(partita_session* session,
 partita_status partita_load_checkpoint(partita_session* session,
                                        const char* folder);
 
+/* ---- Generating text ---- */
+
+/* Opaque: a model that generates text, and its cache of keys and values. */
+typedef struct partita_generator partita_generator;
+
+/* Opens a folder that `partita generate -o` wrote. `options` may be NULL; its
+ * join_job must be 0. On success `*generator` must be closed. One thread at a
+ * time uses a generator. */
+partita_status partita_open_generator(const char* folder,
+                                      const partita_options* options,
+                                      partita_generator** generator);
+/* Releases everything; NULL is ignored. */
+void partita_close_generator(partita_generator* generator);
+
+/* Token ids of one text. */
+typedef struct partita_tokens {
+  const int64_t* ids; /* [count]; may be NULL if count is 0 */
+  size_t count;
+} partita_tokens;
+
+typedef struct partita_generator_info {
+  int64_t rows;          /* texts at a time; further ones wait for a free row */
+  int64_t length;        /* most tokens of a text, the prompt included */
+  int64_t vocabulary;    /* tokens are from 0 to vocabulary - 1 */
+  partita_tokens end;    /* tokens that end a text, as the model's files say */
+  const char* tokenizer; /* path of the model's tokenizer.json; NULL: none */
+} partita_generator_info;
+
+/* Strings and tokens belong to the generator. */
+partita_status partita_describe_generator(const partita_generator* generator,
+                                          partita_generator_info* info);
+
+/* Called after each new token of a text with all its new tokens. Returns 1 to
+ * end this text, 0 to go on. It must not use the generator. */
+typedef int32_t (*partita_token_callback)(size_t text, partita_tokens tokens,
+                                          void* user);
+
+/* Initialise with PARTITA_GENERATE_OPTIONS, then change fields as needed. */
+typedef struct partita_generate_options {
+  uint32_t abi_version;   /* PARTITA_ABI_VERSION */
+  uint32_t size;          /* sizeof(partita_generate_options) */
+  int64_t max_new_tokens; /* of each text */
+  /* The penalty, the temperature, top_k and top_p act in this order on the
+   * scores of the next token. */
+  double repetition_penalty; /* of tokens that occurred; 1: none */
+  double temperature;        /* 0: the best token, without chance */
+  int64_t top_k;             /* draw among the best tokens; 0: among all */
+  double top_p;  /* draw among the best tokens that add up to this, in (0, 1] */
+  uint64_t seed; /* a text depends on it and on its own number alone */
+  partita_tokens end; /* tokens that end a text; they are not part of it */
+  partita_token_callback callback; /* may be NULL */
+  void* user;                      /* of the callback */
+} partita_generate_options;
+
+#define PARTITA_GENERATE_OPTIONS               \
+  {PARTITA_ABI_VERSION,                        \
+   (uint32_t)sizeof(partita_generate_options), \
+   20,                                         \
+   1.0,                                        \
+   0.0,                                        \
+   0,                                          \
+   1.0,                                        \
+   0,                                          \
+   {NULL, 0},                                  \
+   NULL,                                       \
+   NULL}
+
+typedef struct partita_generate_times {
+  double first_token_seconds; /* until the first token of the first prompt */
+  double prompt_seconds;      /* reading all prompts */
+  double token_seconds;       /* all other steps */
+} partita_generate_times;
+
+/* Goes on from each of the `count` prompts. `texts[i]` gets the new tokens of
+ * prompts[i], which belong to the generator until its next call. `options` and
+ * `times` may be NULL. PARTITA_INVALID names a prompt that is empty, has a
+ * token outside the vocabulary, or does not fit the cache. */
+partita_status partita_generate(partita_generator* generator,
+                                const partita_tokens* prompts, size_t count,
+                                const partita_generate_options* options,
+                                partita_tokens* texts,
+                                partita_generate_times* times);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

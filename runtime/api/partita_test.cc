@@ -306,4 +306,25 @@ TEST(ApiVersionTest, IsTheHeaders) {
   EXPECT_NE(std::strlen(partita_version()), 0u);
 }
 
+TEST_F(ApiTest, RefusesWrongGenerators) {
+  partita_generator* generator = nullptr;
+  EXPECT_EQ(partita_open_generator(nullptr, nullptr, &generator),
+            PARTITA_INVALID);
+  EXPECT_THAT(partita_last_error(), HasSubstr("the folder of a model"));
+  EXPECT_EQ(partita_open_generator(folder_.c_str(), nullptr, &generator),
+            PARTITA_NOT_FOUND);
+  EXPECT_THAT(partita_last_error(), HasSubstr("generation.json"));
+  partita_options options = PARTITA_OPTIONS;
+  options.join_job = 1;
+  EXPECT_EQ(partita_open_generator(folder_.c_str(), &options, &generator),
+            PARTITA_INVALID);
+  EXPECT_THAT(partita_last_error(), HasSubstr("join_job"));
+  EXPECT_EQ(generator, nullptr);
+  partita_generator_info info;
+  EXPECT_EQ(partita_describe_generator(nullptr, &info), PARTITA_INVALID);
+  EXPECT_EQ(partita_generate(nullptr, nullptr, 0, nullptr, nullptr, nullptr),
+            PARTITA_INVALID);
+  partita_close_generator(nullptr);
+}
+
 }  // namespace

@@ -46,6 +46,13 @@ absl::Status DidNotArrive(const std::string& who, const Collective& collective,
                    "; if it is alive and slow, raise --timeout"));
 }
 
+absl::Status Communicator::RunRows(Collective& collective, const void* input,
+                                   const int64_t* to, void* output) {
+  return absl::UnimplementedError(
+      absl::StrCat(Describe(rank()), " cannot run ",
+                   comm::Describe(collective.operation())));
+}
+
 absl::Status Communicator::Expect(Collective& transfer, void* output) {
   return absl::OkStatus();
 }

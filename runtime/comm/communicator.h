@@ -77,6 +77,10 @@ class Communicator {
   // Returns when the output is complete and the input may be overwritten.
   virtual absl::Status Run(Collective& collective, const void* input,
                            void* output) = 0;
+  // Runs kSendRows or kReturnRows; `to` holds the operation's `size`
+  // destinations. ResourceExhausted if a member receives more rows than fit.
+  virtual absl::Status RunRows(Collective& collective, const void* input,
+                               const int64_t* to, void* output);
 
   // The receiver's side of a transfer in two parts; Run does both. After
   // Expect, `output` may be written to at any time; once Await returns, it is

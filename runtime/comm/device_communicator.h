@@ -39,6 +39,13 @@ class DeviceCommunicator {
   // the operation yet, it then fails.
   virtual absl::Status Enqueue(Collective& collective, const void* input,
                                void* output, void* stream) = 0;
+  // Runs kSendRows or kReturnRows, with `to` in device memory, too. The host
+  // waits for earlier work on the stream, because it must know how many rows
+  // move, so nothing is captured.
+  virtual absl::Status EnqueueRows(Collective& collective, const void* input,
+                                   const void* to, void* output, void* stream) {
+    return absl::UnimplementedError("rows move through host memory here");
+  }
   // True if the hosts of the ranks wait for each other. Then nothing is
   // captured, and Enqueue of an in-order operation waits until the group's
   // other ranks have called it, at most the timeout without their progress.

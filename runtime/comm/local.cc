@@ -19,6 +19,7 @@
 #include "runtime/comm/barrier.h"
 #include "runtime/comm/mailbox.h"
 #include "runtime/comm/reduce.h"
+#include "runtime/comm/rows.h"
 
 namespace partita::comm {
 namespace {
@@ -35,6 +36,7 @@ struct alignas(64) Posting {
   uint64_t fingerprint = 0;
   const char* input = nullptr;
   char* output = nullptr;
+  const int64_t* to = nullptr;  // destinations of rows
   // Number of this group's barriers that the member has reached.
   std::atomic<uint64_t> arrivals{0};
 };
@@ -150,6 +152,8 @@ class LocalCommunicator : public Communicator {
 
   absl::Status Run(Collective& collective, const void* input,
                    void* output) override;
+  absl::Status RunRows(Collective& collective, const void* input,
+                       const int64_t* to, void* output) override;
   absl::Status Expect(Collective& transfer, void* output) override;
   absl::Status Await(Collective& transfer, void* output) override;
   void Abandon() override {
@@ -193,6 +197,8 @@ class LocalCommunicator : public Communicator {
         "rank ", rank_,
         " was ended by another failure: ", hub_->failure().message()));
   }
+  static void Post(LocalCollective& collective, const void* input,
+                   const int64_t* to, void* output);
   // Members read each other's buffers between the two barriers. The first can
   // be given up; at the second, all wait for members that still read.
   enum class Meeting { kBegin, kEnd };
@@ -428,6 +434,17 @@ absl::Status LocalCommunicator::Await(Collective& base, void* output) {
   return status;
 }
 
+void LocalCommunicator::Post(LocalCollective& collective, const void* input,
+                             const int64_t* to, void* output) {
+  Posting& own =
+      collective.group->postings[static_cast<size_t>(collective.index())];
+  own.collective = &collective;
+  own.fingerprint = collective.fingerprint();
+  own.input = static_cast<const char*>(input);
+  own.to = to;
+  own.output = static_cast<char*>(output);
+}
+
 absl::Status LocalCommunicator::Run(Collective& base, const void* input,
                                     void* output) {
   LocalCollective& collective = static_cast<LocalCollective&>(base);
@@ -440,12 +457,7 @@ absl::Status LocalCommunicator::Run(Collective& base, const void* input,
     Send(collective, static_cast<const char*>(input));
     return absl::OkStatus();
   }
-  Posting& own =
-      collective.group->postings[static_cast<size_t>(collective.index())];
-  own.collective = &collective;
-  own.fingerprint = collective.fingerprint();
-  own.input = static_cast<const char*>(input);
-  own.output = static_cast<char*>(output);
+  Post(collective, input, nullptr, output);
   // A slice needs no other member.
   const bool alone = collective.group_size() == 1 ||
                      collective.operation().kind == Kind::kAllSlice;
@@ -457,6 +469,30 @@ absl::Status LocalCommunicator::Run(Collective& base, const void* input,
   PARTITA_RETURN_IF_ERROR(CheckPostings(collective));
   Exchange(collective);
   return Meet(collective, Meeting::kEnd);
+}
+
+// A member that gets too many rows tells the others before it leaves.
+absl::Status LocalCommunicator::RunRows(Collective& base, const void* input,
+                                        const int64_t* to, void* output) {
+  LocalCollective& collective = static_cast<LocalCollective&>(base);
+  if (hub_->failed()) return Aborted();
+  Post(collective, input, to, output);
+  const bool alone = collective.group_size() == 1;
+  if (!alone) {
+    PARTITA_RETURN_IF_ERROR(Meet(collective, Meeting::kBegin));
+    PARTITA_RETURN_IF_ERROR(CheckPostings(collective));
+  }
+  std::vector<RowOperands> members;
+  for (const Posting& posting : collective.group->postings)
+    members.push_back({posting.input, posting.to});
+  const int64_t rows =
+      CollectRows(collective.operation(), members, collective.index(),
+                  static_cast<char*>(output));
+  const absl::Status status =
+      CheckCapacity(collective.operation(), collective.index(), rows);
+  if (!status.ok()) Fail(status);
+  if (!alone) PARTITA_RETURN_IF_ERROR(Meet(collective, Meeting::kEnd));
+  return status;
 }
 
 }  // namespace

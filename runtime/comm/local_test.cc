@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/comm/row_cases.h"
 #include "runtime/comm/started_cases.h"
 #include "runtime/comm/test_cases.h"
 
@@ -52,6 +53,10 @@ absl::Status RunOnce(Communicator& communicator, const Operation& op,
 
 TEST(LocalTest, AllKindsEqualTheReference) {
   CheckAgainstReference([](int n) { return MakeLocalCommunicators(n); });
+}
+
+TEST(LocalTest, RowsTravelAndReturn) {
+  CheckRows([](int n) { return MakeLocalCommunicators(n); });
 }
 
 TEST(LocalTest, GroupsWorkSideBySide) {

@@ -19,6 +19,7 @@
 #include "runtime/comm/life_signs.h"
 #include "runtime/comm/outbox.h"
 #include "runtime/comm/reduce.h"
+#include "runtime/comm/rows.h"
 #include "runtime/comm/shared_transport.h"
 
 namespace partita::comm {
@@ -70,6 +71,8 @@ class MessageCommunicator : public Communicator {
       Operation operation, std::vector<int> ranks) override;
   absl::Status Run(Collective& collective, const void* input,
                    void* output) override;
+  absl::Status RunRows(Collective& collective, const void* input,
+                       const int64_t* to, void* output) override;
   absl::Status Expect(Collective& transfer, void* output) override;
   absl::Status Await(Collective& transfer, void* output) override;
   std::unique_ptr<Communicator> MakeBeside() override {
@@ -107,6 +110,8 @@ class MessageCommunicator : public Communicator {
     Transport::Request head = nullptr, body = nullptr;
   };
 
+  // Ends an operation; after an error, no later one runs.
+  absl::Status End(const absl::Status& status);
   absl::Status Execute(MessageCollective& collective, const char* input,
                        char* output);
   absl::Status ReceiveTransfer(MessageCollective& collective,
@@ -200,6 +205,7 @@ absl::StatusOr<std::unique_ptr<Collective>> MessageCommunicator::Prepare(
                              : (AlignUp(whole) / kLine + n - 1) / n * kLine;
     for (Peer& peer : collective->peers) peer.incoming_at = reserve(part);
   }
+  if (MovesRows(op.kind)) bytes = op.size * RowBytes(op);
   collective->scratch_bytes = bytes;
   if (bytes > static_cast<int64_t>(scratch_.size()))
     scratch_.resize(static_cast<size_t>(bytes));
@@ -502,6 +508,15 @@ absl::Status MessageCommunicator::Execute(MessageCollective& collective,
   }
 }
 
+absl::Status MessageCommunicator::End(const absl::Status& status) {
+  if (beside_) Tell({});
+  if (!status.ok()) {
+    pending_.clear();
+    Fail(status);
+  }
+  return status;
+}
+
 absl::Status MessageCommunicator::Run(Collective& base, const void* input,
                                       void* output) {
   if (base.operation().kind == Kind::kTransfer && base.index() == 1) {
@@ -512,12 +527,27 @@ absl::Status MessageCommunicator::Run(Collective& base, const void* input,
   const absl::Status status =
       Execute(static_cast<MessageCollective&>(base),
               static_cast<const char*>(input), static_cast<char*>(output));
-  if (beside_) Tell({});
-  if (!status.ok()) {
-    pending_.clear();
-    Fail(status);
-  }
-  return status;
+  return End(status);
+}
+
+absl::Status MessageCommunicator::RunRows(Collective& base, const void* input,
+                                          const int64_t* to, void* output) {
+  PARTITA_RETURN_IF_ERROR(Progress());
+  const auto& collective = static_cast<const MessageCollective&>(base);
+  const auto rank = [&](int member) {
+    return collective.peers[static_cast<size_t>(member)].rank;
+  };
+  const RowChannel channel = {[&](const char* data, int64_t bytes, int member) {
+                                return Send(data, bytes, rank(member));
+                              },
+                              [&](char* data, int64_t bytes, int member) {
+                                return Receive(data, bytes, rank(member));
+                              },
+                              [&] { return Finish(collective); }};
+  return End(
+      ExchangeRows(collective.operation(), collective.group_size(),
+                   collective.index(), {static_cast<const char*>(input), to},
+                   static_cast<char*>(output), scratch_.data(), channel));
 }
 
 }  // namespace

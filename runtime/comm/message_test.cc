@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/comm/row_cases.h"
 #include "runtime/comm/started_cases.h"
 #include "runtime/comm/test_cases.h"
 
@@ -158,6 +159,10 @@ absl::Status WorkFor(Communicator& communicator, milliseconds time) {
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+TEST(MessageTest, RowsTravelAndReturn) {
+  CheckRows([](int n) { return MakePost(n); });
 }
 
 TEST(MessageTest, Transfers) {

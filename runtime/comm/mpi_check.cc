@@ -11,6 +11,7 @@
 
 #include "runtime/comm/launch.h"
 #include "runtime/comm/mpi_world.h"
+#include "runtime/comm/row_cases.h"
 #include "runtime/comm/started_cases.h"
 #include "runtime/comm/test_cases.h"
 
@@ -76,6 +77,7 @@ int Check(const std::string& plugin) {
     if (!status.ok()) break;
   }
   if (status.ok()) status = TransferRing(*communicator);
+  if (status.ok()) status = MoveRowsAround(*communicator);
   if (status.ok()) status = CheckSecondEnd(*communicator);
   if (status.ok())
     status = CheckTimeout(*(*world)->MakeCommunicator({kTimeout}));

@@ -156,6 +156,10 @@ const char* NameOf(Kind kind) {
       return "permute";
     case Kind::kBroadcast:
       return "broadcast";
+    case Kind::kSendRows:
+      return "send_rows";
+    case Kind::kReturnRows:
+      return "return_rows";
     case Kind::kGather:
       return "gather";
     case Kind::kTransfer:
@@ -221,6 +225,9 @@ Box PieceOf(const Operation& op, int n, int receiver, int sender) {
       return op.sources[static_cast<size_t>(receiver)] == sender
                  ? Whole(op.InputBytes())
                  : Box();
+    case Kind::kSendRows:
+    case Kind::kReturnRows:
+      return {};
     case Kind::kTransfer:
       return sender == 0 && receiver == 1 ? Whole(op.InputBytes()) : Box();
     case Kind::kBroadcast:
@@ -258,14 +265,24 @@ std::vector<Box> BlanksOf(const Operation& op, int n, int receiver) {
 
 std::string FillOf(const Operation& op) {
   std::string bytes(static_cast<size_t>(base::SizeOf(op.dtype)), '\0');
-  const double value = op.kind == Kind::kExchange ? op.fill : 0.0;
+  const bool fills = op.kind == Kind::kExchange || op.kind == Kind::kSendRows;
+  const double value = fills ? op.fill : 0.0;
   base::Convert(base::DType::kF64, &value, op.dtype, bytes.data(), 1);
   return bytes;
+}
+
+bool MovesRows(Kind kind) {
+  return kind == Kind::kSendRows || kind == Kind::kReturnRows;
 }
 
 Traffic TrafficOf(const Operation& op, int n, int index) {
   if (op.kind == Kind::kAllReduce) {
     const int64_t whole = op.InputBytes(), bytes = 2 * (whole - whole / n);
+    return {bytes, bytes};
+  }
+  if (MovesRows(op.kind)) {
+    const int64_t bytes =
+        op.input_shape[1] * base::SizeOf(op.dtype) * (op.size - op.size / n);
     return {bytes, bytes};
   }
   Traffic traffic;

@@ -18,6 +18,7 @@ namespace partita::comm {
 // kAllGather with a result on member 0 only (the others' output is not
 // touched). kTransfer has a group of two: member 1 gets member 0's input, in
 // the order in which member 0 ran its transfers. Member 0 does not wait.
+// Communicator::RunRows runs kSendRows and kReturnRows.
 enum class Kind : int8_t {
   kAllReduce = 0,
   kAllGather,
@@ -27,6 +28,8 @@ enum class Kind : int8_t {
   kExchange,
   kPermute,
   kBroadcast,
+  kSendRows,
+  kReturnRows,
   kGather,
   kTransfer
 };
@@ -40,10 +43,12 @@ struct Operation {
   std::vector<int64_t> output_shape;
   int dim = -1;
   int other_dim = -1;  // kAllToAll
-  int64_t size = 0;    // kExchange, as are step, offset and fill
+  // kExchange, as are step, offset and fill. kSendRows and kReturnRows: the
+  // number of destinations.
+  int64_t size = 0;
   int64_t step = 0;
   int64_t offset = 0;
-  double fill = 0;
+  double fill = 0;           // kSendRows, too
   std::vector<int> sources;  // kPermute: member i receives from sources[i]
   int root = 0;              // kBroadcast
   int timeout_factor = 1;    // multiplies the communicator's timeout
@@ -85,8 +90,12 @@ std::vector<Box> BlanksOf(const Operation& operation, int n, int receiver);
 // Bytes of one fill element.
 std::string FillOf(const Operation& operation);
 
+// True for kSendRows and kReturnRows, whose pieces depend on numbers that are
+// known at run time only (rows.h).
+bool MovesRows(Kind kind);
+
 // Bytes that member `index` sends to and receives from others with the best
-// algorithm.
+// algorithm. Rows are counted as if all members received equally many.
 struct Traffic {
   int64_t sent = 0;
   int64_t received = 0;

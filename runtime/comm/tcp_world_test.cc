@@ -16,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/comm/rendezvous.h"
+#include "runtime/comm/row_cases.h"
 #include "runtime/comm/started_cases.h"
 #include "runtime/comm/test_cases.h"
 
@@ -107,6 +108,11 @@ absl::Status SumOnce(Communicator& communicator, int64_t count) {
 TEST(TcpWorldTest, AllKindsEqualTheReference) {
   Ranks ranks;
   CheckAgainstReference([&](int n) { return ranks.Make(n); });
+}
+
+TEST(TcpWorldTest, RowsTravelAndReturn) {
+  Ranks ranks;
+  CheckRows([&](int n) { return ranks.Make(n); });
 }
 
 TEST(TcpWorldTest, Transfers) {

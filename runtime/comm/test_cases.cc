@@ -68,6 +68,9 @@ std::optional<Origin> OriginOf(const Operation& op, int receiver, Index at) {
       at[dim] = row % block;
       return Origin{static_cast<int>(row / block), at};
     }
+    case Kind::kSendRows:
+    case Kind::kReturnRows:
+      return std::nullopt;  // tested in row_cases.cc
     case Kind::kPermute:
       return Origin{op.sources[static_cast<size_t>(receiver)], at};
     case Kind::kBroadcast:

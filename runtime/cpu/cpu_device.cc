@@ -19,6 +19,7 @@
 #include "runtime/cpu/library_op.h"
 #include "runtime/cpu/memory.h"
 #include "runtime/cpu/module.h"
+#include "runtime/cpu/row_product.h"
 #include "runtime/cpu/threads.h"
 #include "runtime/program/target.h"
 #include "runtime/program/validate.h"
@@ -218,6 +219,8 @@ class CpuDevice : public device::Device {
       const device::GemmDesc& desc,
       const std::vector<const void*>& constants) override {
     const int threads = ThreadsFor(CostOf(desc));
+    if (IsRowProduct(desc))
+      return Finish(MakeRowProduct(desc, threads), threads);
     const OpenMpThreads regions(threads);
     absl::StatusOr<std::unique_ptr<CpuOp>> op =
         MakeGemm(*context_, desc, {constants[1], constants[1]});

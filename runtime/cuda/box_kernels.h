@@ -18,6 +18,17 @@ struct CopyBoxArgs {
   int unit;
 };
 
+// Arguments of a gather of rows: row r of `to` becomes row index[r] of `from`,
+// or 0 if that is negative. Thread i copies one unit of `unit` bytes, a power
+// of two up to 16.
+struct GatherRowsArgs {
+  const char* from;
+  char* to;
+  const Int* index;
+  Int count, units;  // units of all rows, units of one row
+  int unit;
+};
+
 // Arguments of a fill of the elements of all runs of a box. Thread i writes one
 // element.
 struct FillBoxArgs {
@@ -38,22 +49,14 @@ PARTITA_KERNEL_CODE Int SplitBox(const Int (&counts)[3], Int units, Int i,
   return unit;
 }
 
-PARTITA_KERNEL_CODE void CopyBoxUnit(const CopyBoxArgs& a, Int i) {
-  if (i >= a.count) return;
-  Int at[3];
-  const Int offset = SplitBox(a.counts, a.units, i, at) * a.unit;
-  const char* from = a.from + offset;
-  char* to = a.to + offset;
-  for (int d = 0; d < 3; ++d) {
-    from += at[d] * a.from_strides[d];
-    to += at[d] * a.to_strides[d];
-  }
-  PARTITA_KERNEL_READS(from, static_cast<unsigned long>(a.unit));
-  PARTITA_KERNEL_WRITES(to, static_cast<unsigned long>(a.unit));
+// Copies `unit` bytes, aligned to as many.
+PARTITA_KERNEL_CODE void CopyUnit(const char* from, char* to, int unit) {
+  PARTITA_KERNEL_READS(from, static_cast<unsigned long>(unit));
+  PARTITA_KERNEL_WRITES(to, static_cast<unsigned long>(unit));
   struct alignas(16) Wide {
     unsigned long long halves[2];
   };
-  switch (a.unit) {
+  switch (unit) {
     case 16:
       *reinterpret_cast<Wide*>(to) = *reinterpret_cast<const Wide*>(from);
       return;
@@ -69,6 +72,31 @@ PARTITA_KERNEL_CODE void CopyBoxUnit(const CopyBoxArgs& a, Int i) {
     default:
       *to = *from;
   }
+}
+
+PARTITA_KERNEL_CODE void GatherRowsUnit(const GatherRowsArgs& a, Int i) {
+  if (i >= a.count) return;
+  const Int offset = i % a.units * a.unit, row_bytes = a.units * a.unit;
+  PARTITA_KERNEL_READS(a.index + i / a.units, sizeof(Int));
+  const Int source = a.index[i / a.units];
+  char* to = a.to + i / a.units * row_bytes + offset;
+  if (source >= 0)
+    return CopyUnit(a.from + source * row_bytes + offset, to, a.unit);
+  PARTITA_KERNEL_WRITES(to, static_cast<unsigned long>(a.unit));
+  for (int b = 0; b < a.unit; ++b) to[b] = 0;
+}
+
+PARTITA_KERNEL_CODE void CopyBoxUnit(const CopyBoxArgs& a, Int i) {
+  if (i >= a.count) return;
+  Int at[3];
+  const Int offset = SplitBox(a.counts, a.units, i, at) * a.unit;
+  const char* from = a.from + offset;
+  char* to = a.to + offset;
+  for (int d = 0; d < 3; ++d) {
+    from += at[d] * a.from_strides[d];
+    to += at[d] * a.to_strides[d];
+  }
+  CopyUnit(from, to, a.unit);
 }
 
 PARTITA_KERNEL_CODE void FillBoxElement(const FillBoxArgs& a, Int i) {

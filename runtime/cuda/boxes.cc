@@ -33,7 +33,8 @@ absl::StatusOr<std::unique_ptr<const Boxes>> Boxes::Load(
   for (const auto& [function, symbol] :
        {std::pair(&boxes->copy_, "partita_copy_box"),
         std::pair(&boxes->fill_, "partita_fill_box"),
-        std::pair(&boxes->reduce_, "partita_reduce_box")}) {
+        std::pair(&boxes->reduce_, "partita_reduce_box"),
+        std::pair(&boxes->gather_rows_, "partita_gather_rows")}) {
     PARTITA_ASSIGN_OR_RETURN(*function, boxes->kernels_->Find(symbol));
   }
   return std::unique_ptr<const Boxes>(std::move(boxes));
@@ -76,6 +77,23 @@ absl::Status Boxes::Fill(CuStream stream, const comm::Box& box,
   }
   std::memcpy(&args.value, fill.data(), fill.size());
   return kernels_->Launch(stream, fill_, &args, args.count);
+}
+
+absl::Status Boxes::GatherRows(CuStream stream, const int64_t* index,
+                               int64_t rows, int64_t row_bytes,
+                               const void* from, void* to) const {
+  if (rows * row_bytes == 0) return absl::OkStatus();
+  GatherRowsArgs args = {};
+  args.from = static_cast<const char*>(from);
+  args.to = static_cast<char*>(to);
+  args.index = reinterpret_cast<const Int*>(index);
+  const uint64_t all = reinterpret_cast<uintptr_t>(from) |
+                       reinterpret_cast<uintptr_t>(to) |
+                       static_cast<uint64_t>(row_bytes) | 16;
+  args.unit = static_cast<int>(all & (~all + 1));  // its lowest bit
+  args.units = row_bytes / args.unit;
+  args.count = rows * args.units;
+  return kernels_->Launch(stream, gather_rows_, &args, args.count);
 }
 
 absl::Status Boxes::Reduce(CuStream stream, comm::Reduction reduction,

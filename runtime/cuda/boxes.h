@@ -32,6 +32,10 @@ class Boxes {
   // Fills a box. `fill` has the bytes of one element.
   absl::Status Fill(CuStream stream, const comm::Box& box,
                     const std::string& fill, void* to) const;
+  // Row r of `to` becomes row index[r] of `from`, or 0 if that is negative.
+  // `index` is in GPU memory.
+  absl::Status GatherRows(CuStream stream, const int64_t* index, int64_t rows,
+                          int64_t row_bytes, const void* from, void* to) const;
   // Combines the box of all inputs, in input order, and writes the result to
   // the box of all outputs. 16-bit floats are rounded once, like in
   // comm::Reduce. Takes up to kMaxMembers inputs and outputs. An output may be
@@ -43,7 +47,8 @@ class Boxes {
 
  private:
   std::shared_ptr<const OwnKernels> kernels_;
-  CuFunction copy_ = nullptr, fill_ = nullptr, reduce_ = nullptr;
+  CuFunction copy_ = nullptr, fill_ = nullptr, reduce_ = nullptr,
+             gather_rows_ = nullptr;
 };
 
 }  // namespace partita::cuda

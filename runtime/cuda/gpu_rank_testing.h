@@ -75,6 +75,34 @@ class GpuRank : public comm::Communicator {
     PARTITA_RETURN_IF_ERROR(gpus_->Await(stream_->native_handle()));
     return device_->CopyToHost(*stream_, output, target, out_bytes);
   }
+  absl::Status RunRows(comm::Collective& collective, const void* input,
+                       const int64_t* to, void* output) override {
+    if (std::find(on_gpu_.begin(), on_gpu_.end(), &collective) == on_gpu_.end())
+      return base_->RunRows(collective, input, to, output);
+    const comm::Operation& operation = collective.operation();
+    const auto copied =
+        [&](const void* data,
+            int64_t bytes) -> absl::StatusOr<device::Allocation> {
+      PARTITA_ASSIGN_OR_RETURN(device::Allocation memory,
+                               device::Allocation::Make(*device_, bytes));
+      PARTITA_RETURN_IF_ERROR(
+          device_->CopyToDevice(*stream_, memory.data(), data, bytes));
+      return memory;
+    };
+    PARTITA_ASSIGN_OR_RETURN(const auto in,
+                             copied(input, operation.InputBytes()));
+    PARTITA_ASSIGN_OR_RETURN(
+        const auto numbers,
+        copied(to, operation.size * static_cast<int64_t>(sizeof(int64_t))));
+    PARTITA_ASSIGN_OR_RETURN(const auto out,
+                             copied(output, operation.OutputBytes()));
+    PARTITA_RETURN_IF_ERROR(gpus_->EnqueueRows(collective, in.data(),
+                                               numbers.data(), out.data(),
+                                               stream_->native_handle()));
+    PARTITA_RETURN_IF_ERROR(gpus_->Await(stream_->native_handle()));
+    return device_->CopyToHost(*stream_, output, out.data(),
+                               operation.OutputBytes());
+  }
   std::unique_ptr<comm::Communicator> MakeBeside() override { return nullptr; }
   absl::Status WaitFor(comm::Communicator& beside, const Done& done) override {
     return base_->WaitFor(beside, done);

@@ -16,43 +16,19 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/cuda/boxes.h"
 #include "runtime/cuda/context.h"
+#include "runtime/cuda/nccl_collective.h"
 #include "runtime/cuda/nccl_groups.h"
 #include "runtime/cuda/nccl_library.h"
 #include "runtime/cuda/nccl_plan.h"
+#include "runtime/cuda/nccl_rows.h"
 #include "runtime/cuda/scratch.h"
+#include "runtime/cuda/staging.h"
 
 namespace partita::cuda {
 namespace {
 
 using comm::Box;
 using Clock = std::chrono::steady_clock;
-
-class NcclCollective : public comm::Collective {
- public:
-  NcclCollective(comm::Operation operation, std::vector<int> ranks, int index,
-                 NcclPlan plan, NcclComm comm, bool beside)
-      : Collective(std::move(operation), std::move(ranks), index),
-        plan_(std::move(plan)),
-        comm_(comm),
-        beside_(beside),
-        description_(std::make_shared<const std::string>(
-            absl::StrCat(comm::Describe(this->operation()), " among ranks ",
-                         absl::StrJoin(this->ranks(), ", ")))) {}
-  const NcclPlan& plan() const { return plan_; }
-  NcclComm comm() const { return comm_; }
-  bool beside() const { return beside_; }
-  // For messages: "all_reduce 'h.0.mlp' of f32[8] among ranks 0, 1". It may
-  // outlive the collective.
-  const std::shared_ptr<const std::string>& description() const {
-    return description_;
-  }
-
- private:
-  const NcclPlan plan_;
-  const NcclComm comm_;  // null: this rank alone
-  const bool beside_;
-  const std::shared_ptr<const std::string> description_;
-};
 
 class NcclCommunicator : public comm::DeviceCommunicator {
  public:
@@ -66,6 +42,7 @@ class NcclCommunicator : public comm::DeviceCommunicator {
         timeout_(timeout),
         scratch_(context_, "the scratch of collectives"),
         scratch_beside_(context_, "the scratch of concurrent collectives"),
+        staging_(context_),
         groups_(base, nccl_, timeout) {}
   NcclCommunicator(const NcclCommunicator&) = delete;
   ~NcclCommunicator() override;
@@ -76,6 +53,8 @@ class NcclCommunicator : public comm::DeviceCommunicator {
       bool beside) override;
   absl::Status Enqueue(comm::Collective& collective, const void* input,
                        void* output, void* stream) override;
+  absl::Status EnqueueRows(comm::Collective& collective, const void* input,
+                           const void* to, void* output, void* stream) override;
   absl::Status Await(void* stream) override;
 
  private:
@@ -86,6 +65,8 @@ class NcclCommunicator : public comm::DeviceCommunicator {
                               const char* input, char* output, CuStream stream);
   absl::Status Put(const NcclCollective& collective, const void* input,
                    void* output, CuStream stream);
+  absl::Status MoveRows(const NcclCollective& collective, const RowMoves& moves,
+                        const char* input, char* output, CuStream stream);
   absl::StatusOr<CuEvent> TakeEvent();
   absl::Status Remember(const NcclCollective& collective, CuStream stream);
   void ForgetDone();
@@ -118,6 +99,7 @@ class NcclCommunicator : public comm::DeviceCommunicator {
   Scratch scratch_, scratch_beside_;
   // Scratch blocks that graphs were captured with.
   std::vector<std::shared_ptr<const void>> held_;
+  Staging staging_;    // of the numbers of rows
   NcclGroups groups_;  // destroyed before the scratch
   absl::Status failure_;
 };
@@ -157,8 +139,16 @@ absl::StatusOr<std::unique_ptr<comm::Collective>> NcclCommunicator::Prepare(
   if (plan->scratch_bytes > ScratchOf(beside).bytes())
     PARTITA_RETURN_IF_ERROR(AwaitUntil([this] { return QueryInFlight(); }));
   PARTITA_RETURN_IF_ERROR(ScratchOf(beside).Reserve(plan->scratch_bytes));
-  auto collective = std::make_unique<NcclCollective>(
-      operation, ranks, index, *std::move(plan), *comm, beside);
+  std::unique_ptr<comm::Collective> counts;
+  if (plan->kind == NcclPlan::Kind::kRows) {
+    PARTITA_ASSIGN_OR_RETURN(
+        counts,
+        base_.Prepare(CountsOf(operation, static_cast<int>(ranks.size())),
+                      ranks));
+  }
+  auto collective = std::make_unique<NcclCollective>(operation, ranks, index,
+                                                     *std::move(plan), *comm,
+                                                     beside, std::move(counts));
   if (transfers && !joined) PARTITA_RETURN_IF_ERROR(Connect(*collective));
   return std::unique_ptr<comm::Collective>(std::move(collective));
 }
@@ -233,6 +223,69 @@ absl::Status NcclCommunicator::Enqueue(comm::Collective& base,
   return Remember(collective, stream);
 }
 
+absl::Status NcclCommunicator::EnqueueRows(comm::Collective& base,
+                                           const void* input, const void* to,
+                                           void* output, void* stream) {
+  // The host must know the numbers; earlier work may wait for other ranks.
+  PARTITA_RETURN_IF_ERROR(Await(stream));
+  const NcclCollective& collective = static_cast<NcclCollective&>(base);
+  const comm::Operation& operation = collective.operation();
+  std::vector<int64_t> numbers(static_cast<size_t>(operation.size));
+  PARTITA_RETURN_IF_ERROR(
+      staging_.ToHost(stream, numbers.data(), to,
+                      operation.size * static_cast<int64_t>(sizeof(int64_t))));
+  const absl::StatusOr<RowMoves> moves =
+      PlanRowMoves(base_, *collective.counts(), operation,
+                   collective.group_size(), collective.index(), numbers);
+  // All members find the same.
+  if (!moves.ok()) return failure_ = moves.status();
+  const absl::Status status =
+      MoveRows(collective, *moves, static_cast<const char*>(input),
+               static_cast<char*>(output), stream);
+  if (!status.ok()) return failure_ = groups_.GiveUp(status);
+  return Remember(collective, stream);
+}
+
+absl::Status NcclCommunicator::MoveRows(const NcclCollective& collective,
+                                        const RowMoves& moves,
+                                        const char* input, char* output,
+                                        CuStream stream) {
+  const comm::Operation& operation = collective.operation();
+  char* const scratch = ScratchOf(collective.beside()).data();
+  int64_t* const index =
+      reinterpret_cast<int64_t*>(scratch + collective.plan().index_at);
+  const int64_t rows = static_cast<int64_t>(moves.sources.size()),
+                row_bytes = comm::RowBytes(operation);
+  const bool sends = operation.kind == comm::Kind::kSendRows;
+  PARTITA_RETURN_IF_ERROR(
+      staging_.ToDevice(stream, index, moves.sources.data(),
+                        rows * static_cast<int64_t>(sizeof(int64_t))));
+  if (sends)
+    PARTITA_RETURN_IF_ERROR(
+        boxes_->GatherRows(stream, index, rows, row_bytes, input, scratch));
+  const comm::RowParts& from = sends ? moves.home : moves.held;
+  const comm::RowParts& to = sends ? moves.held : moves.home;
+  const char* const source = sends ? scratch : input;
+  char* const target = sends ? output : scratch;
+  if (collective.comm() != nullptr)
+    PARTITA_RETURN_IF_ERROR(groups_.Settle(
+        collective.comm(),
+        ExchangeRows(*nccl_, collective.comm(), collective.index(), from, to,
+                     source, target, stream),
+        [&] { return comm::Describe(operation); }));
+  const size_t own = static_cast<size_t>(collective.index());
+  Box box;
+  box.from = from.first[own];
+  box.to = to.first[own];
+  box.run = from.bytes[own];
+  PARTITA_RETURN_IF_ERROR(boxes_->Copy(stream, box, source, target));
+  if (!sends)
+    return boxes_->GatherRows(stream, index, rows, row_bytes, scratch, output);
+  box.to = moves.held.rows * row_bytes;
+  box.run = operation.OutputBytes() - box.to;
+  return boxes_->Fill(stream, box, comm::FillOf(operation), output);
+}
+
 absl::Status NcclCommunicator::Put(const NcclCollective& collective,
                                    const void* input, void* output,
                                    CuStream stream) {
@@ -283,6 +336,8 @@ absl::Status NcclCommunicator::Put(const NcclCollective& collective,
           operation.root, collective.comm(), stream));
     case NcclPlan::Kind::kPieces:
       break;
+    case NcclPlan::Kind::kRows:
+      return absl::InternalError("rows need their destinations");
   }
   return ExchangePieces(collective, static_cast<const char*>(input),
                         static_cast<char*>(output), stream);

@@ -2,6 +2,8 @@
 // sends and receives.
 #include "runtime/cuda/nccl_plan.h"
 
+#include "runtime/comm/rows.h"
+
 namespace partita::cuda {
 namespace {
 
@@ -141,6 +143,14 @@ void PlanPieces(const Operation& operation, int n, int index, NcclPlan& plan) {
   }
 }
 
+// At most one row per destination is packed, and indexed.
+void PlanRows(const Operation& operation, NcclPlan& plan) {
+  plan.kind = NcclPlan::Kind::kRows;
+  plan.index_at = (operation.size * comm::RowBytes(operation) + 15) / 16 * 16;
+  plan.scratch_bytes =
+      plan.index_at + operation.size * static_cast<int64_t>(sizeof(int64_t));
+}
+
 }  // namespace
 
 std::optional<NcclPlan> PlanNccl(const Operation& operation, int n, int index) {
@@ -148,6 +158,10 @@ std::optional<NcclPlan> PlanNccl(const Operation& operation, int n, int index) {
                        operation.kind == Kind::kReduceScatter;
   if (operation.kind == Kind::kGather) return std::nullopt;
   NcclPlan plan;
+  if (comm::MovesRows(operation.kind)) {
+    PlanRows(operation, plan);
+    return plan;
+  }
   if (reduces) {
     const std::optional<NcclType> type = TypeOf(operation.dtype);
     if (!type) return std::nullopt;

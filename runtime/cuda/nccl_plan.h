@@ -18,6 +18,7 @@ struct NcclPlan {
     kAllGather,
     kBroadcast,
     kPieces,  // sends and receives among the members
+    kRows,    // the same, of as many rows as the members' numbers say
   };
   Kind kind = Kind::kPieces;
   NcclType type = kNcclU8;
@@ -42,6 +43,8 @@ struct NcclPlan {
   comm::Box local;
   std::vector<comm::Box> blanks;
   int64_t scratch_bytes = 0;
+  // kRows: the scratch has packed rows, then an index of i64 from here on.
+  int64_t index_at = 0;
 };
 
 // Plans for member `index` of a group of n. None if NCCL does not support the

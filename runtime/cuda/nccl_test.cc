@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/comm/local.h"
+#include "runtime/comm/row_cases.h"
 #include "runtime/comm/test_cases.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/gpu_rank_testing.h"
@@ -46,6 +47,18 @@ TEST(NcclTest, EqualsTheDefinition) {
   for (const char* symbol : {"ncclAllReduce", "ncclReduceScatter",
                              "ncclAllGather", "ncclBroadcast", "ncclSend"})
     EXPECT_THAT(log, HasSubstr(symbol));
+}
+
+TEST(NcclTest, RowsTravelAndReturn) {
+  comm::CheckRows([](int size) {
+    std::vector<std::unique_ptr<Communicator>> ranks;
+    for (auto& base : comm::MakeLocalCommunicators(size)) {
+      auto gpus = std::move(MakeNcclCommunicator(*base, kGood)).value();
+      ranks.push_back(
+          std::make_unique<GpuRank>(std::move(base), std::move(gpus), false));
+    }
+    return ranks;
+  });
 }
 
 TEST(NcclPlanTest, PartsThatLieTogetherAreNotCopied) {

@@ -270,6 +270,7 @@ PARTITA_KERNEL_CODE void ConvWeightGradElement(const ConvArgs& a, Int i) {
   X(partita_conv_input_grad, ConvArgs, ConvInputGradElement)   \
   X(partita_conv_weight_grad, ConvArgs, ConvWeightGradElement) \
   X(partita_copy_box, CopyBoxArgs, CopyBoxUnit)                \
+  X(partita_gather_rows, GatherRowsArgs, GatherRowsUnit)       \
   X(partita_fill_box, FillBoxArgs, FillBoxElement)             \
   X(partita_reduce_box, ReduceBoxArgs, ReduceBoxElement)
 

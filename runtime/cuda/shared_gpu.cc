@@ -197,7 +197,8 @@ class SharedCommunicator : public comm::DeviceCommunicator {
 absl::StatusOr<std::unique_ptr<comm::Collective>> SharedCommunicator::Prepare(
     const comm::Operation& operation, const std::vector<int>& ranks,
     bool beside) {
-  if (ranks.size() > static_cast<size_t>(kMaxMembers))
+  if (ranks.size() > static_cast<size_t>(kMaxMembers) ||
+      comm::MovesRows(operation.kind))
     return std::unique_ptr<comm::Collective>();
   const int index = static_cast<int>(
       std::find(ranks.begin(), ranks.end(), base_.rank()) - ranks.begin());

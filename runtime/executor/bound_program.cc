@@ -274,7 +274,9 @@ bool BoundProgram::HostExchanges() const {
   if (device_exchange_ != nullptr && device_exchange_->MeetsOnHosts())
     return true;
   return std::any_of(steps_.begin(), steps_.end(), [](const Step& step) {
-    return step.collective != nullptr && !step.on_device;
+    return step.collective != nullptr &&
+           (!step.on_device ||
+            comm::MovesRows(step.collective->operation().kind));
   });
 }
 
@@ -404,9 +406,16 @@ int64_t BoundProgram::SlotBytes() const {
 
 absl::Status BoundProgram::Failed(const Step& step,
                                   const absl::Status& status) const {
-  return absl::Status(status.code(),
-                      absl::StrCat("'", NameOf(*step.instruction),
-                                   "' failed: ", status.message()));
+  const std::string layer =
+      step.kind == Operation::Collective
+          ? program::LayerPath(layers_[static_cast<size_t>(step.path)],
+                               *step.instruction)
+          : "";
+  return absl::Status(
+      status.code(),
+      absl::StrCat("'", NameOf(*step.instruction), "'",
+                   layer.empty() ? "" : " of layer '", layer,
+                   layer.empty() ? "" : "'", " failed: ", status.message()));
 }
 
 std::string BoundProgram::DescribeStep(int64_t index) const {

@@ -173,6 +173,9 @@ class BoundProgram {
   absl::Status Failed(const Step& step, const absl::Status& status) const;
   absl::Status Exchange(device::Stream& stream, const Step& step,
                         const void* input, void* output);
+  // Sends rows or returns them; `buffers` are the input, `to` and the output.
+  absl::Status MoveRows(device::Stream& stream, const Step& step,
+                        void* const* buffers);
   absl::Status Start(device::Stream& stream, const Step& step,
                      void* const* buffers);
   absl::Status AwaitStarted(device::Stream& stream, const Step& step);

@@ -32,6 +32,9 @@ const char* RangeName(const program::Program& program,
                            : program::KernelLabel(program, *launch).c_str();
 }
 
+// Operands of a collective that moves rows; others have two.
+constexpr int kRowOperands = 3;
+
 // Token of a transfer among devices; tokens of collectives are positive.
 int64_t TokenOf(int64_t step) { return -1 - step; }
 
@@ -60,6 +63,23 @@ absl::Status BoundProgram::Exchange(device::Stream& stream, const Step& step,
                               context_.device, stream, input, output);
   PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
   return context_.communicator->Run(*step.collective, input, output);
+}
+
+absl::Status BoundProgram::MoveRows(device::Stream& stream, const Step& step,
+                                    void* const* buffers) {
+  if (step.collective == nullptr) return absl::OkStatus();
+  if (step.on_device)
+    return device_exchange_->RunRows(stream, *step.collective, buffers[0],
+                                     buffers[1], buffers[2]);
+  PARTITA_RETURN_IF_ERROR(AwaitDevices(stream));
+  if (!context_.device.SharesHostMemory())
+    return host_exchange_.RunRows(*context_.communicator, *step.collective,
+                                  context_.device, stream, buffers[0],
+                                  buffers[1], buffers[2]);
+  PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
+  return context_.communicator->RunRows(*step.collective, buffers[0],
+                                        static_cast<const int64_t*>(buffers[1]),
+                                        buffers[2]);
 }
 
 absl::Status BoundProgram::Start(device::Stream& stream, const Step& step,
@@ -96,6 +116,7 @@ absl::Status BoundProgram::RunStep(device::Stream& stream, const Step& step) {
     case Operation::Copy:
       return context_.device.Copy(stream, buffers[1], buffers[0], step.bytes);
     case Operation::Collective:
+      if (step.count == kRowOperands) return MoveRows(stream, step, buffers);
       return step.started == 0 ? Exchange(stream, step, buffers[0], buffers[1])
                                : Start(stream, step, buffers);
     case Operation::Await:

@@ -57,6 +57,10 @@ comm::Kind ToKind(program::CollectiveKind kind) {
       return comm::Kind::kExchange;
     case program::CollectiveKind::permute:
       return comm::Kind::kPermute;
+    case program::CollectiveKind::send_rows:
+      return comm::Kind::kSendRows;
+    case program::CollectiveKind::return_rows:
+      return comm::Kind::kReturnRows;
     case program::CollectiveKind::broadcast:
       break;
   }

@@ -44,6 +44,14 @@ absl::Status DeviceExchange::Run(device::Stream& stream,
                                stream.native_handle());
 }
 
+absl::Status DeviceExchange::RunRows(device::Stream& stream,
+                                     comm::Collective& collective,
+                                     const void* input, const void* to,
+                                     void* output) {
+  return communicator_.EnqueueRows(collective, input, to, output,
+                                   stream.native_handle());
+}
+
 absl::Status DeviceExchange::Start(device::Stream& stream,
                                    comm::Collective& collective,
                                    const void* input, void* output,

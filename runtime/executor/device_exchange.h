@@ -39,6 +39,9 @@ class DeviceExchange {
   void Begin();
   absl::Status Run(device::Stream& stream, comm::Collective& collective,
                    const void* input, void* output);
+  // Same as DeviceCommunicator::EnqueueRows.
+  absl::Status RunRows(device::Stream& stream, comm::Collective& collective,
+                       const void* input, const void* to, void* output);
   // Starts the operation; `token` names it. It begins after all work that is on
   // `stream` now. A collective also begins after all earlier ones, a transfer
   // after earlier ones from the same sender to the same receiver.

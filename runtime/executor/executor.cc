@@ -141,9 +141,12 @@ absl::Status Executor::LoadWeights(const LoadOptions& options) {
                                  ? FolderOf(artifact_->path())
                                  : options.weights_dir;
   PARTITA_ASSIGN_OR_RETURN(
-      weights_, Weights::Load({*artifact_, device_, *stream_, place_,
-                               communicator_, folder},
-                              FindUses(artifact_->program(), entry_)));
+      weights_,
+      Weights::Load(
+          {*artifact_, device_, *stream_, place_, communicator_, folder,
+           options.states == nullptr ? nullptr
+                                     : options.states->weights_.get()},
+          FindUses(artifact_->program(), entry_)));
   return weights_->AddDerived(entry_);
 }
 

@@ -27,6 +27,8 @@
 
 namespace partita::executor {
 
+class Executor;
+
 struct LoadOptions {
   // Base folder of relative weight paths. Empty: the artifact's folder.
   std::string weights_dir;
@@ -37,6 +39,10 @@ struct LoadOptions {
   // This rank's communicator for device memory, in addition to `communicator`;
   // must outlive the executor. Null: collectives go through host memory.
   comm::DeviceCommunicator* device_communicator = nullptr;
+  // An executor of another program on the same device. The states of this
+  // program are its states, by name; it must outlive this executor. Null: own
+  // states.
+  const Executor* states = nullptr;
 };
 
 // Bytes that a loaded model holds.

@@ -5,6 +5,13 @@
 #include "runtime/base/status_macros.h"
 
 namespace partita::executor {
+namespace {
+
+int64_t ToBytes(const comm::Operation& operation) {
+  return operation.size * static_cast<int64_t>(sizeof(int64_t));
+}
+
+}  // namespace
 
 absl::Status HostExchange::Memory::Reserve(int64_t wanted) {
   if (wanted <= bytes) return absl::OkStatus();
@@ -20,6 +27,8 @@ absl::Status HostExchange::Memory::Reserve(int64_t wanted) {
 
 absl::Status HostExchange::Reserve(const comm::Operation& operation) {
   PARTITA_RETURN_IF_ERROR(input_.Reserve(operation.InputBytes()));
+  if (comm::MovesRows(operation.kind))
+    PARTITA_RETURN_IF_ERROR(to_.Reserve(ToBytes(operation)));
   return output_.Reserve(operation.OutputBytes());
 }
 
@@ -37,6 +46,24 @@ absl::Status HostExchange::Run(comm::Communicator& communicator,
   PARTITA_RETURN_IF_ERROR(
       communicator.Run(collective, input_.data.get(), output_.data.get()));
   if (transfer && collective.index() == 0) return absl::OkStatus();
+  return device.CopyToDevice(stream, output, output_.data.get(),
+                             operation.OutputBytes());
+}
+
+absl::Status HostExchange::RunRows(comm::Communicator& communicator,
+                                   comm::Collective& collective,
+                                   device::Device& device,
+                                   device::Stream& stream, const void* input,
+                                   const void* to, void* output) {
+  const comm::Operation& operation = collective.operation();
+  PARTITA_RETURN_IF_ERROR(device.CopyToHost(stream, input_.data.get(), input,
+                                            operation.InputBytes()));
+  PARTITA_RETURN_IF_ERROR(
+      device.CopyToHost(stream, to_.data.get(), to, ToBytes(operation)));
+  PARTITA_RETURN_IF_ERROR(device.Synchronize(stream));
+  PARTITA_RETURN_IF_ERROR(communicator.RunRows(
+      collective, input_.data.get(),
+      reinterpret_cast<const int64_t*>(to_.data.get()), output_.data.get()));
   return device.CopyToDevice(stream, output, output_.data.get(),
                              operation.OutputBytes());
 }

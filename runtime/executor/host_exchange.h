@@ -23,6 +23,11 @@ class HostExchange {
   absl::Status Run(comm::Communicator& communicator,
                    comm::Collective& collective, device::Device& device,
                    device::Stream& stream, const void* input, void* output);
+  // Same as Communicator::RunRows, with device pointers.
+  absl::Status RunRows(comm::Communicator& communicator,
+                       comm::Collective& collective, device::Device& device,
+                       device::Stream& stream, const void* input,
+                       const void* to, void* output);
 
  private:
   struct Memory {
@@ -34,6 +39,7 @@ class HostExchange {
     absl::Status Reserve(int64_t wanted);
   };
   Memory input_, output_;
+  Memory to_;  // destinations of rows
 };
 
 }  // namespace partita::executor

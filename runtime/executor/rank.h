@@ -37,6 +37,9 @@ struct RankOptions {
       int index, comm::Communicator& base)>
       make_communicator;
   std::string weights_dir;  // as in LoadOptions
+  // The executor on that device whose states are used (LoadOptions). Unset: own
+  // states.
+  std::function<const Executor*(int index)> states_of;
 };
 
 // Used by one thread at a time.

@@ -115,6 +115,13 @@ absl::Status RankGroup::Run(const std::vector<ConstTensor>& inputs,
   });
 }
 
+const Executor* RankGroup::executor(int index) const {
+  const auto& ranks = ranks_->list;
+  return index >= 0 && static_cast<size_t>(index) < ranks.size()
+             ? &ranks[static_cast<size_t>(index)]->executor()
+             : nullptr;
+}
+
 bool RankGroup::LooksAhead() const { return first().executor().LooksAhead(); }
 
 std::string RankGroup::NotAhead() const {

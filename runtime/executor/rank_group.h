@@ -76,6 +76,9 @@ class RankGroup {
   absl::Status Run(const std::vector<ConstTensor>& inputs,
                    const std::vector<MutableTensor>& outputs);
 
+  // The executor of rank `index`; null if this process has no such rank.
+  const Executor* executor(int index) const;
+
   // True if prefetching inputs pays; the same in all processes.
   bool LooksAhead() const;
   // Prefetches inputs of the run after the next one; skips tensors without

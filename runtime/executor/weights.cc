@@ -78,6 +78,18 @@ absl::Status Produce(const Weights::Context& context, char* target,
              : ProduceRuns(context, target, block, element_bytes, write);
 }
 
+// A parameter's shape, and the elements of the whole tensor in each run of this
+// device's block.
+std::vector<int64_t> RunsOf(const program::Parameter& parameter,
+                            const program::MeshPlace& place) {
+  std::vector<int64_t> runs = program::ShapeOf(*parameter.type());
+  const BlockMap block(parameter.shard(), *parameter.type(), place);
+  block.ForEachRun([&](int64_t global, int64_t local, int64_t count) {
+    runs.insert(runs.end(), {global, local, count});
+  });
+  return runs;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Weights>> Weights::Load(
@@ -154,6 +166,9 @@ absl::Status Weights::LoadParameter(const program::Parameter& parameter,
   const BlockMap block(parameter.shard(), type, context_.place);
   global.bytes = BytesOf(type);
   global.host = parameter.host();
+  if (context_.states != nullptr &&
+      parameter.kind() == program::ParameterKind::state)
+    return ShareState(parameter, global);
   if (const auto* source = parameter.source_as_CoordinateSource())
     return LoadCoordinate(*source, global);
   if (const program::SeedSource* source = parameter.source_as_SeedSource())
@@ -172,6 +187,27 @@ absl::Status Weights::LoadParameter(const program::Parameter& parameter,
   PARTITA_ASSIGN_OR_RETURN(const base::MappedFile* file, OpenFile(source));
   return LoadStored(*file, source.offset(), source.stored(), dtype, block, use,
                     global);
+}
+
+absl::Status Weights::ShareState(const program::Parameter& parameter,
+                                 Global& global) {
+  const Weights& other = *context_.states;
+  const auto& others = *other.context_.artifact.program().parameters();
+  for (size_t i = 0; i < other.globals_.size() && i < others.size(); ++i) {
+    const program::Parameter& found = *others.Get(static_cast<unsigned>(i));
+    if (found.name()->str() != parameter.name()->str()) continue;
+    if (found.kind() != program::ParameterKind::state ||
+        found.type()->dtype() != parameter.type()->dtype() ||
+        RunsOf(found, other.context_.place) !=
+            RunsOf(parameter, context_.place) ||
+        other.globals_[i].data == nullptr)
+      break;
+    global.data = other.globals_[i].data;
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "expected a state of the same type and shard in ",
+      other.context_.artifact.path(), ", found none; compile both together"));
 }
 
 absl::Status Weights::LoadStored(const base::MappedFile& file, uint64_t offset,

@@ -51,6 +51,9 @@ class Weights {
     const program::MeshPlace& place;
     comm::Communicator* communicator;  // null: no other rank waits
     std::string folder;                // base of relative paths
+    // Another program's tensors on the same device, whose states are used in
+    // place of own ones; must outlive the weights. Null: none.
+    const Weights* states = nullptr;
   };
 
   // Loads this device's blocks. A block stays in its mapped file if its type,
@@ -83,6 +86,9 @@ class Weights {
   explicit Weights(const Context& context) : context_(context) {}
   absl::Status LoadParameter(const program::Parameter& parameter,
                              const Use& use, Global& global);
+  // Uses the state of this name of context.states. FailedPrecondition if there
+  // is none of the same type.
+  absl::Status ShareState(const program::Parameter& parameter, Global& global);
   absl::Status LoadStored(const base::MappedFile& file, uint64_t offset,
                           program::DType stored, base::DType dtype,
                           const BlockMap& block, const Use& use,

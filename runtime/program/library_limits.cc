@@ -23,6 +23,12 @@ int64_t Product(const std::vector<int64_t>& sizes, size_t count) {
 int64_t PackingBytes(const PackedCollective& collective) {
   using Kind = PackedCollective::Kind;
   const int64_t n = collective.devices;
+  if (collective.kind == Kind::kRows)
+    return (collective.destinations * collective.input_shape[1] *
+                collective.element_bytes +
+            kPartAlignment - 1) /
+               kPartAlignment * kPartAlignment +
+           collective.destinations * int64_t{8};
   if (n < 2 || collective.kind == Kind::kOther) return 0;
   const size_t dim = static_cast<size_t>(collective.dim);
   const int64_t input =
@@ -54,6 +60,7 @@ int64_t PackingBytes(const PackedCollective& collective) {
     }
     case Kind::kAllToAll:
       return input + output + gaps;
+    case Kind::kRows:
     case Kind::kOther:
       break;
   }

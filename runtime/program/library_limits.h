@@ -39,11 +39,19 @@ inline constexpr int64_t kGroupBytes =
 // A collective among GPUs, as far as it decides which parts of its tensors must
 // be packed because they are not contiguous.
 struct PackedCollective {
-  enum class Kind { kOther, kReduceScatter, kAllGather, kExchange, kAllToAll };
+  enum class Kind {
+    kOther,
+    kReduceScatter,
+    kAllGather,
+    kExchange,
+    kAllToAll,
+    kRows
+  };
   Kind kind = Kind::kOther;
   std::vector<int64_t> input_shape, output_shape;
   int64_t dim = 0;
-  int64_t step = 0;  // of an exchange
+  int64_t step = 0;          // of an exchange
+  int64_t destinations = 0;  // of rows
   int64_t element_bytes = 0;
   int64_t devices = 1;  // of the group
 };

@@ -106,6 +106,31 @@ absl::Status CheckExchange(const Parts& parts) {
   return CheckBlocks(parts, op.dim(), op.size(), parts.input[dim]);
 }
 
+bool MovesRows(CollectiveKind kind) {
+  return kind == CollectiveKind::send_rows ||
+         kind == CollectiveKind::return_rows;
+}
+
+// Rows and their destinations. The number of destinations is a multiple of the
+// rows that are sent, and the number of rows that come back.
+absl::Status CheckRows(const Parts& parts) {
+  const int64_t size = parts.op.size();
+  if (parts.input.size() != 2 || parts.op.dim() != 0 || size < 0 ||
+      size > kMaxRows || parts.op.token() != 0)
+    return parts.Bad(absl::StrCat(
+        parts.input.size(), " dimensions, rows along ", parts.op.dim(), ", ",
+        size, " destinations or token ", parts.op.token()));
+  if (parts.input[1] != parts.output[1])
+    return parts.Bad(absl::StrCat("rows of ", parts.input[1], " and ",
+                                  parts.output[1], " elements"));
+  const bool sends = parts.op.kind() == CollectiveKind::send_rows;
+  const int64_t rows = sends ? parts.input[0] : parts.output[0];
+  const bool fits =
+      sends ? (rows == 0 ? size == 0 : size % rows == 0) : size == rows;
+  if (fits) return absl::OkStatus();
+  return parts.Bad(absl::StrCat(size, " destinations of ", rows, " rows"));
+}
+
 // Dimensions that the kind does not change must agree.
 absl::Status CheckOthers(const Parts& parts, int dim, int other_dim) {
   for (int i = 0; i < static_cast<int>(parts.input.size()); ++i) {
@@ -128,6 +153,7 @@ absl::Status CheckKind(const Mesh* mesh, const Parts& parts) {
   const bool reduces = kind == CollectiveKind::all_reduce ||
                        kind == CollectiveKind::reduce_scatter;
   if (reduces) PARTITA_RETURN_IF_ERROR(CheckReduction(parts));
+  if (MovesRows(kind)) return CheckRows(parts);
   if (same_shape) {
     PARTITA_RETURN_IF_ERROR(CheckOthers(parts, -1, -1));
     if (kind == CollectiveKind::permute) return CheckPermute(mesh, parts);
@@ -159,9 +185,8 @@ absl::Status CheckKind(const Mesh* mesh, const Parts& parts) {
 
 // A device reads and writes at the same time, so only all_reduce works in
 // place.
-absl::Status CheckOverlap(const Parts& parts, const Instruction& instruction) {
-  const Buffer& in = *instruction.operands()->Get(0);
-  const Buffer& out = *instruction.operands()->Get(1);
+absl::Status CheckApart(const Parts& parts, const Buffer& in,
+                        const Buffer& out) {
   if (in.space() != out.space()) return absl::OkStatus();
   const bool same = in.value() == out.value();
   if (same && parts.op.kind() == CollectiveKind::all_reduce)
@@ -171,6 +196,14 @@ absl::Status CheckOverlap(const Parts& parts, const Instruction& instruction) {
                          : in.value() + in.bytes() <= out.value() ||
                                out.value() + out.bytes() <= in.value();
   return apart ? absl::OkStatus() : parts.Bad("its operands overlap");
+}
+
+absl::Status CheckOverlap(const Parts& parts, const Instruction& instruction) {
+  const auto* operands = instruction.operands();
+  const Buffer& out = *operands->Get(operands->size() - 1);
+  for (unsigned i = 0; i + 1 < operands->size(); ++i)
+    PARTITA_RETURN_IF_ERROR(CheckApart(parts, *operands->Get(i), out));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -203,8 +236,11 @@ absl::Status ValidateCollective(const Mesh* mesh, const Collective& collective,
   if (!group.ok()) return parts.Bad(std::string(group.status().message()));
   parts.group = *group;
   PARTITA_RETURN_IF_ERROR(CheckKind(mesh, parts));
+  std::vector<int64_t> bytes = {*input, *output};
+  if (MovesRows(collective.kind()))
+    bytes.insert(bytes.begin() + 1, collective.size() * int64_t{8});
   PARTITA_RETURN_IF_ERROR(
-      ValidateOperands(parts.name.c_str(), instruction, {*input, *output}));
+      ValidateOperands(parts.name.c_str(), instruction, bytes));
   return CheckOverlap(parts, instruction);
 }
 

@@ -229,6 +229,31 @@ TEST(ValidateMeshTest, ExchangePermuteBroadcast) {  // V10
             "broadcast: root 3 of a group of 3");
 }
 
+TEST(ValidateMeshTest, Rows) {  // V10
+  const auto rows = [](CollectiveKind kind, int64_t size, int dim = 0,
+                       std::vector<int64_t> output = {3, 8}) {
+    return AfterCollective([&](CollectiveT& c) {
+      c.kind = kind;
+      c.dim = dim;
+      c.size = size;
+      c.output_shape = std::move(output);
+    });
+  };
+  const CollectiveKind send = CollectiveKind::send_rows,
+                       back = CollectiveKind::return_rows;
+  EXPECT_EQ(rows(send, 6),
+            "send_rows: expected 3 operands, 1 of them written, found 2, 1 of "
+            "them written");
+  EXPECT_EQ(rows(send, 7), "send_rows: 7 destinations of 3 rows");
+  EXPECT_EQ(
+      rows(send, -3),
+      "send_rows: 2 dimensions, rows along 0, -3 destinations or token 0");
+  EXPECT_EQ(rows(send, 3, 1),
+            "send_rows: 2 dimensions, rows along 1, 3 destinations or token 0");
+  EXPECT_EQ(rows(send, 3, 0, {5, 7}), "send_rows: rows of 8 and 7 elements");
+  EXPECT_EQ(rows(back, 4), "return_rows: 4 destinations of 3 rows");
+}
+
 TEST(ValidateMeshTest, OperandsMayNotOverlap) {  // V10
   const auto in_place = [](CollectiveKind kind) {
     return After([&](ProgramT& p) {

@@ -96,7 +96,7 @@ absl::Status CheckProcesses(const program::Artifact& artifact,
 }
 
 absl::StatusOr<std::unique_ptr<RankGroup>> OpenAllRanks(
-    const SessionOptions& options) {
+    const SessionOptions& options, const RankGroup* states) {
   PARTITA_ASSIGN_OR_RETURN(program::Artifact opened,
                            program::Artifact::Open(options.model));
   const auto artifact =
@@ -119,6 +119,8 @@ absl::StatusOr<std::unique_ptr<RankGroup>> OpenAllRanks(
           options, artifact,
           size == 1 ? options.threads : ThreadsOf(options, devices, devices),
           /*in_threads=*/true));
+  if (states != nullptr)
+    group.states_of = [states](int index) { return states->executor(index); };
   return RankGroup::LoadAll(artifact, group);
 }
 

@@ -23,9 +23,11 @@ absl::Status CheckProcesses(const program::Artifact& artifact,
                             const SessionOptions& options,
                             const comm::Launch& launch);
 
-// Opens a model with all its ranks in this process.
+// Opens a model with all its ranks in this process. With `states`, which was
+// opened on the same devices and must outlive the result, the ranks use the
+// states of its ranks.
 absl::StatusOr<std::unique_ptr<executor::RankGroup>> OpenAllRanks(
-    const SessionOptions& options);
+    const SessionOptions& options, const executor::RankGroup* states = nullptr);
 
 // Opens a model as one rank of a job. `job` must outlive the result. If an
 // error is known to all ranks, the communicator is agreed().

@@ -17,6 +17,7 @@
 #include "runtime/executor/executor.h"
 #include "runtime/session/make_device.h"
 #include "runtime/session/open_ranks.h"
+#include "runtime/tools/generate_command.h"
 #include "runtime/tools/host_tensor.h"
 #include "runtime/tools/run_options.h"
 #include "runtime/tools/run_ranks.h"
@@ -153,6 +154,9 @@ int RunCommand(const std::vector<std::string>& arguments, std::ostream& out,
                std::ostream& error) {
   if (!arguments.empty() && arguments[0] == "train")
     return TrainCommand({arguments.begin() + 1, arguments.end()}, out, error);
+  if (!arguments.empty() && arguments[0] == "generate")
+    return GenerateCommand({arguments.begin() + 1, arguments.end()}, out,
+                           error);
   const bool has_word = !arguments.empty() && arguments[0] == "run";
   const absl::StatusOr<RunOptions> options = ParseRunOptions(
       {arguments.begin() + (has_word ? 1 : 0), arguments.end()});

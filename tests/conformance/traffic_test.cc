@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/comm/operation.h"
@@ -93,6 +94,15 @@ class TrafficTest : public testing::TestWithParam<Kind> {
         op.step = Random(0, 5);
         op.offset = Random(-4, 4);
         break;
+      case Kind::kSendRows:
+      case Kind::kReturnRows:
+        op.dim = 0;
+        op.size = whole[0] * Random(1, 4);
+        op.input_shape = {whole[0], whole[1]};
+        op.output_shape = {n * op.size, whole[1]};
+        if (op.kind == Kind::kReturnRows)
+          std::swap(op.input_shape, op.output_shape);
+        break;
       case Kind::kPermute:
         for (int i = 0; i < n; ++i) op.sources.push_back((i + 1) % n);
         break;
@@ -122,7 +132,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, TrafficTest,
                          testing::Values(Kind::kAllReduce, Kind::kAllGather,
                                          Kind::kReduceScatter, Kind::kAllToAll,
                                          Kind::kAllSlice, Kind::kExchange,
-                                         Kind::kPermute, Kind::kBroadcast),
+                                         Kind::kPermute, Kind::kBroadcast,
+                                         Kind::kSendRows, Kind::kReturnRows),
                          [](const testing::TestParamInfo<Kind>& info) {
                            return std::string(comm::NameOf(info.param));
                          });

@@ -251,5 +251,43 @@ TEST(AnnotatedTest, APlanWrittenDownComputesTheSame) {
   EXPECT_LE(distance.largest, 1e-5 * distance.largest_expected);
 }
 
+// A ring, for which ONNX has no words, stays a ring, also when the annotations
+// are written again.
+TEST(AnnotatedTest, TheChoiceOfAttentionIsKept) {
+  const std::string folder = "tests/data/onnx-tiny/gpt2/";
+  auto inputs = ReadTensors(folder + "io.safetensors", "in.");
+  ASSERT_TRUE(inputs.ok()) << inputs.status();
+  driver::ImportOptions options;
+  for (const auto& [name, tensor] : *inputs)
+    options.input_shapes[name] = tensor.shape;
+  plan::Plan plan;
+  plan.mesh = *plan::ParseMeshOption("seq=2");
+  plan.shard = *plan::ParseShardOption("L=seq", plan.mesh);
+  plan.attention = core::LongAttention::kRing;
+  int64_t tensors = 0;
+  const std::string once =
+      Annotate(folder + "model_eval.onnx", "ring", options, plan, tensors);
+  const std::string twice =
+      Annotate(once, "ring_again", options, std::nullopt, tensors);
+  for (const std::string& path : {once, twice}) {
+    CompilerContext context;
+    auto module = driver::importModel(path, options, context.get());
+    ASSERT_TRUE(module) << context.errors;
+    const auto own = driver::planOfModel(*module);
+    ASSERT_TRUE(own);
+    EXPECT_EQ(own->attention, core::LongAttention::kRing) << path;
+  }
+  // Another plan replaces it.
+  plan.attention.reset();
+  const std::string gathered =
+      Annotate(once, "gathered", options, plan, tensors);
+  CompilerContext context;
+  auto module = driver::importModel(gathered, options, context.get());
+  ASSERT_TRUE(module) << context.errors;
+  const auto own = driver::planOfModel(*module);
+  ASSERT_TRUE(own);
+  EXPECT_EQ(own->attention, std::nullopt);
+}
+
 }  // namespace
 }  // namespace partita::e2e

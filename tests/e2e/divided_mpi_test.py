@@ -1,4 +1,5 @@
-"""The golden models under every division of divisions.h give equal bytes on threads of one process and on processes of Open MPI."""
+"""The golden models under every division of divisions.h, rings and Ulysses among them, and models with experts under theirs, give equal
+bytes on threads of one process and on processes of Open MPI."""
 
 import os
 import subprocess
@@ -27,10 +28,9 @@ def outputs(folder):
 
 
 class DividedMpiTest(unittest.TestCase):
-    def compare(self, model, mesh, shard, attention, folder):
+    def compare(self, model, io, dims, mesh, shard, attention, folder):
         artifact = os.path.join(folder, "model.partita")
-        io = DATA + model + "/io.safetensors"
-        run([COMPILER, "compile", DATA + model + "/model_eval.onnx", "--dim", DIMS[model], "--mesh", mesh, "--shard", shard,
+        run([COMPILER, "compile", model, "--dim", dims, "--mesh", mesh, "--shard", shard,
              *(["--attention", attention] if attention else []), "-o", artifact])
         devices = 1
         for axis in mesh.split(","):
@@ -47,8 +47,16 @@ class DividedMpiTest(unittest.TestCase):
         self.assertEqual({case[0] for case in cases}, set(DIMS))
         for model, name, mesh, shard, attention in cases:
             with self.subTest(model=model, division=name), tempfile.TemporaryDirectory() as folder:
-                self.compare(model, mesh, shard, attention, folder)
+                self.compare(DATA + model + "/model_eval.onnx", DATA + model + "/io.safetensors", DIMS[model], mesh, shard, attention,
+                             folder)
         print("%d cases" % len(cases))
+
+    def test_experts(self):
+        for model, dims in EXPERT_DIMS.items():
+            for mesh, shard in EXPERT_DIVISIONS:
+                with self.subTest(model=model, shard=shard), tempfile.TemporaryDirectory() as folder:
+                    self.compare(EXPERTS + model, EXPERTS + model + "/io.safetensors", dims, mesh, shard, "", folder)
+        print("%d cases with experts" % (len(EXPERT_DIMS) * len(EXPERT_DIVISIONS)))
 
 
 # Sizes of the recorded inputs.
@@ -62,6 +70,22 @@ DIMS = {
     "vit": "batch=4",
     "vit_3l": "batch=8",
 }
+
+EXPERTS = "tests/data/experts-tiny/"
+EXPERT_DIMS = {
+    "mixtral": "batch=4,seq=10",
+    "qwen3_moe": "batch=4,seq=10",
+    "deepseek_v3": "batch=4,seq=10",
+    "switch_transformers": "batch=4,seq=12,decoder_seq=9",
+}
+EXPERT_DIVISIONS = (
+    ("x=2", "X=x"),
+    ("x=4", "X=x"),
+    ("x=2,t=2", "X=x;M=t"),
+    # Experts over the axis of the batch.
+    ("d=2", "B=d;X=d"),
+    ("d=2,s=2", "B=d;X=d;L=s"),
+)
 
 if __name__ == "__main__":
     unittest.main()

@@ -23,6 +23,11 @@ inline absl::StatusOr<plan::Plan> PlanOf(const Division& division) {
     if (!attention.ok()) return attention.status();
     plan.attention = *attention;
   }
+  if (division.experts[0] != '\0') {
+    auto experts = plan::ParseExpertsOption(division.experts);
+    if (!experts.ok()) return experts.status();
+    plan.experts = *experts;
+  }
   return plan;
 }
 

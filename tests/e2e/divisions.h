@@ -12,6 +12,7 @@ struct Division {
   const char* mesh;            // the value of --mesh
   const char* shard;           // the value of --shard
   const char* attention = "";  // the value of --attention
+  const char* experts = "";    // the value of --experts
 };
 
 // For all models. No size is a multiple of 3. With 4 devices, batches and heads

@@ -76,6 +76,9 @@ constexpr Division kExpertDivisions[] = {
     {"X2M2", "x=2,t=2", "X=x;M=t"},
     // Experts over the axis of the batch.
     {"B2OverX2", "d=2", "B=d;X=d"},
+    {"B2OverX2ByRows", "d=2", "B=d;X=d", "", "rows"},
+    {"B3OverX3ByRows", "d=3", "B=d;X=d", "", "rows"},
+    {"B2OverX2M2ByRows", "d=2,t=2", "B=d;X=d;M=t", "", "rows"},
 };
 INSTANTIATE_TEST_SUITE_P(Divided, ExpertsTrainingTest,
                          testing::Combine(testing::ValuesIn(kExpertModels),
@@ -83,6 +86,36 @@ INSTANTIATE_TEST_SUITE_P(Divided, ExpertsTrainingTest,
                          [](const auto& info) {
                            return NameOf(CaseOf(info.param));
                          });
+
+// Training with the losses that keep routers balanced.
+constexpr const char* kBalancedModels[] = {
+    "mixtral_balanced", "qwen3_moe_balanced", "switch_transformers_balanced"};
+constexpr Division kBalancedDivisions[] = {
+    kWhole,
+    {"B2", "d=2", "B=d"},
+    {"L2", "s=2", "L=s"},
+    {"X2", "x=2", "X=x"},
+    {"B2OverX2", "d=2", "B=d;X=d"},
+};
+INSTANTIATE_TEST_SUITE_P(
+    Balanced, ExpertsTrainingTest,
+    testing::Combine(testing::ValuesIn(kBalancedModels),
+                     testing::ValuesIn(kBalancedDivisions)),
+    [](const auto& info) { return NameOf(CaseOf(info.param)); });
+
+// The loss of the routers depends on all rows of the batch together.
+TEST(ExpertsMicrobatchesTest, AreRefusedWithLossesOfRouters) {
+  TrainingCase which = CaseOf({"mixtral_balanced", kWhole});
+  which.microbatches = {2, /*repeated=*/true};
+  TrainingRun run;
+  const absl::Status started = run.Start(which);
+  ASSERT_FALSE(started.ok());
+  EXPECT_NE(std::string(started.message())
+                .find("microbatches: expected each row of the batch to be "
+                      "computed by itself"),
+            std::string::npos)
+      << started;
+}
 
 // The shape of a device's block of mixtral's matrices [4, 24, 16].
 std::vector<int64_t> BlockUnder(const Division& division) {

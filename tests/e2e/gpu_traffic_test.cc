@@ -168,11 +168,11 @@ TEST(GpuTrafficTest, Gpt2MediumTrains) {
   ASSERT_EQ(backward.size(), 1);
   traffic.Print(forward[0]);
   traffic.Print(backward[0]);
-  EXPECT_LE(traffic.Of(forward[0]).launches(), 9);
-  EXPECT_LE(traffic.Of(forward[0]).bytes, 303 * kMB);
-  EXPECT_LE(traffic.Of(backward[0]).launches(), 47);
-  EXPECT_LE(traffic.Of(backward[0]).bytes, 1461 * kMB);
-  EXPECT_LE(traffic.Of(main).launches(), 1379);
+  EXPECT_LE(traffic.Of(forward[0]).launches(), 8);
+  EXPECT_LE(traffic.Of(forward[0]).bytes, 269 * kMB);
+  EXPECT_LE(traffic.Of(backward[0]).launches(), 20);
+  EXPECT_LE(traffic.Of(backward[0]).bytes, 807 * kMB);
+  EXPECT_LE(traffic.Of(main).launches(), 703);
 }
 
 }  // namespace

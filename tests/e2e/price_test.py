@@ -96,9 +96,9 @@ class ExpertsTest(PriceTest):
         with open(os.path.join(self.folder, "predicted.csv"), encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         divided, whole, both, refused = rows
-        # Experts over the batch's devices: their gradients need no sum.
-        self.assertIn("reduce_scatter data", divided["predicted_traffic"])
-        self.assertNotIn("reduce_scatter data", whole["predicted_traffic"])
+        # Experts over the devices of the batch: rows travel to them.
+        self.assertIn("send_rows data", divided["predicted_traffic"])
+        self.assertNotIn("send_rows", whole["predicted_traffic"])
         self.assertIn("tensor", both["predicted_traffic"])
         self.assertIn("expected experts over whole axes", refused["predicted_problem"])
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/plan/plan.h"
+#include "frontends/lora/lora.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/division_plan.h"
 
@@ -86,8 +87,10 @@ absl::Status TrainingRun::Start(const TrainingCase& which) {
   if (!module) return absl::InvalidArgumentError(context.errors);
   auto plan = PlanOf(which);
   if (!plan.ok()) return plan.status();
+  driver::TrainOptions train = AdamW();
+  if (which.adapters[0] != '\0') train.trained = lora::kAdapters;
   auto compiled = CompiledModel::MakeTraining(*module, testing::TempDir(),
-                                              NameOf(which), *plan, AdamW());
+                                              NameOf(which), *plan, train);
   if (!compiled.ok()) return compiled.status();
   model_ = std::move(*compiled);
   return absl::OkStatus();
@@ -103,11 +106,13 @@ mlir::OwningOpRef<mlir::ModuleOp> TrainingRun::Import(
     return driver::importModel(folder + which.file, options, context);
   }
   options.training = true;
+  if (which.adapters[0] != '\0') options.lora = folder + which.adapters;
   for (const auto& [name, tensor] : golden_.inputs) {
     options.dims["batch"] = tensor.shape[0];
     if (tensor.shape.size() == 2)
       options.dims[name == "decoder_input_ids" ? "decoder_seq" : "seq"] =
           tensor.shape[1];
+    if (name == "attention_mask") options.optional_inputs = {{name}};
   }
   return driver::importModel(folder, options, context);
 }

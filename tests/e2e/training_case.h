@@ -36,6 +36,9 @@ struct TrainingCase {
   bool from_folder = false;   // import from a config instead of a file
   const char* data = "onnx-tiny";         // folder of models in tests/data
   const char* file = "model_train.onnx";  // in the folder of the model
+  // A PEFT folder in the folder of the model, whose adapters are trained;
+  // empty: none.
+  const char* adapters = "";
 };
 
 // A name of letters, digits and _.

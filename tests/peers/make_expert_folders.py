@@ -2,7 +2,8 @@
 
 Each folder has config.json and model.safetensors from `save_pretrained` (one tensor per expert), io.safetensors and targets.json:
 inputs, outputs, gradients, the parameters after one step of AdamW and five losses, under the names of model.safetensors.
-Needs an environment from `tests/peers/setup.sh --torch`. Usage: make_expert_folders.py tests/data/experts-tiny
+The folders named *_balanced train with the losses of routers, and keep the gradients of routers and embeddings only.
+Needs an environment from `tests/peers/setup.sh --torch`. Usage: make_expert_folders.py tests/data/experts-tiny [folder ...]
 """
 
 import json
@@ -88,6 +89,14 @@ class Margins:
         self.smallest = min(self.smallest, (ordered[:, chosen - 1] - ordered[:, chosen]).min().item())
 
 
+def router_loss(config, output):
+    """What transformers adds to the loss of labels."""
+    if hasattr(output, "encoder_z_loss"):
+        return (config.router_z_loss_coef * (output.encoder_z_loss + output.decoder_z_loss) +
+                config.router_aux_loss_coef * (output.encoder_aux_loss + output.decoder_aux_loss))
+    return config.router_aux_loss_coef * output.aux_loss
+
+
 def write(folder, module, inputs, shape, seed):
     with torch.no_grad():
         randomize(module, seed)
@@ -102,9 +111,14 @@ def write(folder, module, inputs, shape, seed):
     io = {f"in.{name}": value for name, value in inputs.items()}
     optimizer = torch.optim.AdamW(module.parameters(), lr=1e-3, weight_decay=0.01)
     losses = []
+    balanced = getattr(module.config, "output_router_logits", False)
     for step in range(5):
-        logits = module(**inputs, use_cache=False).logits
+        # Switch Transformers do not read the config's value.
+        output = module(**inputs, use_cache=False, **({"output_router_logits": True} if balanced else {}))
+        logits = output.logits
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, -2), targets.flatten())
+        if balanced:
+            loss = loss + router_loss(module.config, output)
         optimizer.zero_grad(set_to_none=False)
         loss.backward()
         losses.append(loss.item())
@@ -121,6 +135,10 @@ def write(folder, module, inputs, shape, seed):
             for prefix, tensors in (("grad.", gradients), ("step1.", values)):
                 io.update({prefix + name: value for name, value in under_file_names(module, tensors).items()})
     io["losses"] = torch.tensor(losses)
+    if balanced:
+        io = {name: value for name, value in io.items()
+              if name.startswith("in.") or name == "losses" or
+              name.endswith((".gate.weight", "router.classifier.weight", "embed_tokens.weight", "shared.weight"))}
     save_file({name: value.contiguous() for name, value in io.items()}, folder / "io.safetensors")
     size = sum(file.stat().st_size for file in folder.iterdir())
     print(f"{folder.name}: {len(stored)} tensors, {size / 1000:.0f} KB, losses {losses[0]:.4f} to {losses[-1]:.4f}, "
@@ -136,18 +154,34 @@ DECODER = dict(vocab_size=VOCABULARY, hidden_size=16, num_hidden_layers=2, num_a
                tie_word_embeddings=False, attn_implementation="eager", experts_implementation="eager")
 
 
-def mixtral(folder):
+# Large enough to matter beside the cross entropy.
+BALANCED = dict(output_router_logits=True, router_aux_loss_coef=0.5)
+
+
+def mixtral(folder, seed=17, **more):
     config = MixtralConfig(**DECODER, intermediate_size=24, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2,
-                           sliding_window=None)
-    write(folder, MixtralForCausalLM(config), {"input_ids": ids(10)}, (4, 10), seed=17)
+                           sliding_window=None, **more)
+    write(folder, MixtralForCausalLM(config), {"input_ids": ids(10)}, (4, 10), seed=seed)
 
 
-def qwen3_moe(folder):
+def mixtral_balanced(folder):
+    mixtral(folder, seed=7, **BALANCED)
+
+
+def qwen3_moe(folder, inputs=None, seed=24, **more):
     # One dense layer, and weights of experts that are not normalised.
     config = Qwen3MoeConfig(**{**DECODER, "num_hidden_layers": 3}, intermediate_size=28, moe_intermediate_size=12,
                             num_key_value_heads=2, head_dim=8, num_experts=8, num_experts_per_tok=2, norm_topk_prob=False,
-                            mlp_only_layers=[1])
-    write(folder, Qwen3MoeForCausalLM(config), {"input_ids": ids(10)}, (4, 10), seed=24)
+                            mlp_only_layers=[1], **more)
+    write(folder, Qwen3MoeForCausalLM(config), {"input_ids": ids(10), **(inputs or {})}, (4, 10), seed=seed)
+
+
+def qwen3_moe_balanced(folder):
+    # Padding does not count in the loss of the routers.
+    mask = torch.ones(4, 10, dtype=torch.long)
+    mask[0, 7:] = 0
+    mask[2, 5:] = 0
+    qwen3_moe(folder, {"attention_mask": mask}, seed=3, **BALANCED)
 
 
 def deepseek_v3(folder):
@@ -162,22 +196,29 @@ def deepseek_v3(folder):
     write(folder, DeepseekV3ForCausalLM(config), {"input_ids": ids(10)}, (4, 10), seed=15)
 
 
-def switch_transformers(folder):
+def switch_transformers(folder, seed=13, **more):
     # A capacity that drops tokens.
     config = SwitchTransformersConfig(
         vocab_size=VOCABULARY, d_model=16, d_kv=4, d_ff=24, num_heads=4, num_layers=2, num_decoder_layers=2,
         num_sparse_encoder_layers=1, num_sparse_decoder_layers=1, num_experts=4, expert_capacity=4, dropout_rate=0.0,
         router_jitter_noise=0.0, relative_attention_num_buckets=8, relative_attention_max_distance=20,
-        attn_implementation="eager")
+        attn_implementation="eager", **more)
     inputs = {"input_ids": ids(12), "decoder_input_ids": ids(9, seed=4)}
-    write(folder, SwitchTransformersForConditionalGeneration(config), inputs, (4, 9), seed=13)
+    write(folder, SwitchTransformersForConditionalGeneration(config), inputs, (4, 9), seed=seed)
+
+
+def switch_transformers_balanced(folder):
+    switch_transformers(folder, seed=7, **BALANCED, router_z_loss_coef=0.25)
 
 
 def main():
+    """Makes all folders, or those that are named."""
     root = pathlib.Path(sys.argv[1])
     torch.manual_seed(0)
-    for make in (mixtral, qwen3_moe, deepseek_v3, switch_transformers):
-        make(root / make.__name__)
+    for make in (mixtral, qwen3_moe, deepseek_v3, switch_transformers, mixtral_balanced, qwen3_moe_balanced,
+                 switch_transformers_balanced):
+        if make.__name__ in sys.argv[2:] or len(sys.argv) == 2:
+            make(root / make.__name__)
 
 
 if __name__ == "__main__":

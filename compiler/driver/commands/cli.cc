@@ -103,9 +103,10 @@ int runCommand(int argc, const char* const* argv) {
       "Example:\n  partita compile gpt2/ --dim batch=1,seq=128 -o gpt2.partita "
       "&& partita run gpt2.partita --input input_ids=random:0:100");
   const std::vector<Command> commands = {
-      addImport(app),   addCompile(app),  addExplain(app), addVerify(app),
-      addAnnotate(app), addInspect(app),  addRun(app),     addTrain(app),
-      addPlanner(app),  addSimulate(app), addMeasure(app), addSlurm(app)};
+      addImport(app),   addCompile(app), addExplain(app),  addVerify(app),
+      addAnnotate(app), addInspect(app), addRun(app),      addGenerate(app),
+      addTrain(app),    addPlanner(app), addSimulate(app), addMeasure(app),
+      addSlurm(app),    addLora(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -93,7 +93,7 @@ int run(CompileCommand& command) {
     return kUserError;
   }
   Session session;
-  arguments.options.training = !options.train.optimizer.empty();
+  arguments.prepareFor(options.train);
   auto module = arguments.import(session);
   if (!module) return kUserError;
   if (!options.plan) options.plan = planOfModel(*module, arguments.model);

@@ -97,7 +97,7 @@ int explain(JudgeCommand& command) {
   std::optional<planner::Cluster> cluster;
   if (!take(command.plan.FindRecompute(), train.recompute)) return kUsageError;
   if (!findCluster(command, cluster)) return kUserError;
-  command.model.options.training = !train.optimizer.empty();
+  command.model.prepareFor(train);
   return judge(
       command,
       [&](mlir::ModuleOp module, const plan::Plan& plan, Fault& fault) {
@@ -118,7 +118,7 @@ int explain(JudgeCommand& command) {
 int verify(JudgeCommand& command) {
   TrainOptions& train = command.verify.train;
   if (!take(command.plan.FindRecompute(), train.recompute)) return kUsageError;
-  command.model.options.training = !train.optimizer.empty();
+  command.model.prepareFor(train);
   command.model.options.small_dims = true;
   command.verify.source_folder = command.model.folder();
   if (isatty(STDERR_FILENO)) command.verify.progress = &messages();

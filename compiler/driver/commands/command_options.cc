@@ -9,6 +9,7 @@
 
 #include "CLI/CLI.hpp"
 #include "compiler/driver/console.h"
+#include "frontends/lora/lora.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -35,9 +36,15 @@ void ModelArguments::add(CLI::App* command, const std::string& what) {
       "--onnx-configuration", options.onnx_configuration,
       "Read this device configuration of an ONNX model as a mesh and "
       "shardings, or none; default: the only one it has");
+  command->add_flag("--ignore-shardings", options.ignore_shardings,
+                    "Leave out the meshes and shardings of a program of JAX");
   command->add_option("--weights", options.weights,
                       "Take the weights, by name, from this folder of "
                       "safetensors, e.g. a checkpoint of partita train");
+  command->add_option(
+      "--lora", options.lora,
+      "Add low-rank adapters, which are all that --train trains: \"rank=8; "
+      "alpha=16; targets=*.q_proj,*.v_proj\", or a PEFT folder");
   command->add_option("--seed", options.seed,
                       "Seed of weights that are in no file");
   command
@@ -56,7 +63,7 @@ void ModelArguments::add(CLI::App* command, const std::string& what) {
 std::string ModelArguments::given() const {
   for (const char* name :
        {"--dim", "--input-shape", "--optional-inputs", "--onnx-configuration",
-        "--weights", "--seed", "--dropout"})
+        "--ignore-shardings", "--weights", "--lora", "--seed", "--dropout"})
     if (command->get_option(name)->count() > 0) return name;
   return "";
 }
@@ -71,6 +78,12 @@ bool ModelArguments::finish() {
     options.optional_inputs = parseNames(optional_inputs);
   if (!error.empty()) complain(error);
   return error.empty();
+}
+
+void ModelArguments::prepareFor(TrainOptions& train) {
+  options.training = !train.optimizer.empty();
+  if (!options.lora.empty() && command->get_option("--trained")->count() == 0)
+    train.trained = lora::kAdapters;
 }
 
 mlir::OwningOpRef<mlir::ModuleOp> ModelArguments::import(
@@ -103,6 +116,12 @@ void addPlan(PlanArguments& arguments, CLI::App* command) {
                       "sequence: gather, ulysses (all-to-all from rows to "
                       "heads) or ring; default: gather or ulysses, whichever "
                       "moves fewer bytes");
+  command->add_option("--experts", arguments.experts,
+                      "How experts get their rows where one axis divides X "
+                      "and B or L: gather, rows (each row travels to its "
+                      "experts) or rows=1.25 (a device receives at most 1.25 "
+                      "times the even share); default: gather or rows, "
+                      "whichever moves fewer bytes");
   command->add_option("--name", arguments.names,
                       "Name a dimension that is recognized wrongly, e.g. "
                       "\"*.mlp.c_fc.weight:1=M\"");

@@ -22,8 +22,8 @@ class Validator;
 namespace partita::driver {
 
 inline constexpr char kAnyModel[] =
-    "An .onnx, .pt2 or .mlir file, a Hugging Face folder, or a family's name "
-    "(coatnet-0)";
+    "An .onnx, .pt2 or .mlir file, a program of jax.export, a Hugging Face "
+    "folder, or a family's name (coatnet-0)";
 
 // Options that say how to open a model.
 struct ModelArguments {
@@ -38,6 +38,9 @@ struct ModelArguments {
   std::string given() const;
   // Parses the texts of options. Prints an error and returns false on failure.
   bool finish();
+  // Imports for training if `train` has an optimizer. With --lora and without
+  // --trained, it trains the adapters only.
+  void prepareFor(TrainOptions& train);
   // Returns null after diagnostics if the model cannot be read.
   mlir::OwningOpRef<mlir::ModuleOp> import(Session& session) const;
   // The folder that relative weight paths of the model are relative to.

@@ -81,6 +81,7 @@ mlir::OwningOpRef<mlir::ModuleOp> makeSmaller(PlanCommand& command,
 
 ExitCode readModel(PlanCommand& command) {
   command.session.emplace();
+  command.model.prepareFor(command.request.options.train);
   command.model.options.training = true;
   command.module = command.row.empty()
                        ? command.model.import(*command.session)

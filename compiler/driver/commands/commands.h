@@ -24,11 +24,13 @@ Command addVerify(CLI::App& app);
 Command addAnnotate(CLI::App& app);
 Command addInspect(CLI::App& app);
 Command addRun(CLI::App& app);
+Command addGenerate(CLI::App& app);
 Command addTrain(CLI::App& app);
 Command addPlanner(CLI::App& app);
 Command addSimulate(CLI::App& app);
 Command addMeasure(CLI::App& app);
 Command addSlurm(CLI::App& app);
+Command addLora(CLI::App& app);
 
 }  // namespace partita::driver
 

@@ -126,8 +126,7 @@ class Chooser {
       if (mlir::succeeded(found)) found_ = *std::move(found);
     }
     if (found_) batch_ = found_->batch;
-    if (found_ && request_.make &&
-        found_->architecture.kind != planner::ModelKind::kT5) {
+    if (found_ && request_.make && found_->repeated > 0) {
       const planner::Architecture& model = found_->architecture;
       pricer_.setLayers({request_.make, found_->repeated,
                          model.layers - found_->repeated, found_->batch,

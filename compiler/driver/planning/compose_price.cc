@@ -150,11 +150,13 @@ std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
   rates.rest = few->rest;
   rates.memory = few->memory;
   rates.saved = few->saved;
-  // Layers take about the same time, except for operations that run at the
-  // same time.
-  const auto all = static_cast<double>(kFew + model_.others);
-  rates.layer[0] = kCertainShare * few->forward / (all * runs);
-  rates.layer[1] = kCertainShare * few->backward / (all * runs);
+  // Layers are equal, so kFew of them take kFew times the seconds of one,
+  // except for operations that run at the same time. Other layers give no
+  // bound.
+  if (model_.others == 0) {
+    rates.layer[0] = kCertainShare * few->forward / (kFew * runs);
+    rates.layer[1] = kCertainShare * few->backward / (kFew * runs);
+  }
   const auto isOver = [&](std::optional<ComposedPrice>& price) {
     if (!price || price->seconds <= bar) return false;
     price->is_bound = true;

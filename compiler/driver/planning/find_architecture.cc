@@ -13,7 +13,6 @@
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
 
@@ -22,21 +21,24 @@ namespace {
 
 using sharding::NamedDims;
 
-// Counts the attentions that a model executes. A function of identical layers
-// counts once per call.
-class Attentions {
+// Counts the attentions and the mixtures of experts that a model executes. A
+// function of identical layers counts once per call.
+class Executed {
  public:
-  explicit Attentions(mlir::ModuleOp module) : symbols_(module) {}
+  explicit Executed(mlir::ModuleOp module) : symbols_(module) {}
 
   // The number of attentions; if there are none, the number of softmaxes.
   int64_t countIn(mlir::func::FuncOp function) {
     const Count count = of(function);
     return count.whole > 0 ? count.whole : count.softmaxes;
   }
+  int64_t expertsIn(mlir::func::FuncOp function) {
+    return of(function).experts;
+  }
 
  private:
   struct Count {
-    int64_t whole = 0, softmaxes = 0;
+    int64_t whole = 0, softmaxes = 0, experts = 0;
   };
 
   Count of(mlir::func::FuncOp function) {
@@ -47,12 +49,14 @@ class Attentions {
       const llvm::StringRef name = op->getName().getStringRef();
       count.whole += name == "nn.attention";
       count.softmaxes += name == "nn.softmax";
+      count.experts += name == "nn.experts";
       auto call = mlir::dyn_cast<mlir::func::CallOp>(op);
       if (!call) return;
       const Count callee =
           of(symbols_.lookup<mlir::func::FuncOp>(call.getCallee()));
       count.whole += callee.whole;
       count.softmaxes += callee.softmaxes;
+      count.experts += callee.experts;
     });
     known_[function] = count;
     return count;
@@ -171,23 +175,37 @@ mlir::LogicalResult Finder::readExperts() {
                                 "alike, found experts of different sizes";
 }
 
-// The number of layers that are one function; all if @main calls no layer.
+// The number of layers that are calls of one function, one after the other; all
+// if @main calls no layer. 0 if layers of two kinds take turns, or if those
+// with experts are not the most.
 int64_t Finder::layersAlike() {
-  llvm::StringMap<int64_t> calls;
-  int64_t most = 0;
   auto main = module_.lookupSymbol<mlir::func::FuncOp>("main");
+  std::vector<llvm::StringRef> callees;
   for (auto call : main.getOps<mlir::func::CallOp>())
-    most = std::max(most, ++calls[call.getCallee()]);
+    callees.push_back(call.getCallee());
   const int64_t layers = found_.architecture.layers;
-  return most > 1 ? std::min(most, layers) : layers;
+  llvm::StringRef layer;
+  for (llvm::StringRef callee : callees)
+    if (llvm::count(callees, callee) > llvm::count(callees, layer))
+      layer = callee;
+  const auto alike = static_cast<int64_t>(llvm::count(callees, layer));
+  if (alike < 2) return layers;
+  bool has_experts = false;
+  module_.lookupSymbol<mlir::func::FuncOp>(layer).walk(
+      [&](nn::ExpertsOp) { has_experts = true; });
+  const auto first = llvm::find(callees, layer);
+  const bool in_turns = std::count(first, first + alike, layer) != alike;
+  if (in_turns || has_experts != (found_.architecture.experts > 0)) return 0;
+  return std::min(alike, layers);
 }
 
 // Finds the number of products in an MLP by the bytes of its f32 weights: two,
 // or three with a gate.
 void Finder::countLayers() {
   planner::Architecture& a = found_.architecture;
-  const int64_t attentions = Attentions(module_).countIn(
-      module_.lookupSymbol<mlir::func::FuncOp>("main"));
+  auto main = module_.lookupSymbol<mlir::func::FuncOp>("main");
+  Executed executed(module_);
+  const int64_t attentions = executed.countIn(main);
   const double matrix = 4.0 * a.hidden * a.ffn;
   const double of_experts =
       4.0 * a.experts * (gated_ ? 3 : 2) * a.hidden * a.expert_ffn;
@@ -207,8 +225,9 @@ void Finder::countLayers() {
   }
   found_.repeated = a.kind == planner::ModelKind::kT5 ? 0 : layersAlike();
   if (a.experts == 0) return;
-  const double dense = double(dims("M")->bytes) -
-                       static_cast<double>(found_.repeated) * of_experts;
+  const double dense =
+      double(dims("M")->bytes) -
+      static_cast<double>(executed.expertsIn(main)) * of_experts;
   a.shared_ffn = std::max<int64_t>(
       0,
       std::llround(dense / double(a.layers) /

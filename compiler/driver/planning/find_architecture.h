@@ -11,8 +11,9 @@ namespace partita::driver {
 struct FoundModel {
   planner::Architecture architecture;
   int64_t batch = 1;  // sequences
-  // The last layers, which are alike. The others differ in their MLP only, as
-  // the first layers of DeepSeek-V3, which have no experts.
+  // Layers that are alike, one after the other. The others differ in their MLP
+  // only, as the first layers of DeepSeek-V3, which have no experts. 0: layers
+  // of different kinds take turns, or it is a T5.
   int64_t repeated = 0;
   planner::PlanNames names;  // `layer` is empty where layers have no numbers
 };

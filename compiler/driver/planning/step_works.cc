@@ -3,6 +3,7 @@
 
 #include "compiler/kernels/fusion_groups.h"
 #include "compiler/kernels/kernel_work.h"
+#include "dialects/nn/attention_mask.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -57,8 +58,10 @@ double seenBy(Op op) {
   };
   const int64_t queries = rows(op.getQ()), keys = rows(op.getK());
   if (queries == 0 || keys == 0) return 0;
-  return static_cast<double>(kernels::pairsOf(
-             queries, keys, op.getCausalOffset(), op.getWindow())) /
+  const std::optional<nn::BlockTable> blocks = nn::BlockTable::of(op);
+  return static_cast<double>(nn::countVisiblePairs(
+             queries, keys, op.getCausalOffset(), op.getWindow(), op.getSinks(),
+             blocks ? &*blocks : nullptr)) /
          (static_cast<double>(queries) * static_cast<double>(keys));
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "compiler/planner/search/write_plan.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace partita::driver {
@@ -80,6 +81,8 @@ void setDataAxes(Plan& plan, int64_t data, int64_t expert) {
 Plan withExperts(const Plan& from, int64_t over_data, bool over_tensor) {
   Plan plan = from;
   removeExperts(plan);
+  plan.experts.reset();
+  if (over_data > 1) plan.experts = planner::BoundedRows();
   const int64_t data = sizeOf(plan, kData) * sizeOf(plan, kExpert);
   const bool all = over_data == data;
   if (data > 1)
@@ -94,7 +97,18 @@ Plan withExperts(const Plan& from, int64_t over_data, bool over_tensor) {
   if (!experts.axes.empty()) {
     plan::Entry entry;
     entry.dimensions.push_back(std::move(experts));
-    plan.shard.push_back(std::move(entry));
+    // Before entries that divide widths over the same axis: the first one gets
+    // it.
+    const auto divides = [](const plan::Entry& other, const char* name) {
+      return llvm::any_of(other.dimensions, [&](const auto& each) {
+        return each.dimension == name;
+      });
+    };
+    plan.shard.insert(llvm::find_if(plan.shard,
+                                    [&](const plan::Entry& other) {
+                                      return divides(other, "M");
+                                    }),
+                      std::move(entry));
   }
   return plan;
 }

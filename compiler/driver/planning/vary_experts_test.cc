@@ -44,13 +44,13 @@ shard: [{B: data}, {M: tensor, N: tensor}]
 TEST(VaryExpertsTest, DividesWholeExperts) {
   EXPECT_EQ(divisionsOf(expertsOtherwise(parse(kWhole), 8, {})),
             (std::set<std::string>{
-                "data=4,tensor=2: B,data M,tensor N,tensor X,tensor",
-                "data=2,expert=2,tensor=2: B,data,expert M,tensor N,tensor "
-                "X,expert",
-                "data=2,expert=2,tensor=2: B,data,expert M,tensor N,tensor "
-                "X,expert,tensor",
-                "data=4,tensor=2: B,data M,tensor N,tensor X,data",
-                "data=4,tensor=2: B,data M,tensor N,tensor X,data,tensor"}));
+                "data=4,tensor=2: B,data X,tensor M,tensor N,tensor",
+                "data=2,expert=2,tensor=2: B,data,expert X,expert M,tensor "
+                "N,tensor",
+                "data=2,expert=2,tensor=2: B,data,expert X,expert,tensor "
+                "M,tensor N,tensor",
+                "data=4,tensor=2: B,data X,data M,tensor N,tensor",
+                "data=4,tensor=2: B,data X,data,tensor M,tensor N,tensor"}));
 }
 
 TEST(VaryExpertsTest, JoinsAndSplitsTheAxisOfExperts) {
@@ -68,9 +68,9 @@ shard: [{B: [data, expert], D: pipe}, {X: expert}]
 TEST(VaryExpertsTest, OnlyNumbersThatDivideTheExperts) {
   EXPECT_EQ(divisionsOf(expertsOtherwise(parse(kWhole), 2, {})),
             (std::set<std::string>{
-                "data=4,tensor=2: B,data M,tensor N,tensor X,tensor",
-                "data=2,expert=2,tensor=2: B,data,expert M,tensor N,tensor "
-                "X,expert"}));
+                "data=4,tensor=2: B,data X,tensor M,tensor N,tensor",
+                "data=2,expert=2,tensor=2: B,data,expert X,expert M,tensor "
+                "N,tensor"}));
 }
 
 TEST(VaryExpertsTest, KeepsWhatIsFixed) {

@@ -194,5 +194,21 @@ TEST_F(VerifyMutationsTest, HalfOfTheExpertsAreNotLoaded) {
               AllOf(HasSubstr("nn.experts at "), HasSubstr("a sum over t")));
 }
 
+// All results of experts are taken from the first device, wherever their rows
+// went.
+TEST_F(VerifyMutationsTest, RowsReturnFromTheFirstDeviceOnly) {
+  const std::string first =
+      FirstDifference("d=2", "B=d;X=d", [](mlir::ModuleOp module) {
+        module.walk([](dist::ReturnRowsOp back) {
+          mlir::OpBuilder builder(back);
+          back.getToMutable().assign(mlir::arith::ConstantOp::create(
+              builder, back.getLoc(),
+              builder.getZeroAttr(back.getTo().getType())));
+        });
+      });
+  EXPECT_THAT(unequal_, Contains("result 0"));
+  EXPECT_THAT(first, HasSubstr(" differs by "));
+}
+
 }  // namespace
 }  // namespace partita::driver

@@ -36,6 +36,9 @@ struct Protocol {
   double near_step, far_step;  // on the innermost level; on the others
   double bandwidth;
 };
+// Of a number that says how many rows come.
+constexpr double kCountBytes = 8;
+
 constexpr Protocol kProtocols[] = {{8.4e-6, 1, 1, 1},
                                    {14e-6, 1.9 / 3.4, 4.0 / 14, 0.92},
                                    {6.6e-6, 0.6 / 3.4, 2.7 / 14, 0.5}};
@@ -205,6 +208,9 @@ std::string MeasuredKind(CollectiveKind kind) {
     case CollectiveKind::kReduceScatter:
     case CollectiveKind::kAllToAll:
       return terms::NameOf(kind);
+    case CollectiveKind::kSendRows:
+    case CollectiveKind::kReturnRows:
+      return terms::NameOf(CollectiveKind::kAllToAll);
     case CollectiveKind::kExchange:
     case CollectiveKind::kPermute:
       return "exchange";
@@ -430,6 +436,12 @@ CollectiveCost CostOfCollective(const Cluster& cluster, CollectiveKind kind,
       return BestOf(cluster, kind, bytes, group, kAll);
     case CollectiveKind::kAllToAll:
       return {AllToAllTime(cluster, bytes, group), Algorithm::kRing};
+    case CollectiveKind::kSendRows:
+    case CollectiveKind::kReturnRows:
+      // Devices tell each other how many rows come, then rows move.
+      return {AllToAllTime(cluster, kCountBytes * group.members(), group) +
+                  AllToAllTime(cluster, bytes, group),
+              Algorithm::kRing};
     case CollectiveKind::kExchange:
     case CollectiveKind::kPermute:
       return {PointToPointTime(cluster, top, bytes), Algorithm::kRing};

@@ -176,11 +176,14 @@ StatusOr<plan::Plan> PlanOfLayers(const StepGraph& step,
   return plan;
 }
 
+plan::Experts BoundedRows() { return {std::nullopt, 2.0}; }
+
 StatusOr<plan::Plan> PlanOf(const Architecture& architecture, const Division& d,
                             const PlanNames& names) {
-  if (d.ep > 1 && ((d.etp != 1 && d.etp != d.tp) ||
-                   d.experts_over_data() * d.tp != d.ep * d.etp ||
-                   d.dp % d.experts_over_data() != 0))
+  if (architecture.experts > 0 &&
+      ((d.etp != 1 && d.etp != d.tp) ||
+       d.experts_over_data() * d.tp != d.ep * d.etp ||
+       d.dp % d.experts_over_data() != 0))
     return InvalidArgumentError(
         "ep, etp: expected experts over whole axes of a plan: etp 1 or the tp "
         "of " +
@@ -215,6 +218,7 @@ StatusOr<plan::Plan> PlanOf(const Architecture& architecture, const Division& d,
     plan.recompute = {recompute};
   }
   plan.precision = PrecisionOf(d.precision);
+  if (d.experts_over_data() > 1) plan.experts = BoundedRows();
   if (absl::Status status = plan::CheckPlan(plan); !status.ok()) return status;
   return plan;
 }

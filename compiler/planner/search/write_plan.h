@@ -26,6 +26,13 @@ struct PlanNames {
 plan::RecomputePolicy PolicyOf(Recomputation recompute);
 plan::ScheduleKind KindOf(PipelineSchedule schedule);  // without vpp
 
+// How experts over the axes of the batch get their rows in plans of the
+// planner: by what moves fewer bytes, and at most twice the even share on each
+// device. A step with more rows stops with an error that names the layer.
+// Memory for the worst case, all rows of the group, would be as many times
+// larger as there are devices in the group.
+plan::Experts BoundedRows();
+
 // The plan of a division. Its axes are pipe, data, expert, context and tensor,
 // slowest first. Axes of size 1 are left out. Experts over all of dp need no
 // axis of their own. Fails for fp8, which a plan cannot express, and for

@@ -8,20 +8,23 @@
 is imported unless the caller has imported it.
 """
 
-from partita_runtime import (DataLossError, InternalError, InvalidError, MissingError, NoMemoryError, ParameterInfo, PartitaError, Session,
-                             TensorInfo, UnavailableError, __version__)
+from partita_runtime import (DataLossError, Generator, InternalError, InvalidError, MissingError, NoMemoryError, ParameterInfo, PartitaError,
+                             Session, TensorInfo, UnavailableError, __version__)
 
 from .batches import Ahead, ahead
 from .commands import CompileError, PartitaWarning, UsageError
-from .judge import Timetable, explain, inspect, plan, simulate, timetable, verify
+from .generation import generate, generator
+from .jax_program import JaxProgram, from_jax, partition_specs
+from .judge import Timetable, annotate, explain, inspect, plan, simulate, timetable, verify
 from .optimizers import Optimizer, adafactor, adam, adamw, lamb, sgd
 from .program import Program, compile  # pylint: disable=redefined-builtin
 from .reports import Alternative, Cost, Description, Explanation, Plan, Report, Simulation, Verification
 from .training import State, TrainingStep
 
 __all__ = [
-    "Ahead", "Alternative", "CompileError", "Cost", "DataLossError", "Description", "Explanation", "InternalError", "InvalidError",
-    "MissingError", "NoMemoryError", "Optimizer", "ParameterInfo", "PartitaError", "PartitaWarning", "Plan", "Program", "Report", "Session",
-    "Simulation", "State", "TensorInfo", "Timetable", "TrainingStep", "UnavailableError", "UsageError", "Verification", "adafactor", "adam",
-    "adamw", "ahead", "compile", "explain", "inspect", "lamb", "plan", "sgd", "simulate", "timetable", "verify"
+    "Ahead", "Alternative", "CompileError", "Cost", "DataLossError", "Description", "Explanation", "Generator", "InternalError",
+    "InvalidError", "JaxProgram", "MissingError", "NoMemoryError", "Optimizer", "ParameterInfo", "PartitaError", "PartitaWarning",
+    "Plan", "Program", "Report", "Session", "Simulation", "State", "TensorInfo", "Timetable", "TrainingStep", "UnavailableError",
+    "UsageError", "Verification", "adafactor", "adam", "adamw", "ahead", "annotate", "compile", "explain", "from_jax", "generate", "generator",
+    "inspect", "lamb", "partition_specs", "plan", "sgd", "simulate", "timetable", "verify"
 ]

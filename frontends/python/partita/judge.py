@@ -55,6 +55,14 @@ def verify(model, plan=None, *, mesh=None, shard=None, example=None, dims=None, 
                                        accept=(commands.SUCCESS, commands.USER_ERROR)))
 
 
+def annotate(model, output, plan=None, *, mesh=None, shard=None, example=None, dims=None, **others) -> dict:  # pylint: disable=redefined-outer-name
+    """Writes a plan down in the model's terms: an .onnx file with device annotations, or JAX's PartitionSpecs (.json, .py).
+
+    plan, mesh, shard: as for explain; without them, the model's own shardings. Returns what was written, in numbers.
+    """
+    return _judge("annotate", model, plan, mesh, shard, example, dims, None, {"output": output, **others})
+
+
 def simulate(program, cluster, *, faults=(), trace=None, html=None, operations=None) -> reports.Simulation:
     """Simulates a step of a compiled program on a cluster that need not exist: a Simulation.
 

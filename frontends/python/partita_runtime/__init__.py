@@ -4,9 +4,10 @@ The package partita compiles them. Neither numpy nor torch nor jax is imported u
 """
 
 from .errors import DataLossError, InternalError, InvalidError, MissingError, NoMemoryError, PartitaError, UnavailableError
+from .generator import Generator
 from .native import lib as _lib
 from .session import ParameterInfo, Session, TensorInfo
 
 __version__ = _lib.partita_version().decode()
-__all__ = ["DataLossError", "InternalError", "InvalidError", "MissingError", "NoMemoryError", "ParameterInfo", "PartitaError", "Session",
-           "TensorInfo", "UnavailableError"]
+__all__ = ["DataLossError", "Generator", "InternalError", "InvalidError", "MissingError", "NoMemoryError", "ParameterInfo", "PartitaError",
+           "Session", "TensorInfo", "UnavailableError"]

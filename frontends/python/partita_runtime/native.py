@@ -49,6 +49,42 @@ class ParameterInfo(ctypes.Structure):
                 ("is_state", c_int32), ("is_updated", c_int32)]
 
 
+class Tokens(ctypes.Structure):
+    """partita_tokens."""
+    _fields_ = [("ids", ctypes.POINTER(c_int64)), ("count", c_size)]
+
+    @classmethod
+    def of(cls, ids):
+        """Keeps the memory of `ids`, a list of integers."""
+        array = (c_int64 * len(ids))(*ids)
+        tokens = cls(ctypes.cast(array, ctypes.POINTER(c_int64)), len(ids))
+        tokens.array = array
+        return tokens
+
+    def list(self):
+        return self.ids[:self.count]
+
+
+class GeneratorInfo(ctypes.Structure):
+    """partita_generator_info."""
+    _fields_ = [("rows", c_int64), ("length", c_int64), ("vocabulary", c_int64), ("end", Tokens), ("tokenizer", c_char_p)]
+
+
+TOKEN_CALLBACK = ctypes.CFUNCTYPE(c_int32, c_size, Tokens, c_void_p)
+
+
+class GenerateOptions(ctypes.Structure):
+    """partita_generate_options."""
+    _fields_ = [("abi_version", ctypes.c_uint32), ("size", ctypes.c_uint32), ("max_new_tokens", c_int64),
+                ("repetition_penalty", ctypes.c_double), ("temperature", ctypes.c_double), ("top_k", c_int64), ("top_p", ctypes.c_double),
+                ("seed", ctypes.c_uint64), ("end", Tokens), ("callback", TOKEN_CALLBACK), ("user", c_void_p)]
+
+
+class GenerateTimes(ctypes.Structure):
+    """partita_generate_times."""
+    _fields_ = [("first_token_seconds", ctypes.c_double), ("prompt_seconds", ctypes.c_double), ("token_seconds", ctypes.c_double)]
+
+
 STATUS, POINTER = ctypes.c_int, ctypes.POINTER
 # Name: (result, arguments). Sessions are opaque pointers.
 FUNCTIONS = {
@@ -73,6 +109,10 @@ FUNCTIONS = {
     "partita_write_parameter": (STATUS, [c_void_p, c_char_p, POINTER(Tensor)]),
     "partita_save_checkpoint": (STATUS, [c_void_p, c_char_p]),
     "partita_load_checkpoint": (STATUS, [c_void_p, c_char_p]),
+    "partita_open_generator": (STATUS, [c_char_p, POINTER(Options), POINTER(c_void_p)]),
+    "partita_close_generator": (None, [c_void_p]),
+    "partita_describe_generator": (STATUS, [c_void_p, POINTER(GeneratorInfo)]),
+    "partita_generate": (STATUS, [c_void_p, POINTER(Tokens), c_size, POINTER(GenerateOptions), POINTER(Tokens), POINTER(GenerateTimes)]),
 }
 
 

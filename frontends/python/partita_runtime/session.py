@@ -56,6 +56,12 @@ def _describe(info):
             "bytes": info.bytes}
 
 
+def open_options(device, threads, weights_dir, join_job, timeout, seed):
+    """A partita_options."""
+    return native.Options(native.ABI_VERSION, ctypes.sizeof(native.Options), _encoded(weights_dir), _encoded(device), threads, int(join_job),
+                          timeout, seed)
+
+
 class Session:
     """Runs a compiled model (`model.partita`).
 
@@ -76,8 +82,7 @@ class Session:
         self._handle = ctypes.c_void_p()
         self._lock = threading.RLock()
         self._process = os.getpid()
-        options = native.Options(native.ABI_VERSION, ctypes.sizeof(native.Options), _encoded(weights_dir), _encoded(device), threads,
-                                 int(join_job), timeout, seed)
+        options = open_options(device, threads, weights_dir, join_job, timeout, seed)
         check(lib.partita_open(os.fsencode(self.path), ctypes.byref(options), ctypes.byref(self._handle)))
         self.inputs = tuple(self._tensor(lib.partita_input, i) for i in range(lib.partita_input_count(self._handle)))
         self.outputs = tuple(self._tensor(lib.partita_output, i) for i in range(lib.partita_output_count(self._handle)))

@@ -24,7 +24,10 @@ import harness
 # Name: (number of threads, compile options). Devices are threads of one process and share its CPUs, or processes under mpirun.
 PARTITA = {"partita": (1, []), "B=2": (2, ["--mesh", "d=2", "--shard", "B=d"]),
            "B=2 zero 1": (2, ["--mesh", "d=2", "--shard", "B=d", "--zero", "1"])}
-MORE = {"B=4": (2, ["--mesh", "d=4", "--shard", "B=d"]), "X=2": (2, ["--mesh", "d=2", "--shard", "B=d;X=d"]),
+X_OVER_B = ["--mesh", "d=2", "--shard", "B=d;X=d"]
+MORE = {"B=4": (2, ["--mesh", "d=4", "--shard", "B=d"]), "X=2": (2, X_OVER_B),
+        "X=2 rows": (2, [*X_OVER_B, "--experts", "rows"]), "X=2 rows 1.25": (2, [*X_OVER_B, "--experts", "rows=1.25"]),
+        "X=2 gather": (2, [*X_OVER_B, "--experts", "gather"]),
         "B=2 MPI": (2, ["--mesh", "d=2", "--shard", "B=d"])}
 # Name: (number of threads, worker, the worker's argument).
 PEERS = {"pytorch": (1, "torch", "eager"), "compile": (1, "torch", "compile"), "nhwc": (1, "torch", "nhwc"),

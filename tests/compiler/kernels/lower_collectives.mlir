@@ -30,6 +30,18 @@ func.func @ring(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %0 : tensor<4xf32>
 }
 
+// Rows travel with their destinations, also in a group of one device.
+// CHECK-LABEL: @rows
+// CHECK: exec.collective send_rows %arg0 to %arg1 : tensor<4x2xi64> axes = [1, 1, 4] {dim = 0 : i64, fill = -1.000000e+00 : f64, size = 8 : i64} : tensor<4x6xf32> -> tensor<32x6xf32>
+// CHECK: exec.collective return_rows %{{.*}} to %arg1 : tensor<4x2xi64> axes = [1, 1, 4] {dim = 0 : i64, size = 8 : i64} : tensor<32x6xf32> -> tensor<8x6xf32>
+// CHECK: exec.collective send_rows %arg0 to %arg2 : tensor<4x1xi64> axes = [] {dim = 0 : i64, size = 4 : i64} : tensor<4x6xf32> -> tensor<4x6xf32>
+func.func @rows(%x: tensor<4x6xf32>, %to: tensor<4x2xi64>, %alone: tensor<4x1xi64>) -> (tensor<8x6xf32>, tensor<4x6xf32>) {
+  %0 = dist.send_rows %x to %to over ["tensor"] fill = -1.0 : tensor<4x6xf32>, tensor<4x2xi64> -> tensor<32x6xf32>
+  %1 = dist.return_rows %0 to %to over ["tensor"] : tensor<32x6xf32>, tensor<4x2xi64> -> tensor<8x6xf32>
+  %2 = dist.send_rows %x to %alone over ["one"] fill = 0.0 : tensor<4x6xf32>, tensor<4x1xi64> -> tensor<4x6xf32>
+  return %1, %2 : tensor<8x6xf32>, tensor<4x6xf32>
+}
+
 // Consecutive parts of an axis are joined.
 // CHECK-LABEL: @joined
 // CHECK: exec.collective all_reduce %arg0 axes = [1, 1, 4] :

@@ -5,8 +5,8 @@
 // CHECK: %[[x:.*]] = nn.reshape %{{.*}} : tensor<8192x768xf32> -> tensor<512x16x768xf32>
 // CHECK: %[[y:.*]] = nn.reduce sum %[[x]] dims = [1]
 // CHECK: %[[z:.*]] = nn.reshape %[[y]] : tensor<512x768xf32> -> tensor<16x32x768xf32>
-// CHECK: %[[s:.*]] = nn.reduce sum %[[z]] dims = [1]
-// CHECK: nn.reduce sum %[[s]] dims = [0] : tensor<16x768xf32> -> tensor<768xf32>
+// CHECK: %[[s:.*]] = nn.reduce sum %[[z]] dims = [1] {kernel.late_step = 1 : i64}
+// CHECK: nn.reduce sum %[[s]] dims = [0] {kernel.late_step = 0 : i64} : tensor<16x768xf32> -> tensor<768xf32>
 func.func @columns(%x: tensor<8192x768xf32>) -> tensor<768xf32> {
   %0 = nn.reduce sum %x dims = [0] : tensor<8192x768xf32> -> tensor<768xf32>
   return %0 : tensor<768xf32>
@@ -19,8 +19,8 @@ func.func @columns(%x: tensor<8192x768xf32>) -> tensor<768xf32> {
 // CHECK: %[[x:.*]] = arith.extf
 // CHECK: %[[y:.*]] = nn.reduce sum %[[x]] dims = [1] : tensor<50257x768xf32> -> tensor<50257xf32>
 // CHECK: %[[z:.*]] = nn.reshape %[[y]] : tensor<50257xf32> -> tensor<29x1733xf32>
-// CHECK: %[[s:.*]] = nn.reduce sum %[[z]] dims = [1] : tensor<29x1733xf32> -> tensor<29xf32>
-// CHECK: %[[t:.*]] = nn.reduce sum %[[s]] dims = [0] : tensor<29xf32> -> tensor<f32>
+// CHECK: %[[s:.*]] = nn.reduce sum %[[z]] dims = [1] {{.*}} : tensor<29x1733xf32> -> tensor<29xf32>
+// CHECK: %[[t:.*]] = nn.reduce sum %[[s]] dims = [0] {{.*}} : tensor<29xf32> -> tensor<f32>
 // CHECK: arith.truncf %[[t]]
 func.func @everything(%x: tensor<50257x768xbf16>) -> tensor<bf16> {
   %0 = nn.reduce sum %x dims = [0, 1] : tensor<50257x768xbf16> -> tensor<bf16>
@@ -55,7 +55,7 @@ func.func @little(%x: tensor<16x768xf32>, %y: tensor<0x4xf32>) -> (tensor<768xf3
 // CHECK-LABEL: @statistics
 // CHECK-NOT: nn.batch_norm
 // CHECK: %[[s:.*]] = nn.reduce sum %{{.*}} dims = [2, 3] : tensor<64x64x56x56xf32> -> tensor<64x64xf32>
-// CHECK: nn.reduce sum %[[s]] dims = [0] : tensor<64x64xf32> -> tensor<64xf32>
+// CHECK: nn.reduce sum %[[s]] dims = [0] {{.*}} : tensor<64x64xf32> -> tensor<64xf32>
 // CHECK: %[[q:.*]] = nn.reduce sum %{{.*}} dims = [2, 3]
 // CHECK: nn.reduce sum %[[q]] dims = [0]
 func.func @statistics(%x: tensor<64x64x56x56xf32>, %g: tensor<64xf32>, %b: tensor<64xf32>, %m: tensor<64xf32>, %v: tensor<64xf32>) -> (tensor<64x64x56x56xf32>, tensor<64xf32>, tensor<64xf32>) {

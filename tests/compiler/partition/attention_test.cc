@@ -110,8 +110,29 @@ const Masks kMasks[] = {
     {"causal_offset = 0 softcap = 3.0", false, false, false, true},
 };
 
+// Masks that depend on positions in the whole sequence, or on heads. Rings do
+// not have them.
+const Masks kSparseMasks[] = {
+    {"causal_offset = 2 window = 3 sinks = 2"},
+    {"causal_offset = 0 window = 3 sinks = 2", true, false, true},
+    {"blocks = dense<[[[1, 0, 0, 1], [0, 1, 0, 0], [1, 1, 0, 1], [0, 0, 1, "
+     "1]]]> : tensor<1x4x4xi1> block_size = 3"},
+    {"causal_offset = 2 blocks = dense<[[[1, 0, 0], [0, 1, 1]], [[0, 1, 0], "
+     "[1, 0, 1]], [[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [1, 1, 1]]]> : "
+     "tensor<4x2x3xi1> block_size = 5",
+     false, true, true, true},
+};
+
 TEST_F(AttentionTest, DividedEqualsUndivided) {
   for (const Masks& masks : kMasks) divideOver(masks, /*backward=*/false);
+}
+
+TEST_F(AttentionTest, DividedSparseEqualsUndivided) {
+  for (const Masks& masks : kSparseMasks)
+    for (bool backward : {false, true})
+      for (const LongAttention way :
+           {LongAttention::kGather, LongAttention::kUlysses})
+        divideOver(masks, backward, way);
 }
 
 TEST_F(AttentionTest, DividedGradientEqualsUndivided) {

@@ -15,7 +15,7 @@
 // TWICE: error: {{.*}}.twice.yaml:2:49: expected an override of 'x' that agrees with the override at {{.*}}.twice.yaml:2:13, [{b}, {}], found [{?}, {b}]: dimension 1: it is closed there; change one of the two
 
 // Annotations refer to the model's mesh, so the plan must have the same mesh.
-// AXES: error: expected a plan for the mesh of the model's own annotations, {a: 2, b: 2}, found {a: 3}; give that mesh, or import the model without its annotations (--onnx-configuration none)
+// AXES: error: expected a plan for the mesh of the model's own annotations, {a: 2, b: 2}, found {a: 3}; give that mesh, or import the model without its annotations (--onnx-configuration none, or --ignore-shardings)
 // ORDER: error: expected a plan for the mesh of the model's own annotations, {a: 2, b: 2}, found {axes: {a: 2, b: 2}, device_ids: [0, 2, 1, 3]}; give that mesh
 dist.mesh @mesh <["a"=2, "b"=2]>
 func.func @main(%x: tensor<4x4xf32> {nn.kind = "input", nn.name = "x"},

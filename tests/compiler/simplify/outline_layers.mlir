@@ -109,3 +109,25 @@ func.func @main(%x: tensor<2x4xf32>, %w0: tensor<4x4xf32>, %w1: tensor<4x8xf32>)
   %t1 = math.tanh %d1 : tensor<2x8xf32>
   return %t1 : tensor<2x8xf32>
 }
+
+// -----
+
+// Layers take their rows of a stacked parameter from outside.
+// CHECK-LABEL: func @main
+// CHECK-SAME: (%[[X:.*]]: tensor<2x4xf32>, %[[W:.*]]: tensor<2x4x4xf32>)
+// CHECK-DAG: %[[W0:.*]] = nn.slice %[[W]] starts = [0, 0, 0]
+// CHECK-DAG: %[[W1:.*]] = nn.slice %[[W]] starts = [1, 0, 0]
+// CHECK: %[[L0:.*]] = call @layer(%[[X]], %[[W0]])
+// CHECK: %[[L1:.*]] = call @layer(%[[L0]], %[[W1]])
+// CHECK: return %[[L1]]
+func.func @main(%x: tensor<2x4xf32>, %w: tensor<2x4x4xf32>) -> tensor<2x4xf32> {
+  %s0 = nn.slice %w starts = [0, 0, 0] strides = [1, 1, 1] : tensor<2x4x4xf32> -> tensor<1x4x4xf32>
+  %r0 = nn.reshape %s0 : tensor<1x4x4xf32> -> tensor<4x4xf32>
+  %d0 = nn.dot_general %x, %r0 contract = [1] x [0] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %t0 = math.tanh %d0 : tensor<2x4xf32>
+  %s1 = nn.slice %w starts = [1, 0, 0] strides = [1, 1, 1] : tensor<2x4x4xf32> -> tensor<1x4x4xf32>
+  %r1 = nn.reshape %s1 : tensor<1x4x4xf32> -> tensor<4x4xf32>
+  %d1 = nn.dot_general %t0, %r1 contract = [1] x [0] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %t1 = math.tanh %d1 : tensor<2x4xf32>
+  return %t1 : tensor<2x4xf32>
+}

@@ -282,6 +282,20 @@ func.func @permute_c1(%x: tensor<8xf32>) {
 
 // -----
 
+// expected-error@+1 {{'builtin.module' op expected 'dist.attention' to be a string, the plan's choice of attention, on a module, found 3 : i64}}
+module attributes {dist.attention = 3} {
+}
+
+// -----
+
+func.func @row_exchange(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'arith.addf' op expected 'dist.row_exchange' to be a number of at least 0, the bound on the rows that a device receives, found -1.000000e+00 : f64}}
+  %0 = arith.addf %x, %x {dist.row_exchange = -1.0} : tensor<8xf32>
+  return
+}
+
+// -----
+
 func.func @long_attention(%x: tensor<8xf32>) {
   // expected-error@+1 {{'arith.addf' op expected 'dist.long_attention' to be 1 (Ulysses) or 2 (ring), found 3 : i64}}
   %0 = arith.addf %x, %x {dist.long_attention = 3} : tensor<8xf32>
@@ -331,6 +345,53 @@ dist.mesh @mesh <["a"=4]>
 func.func @exchange_c3_step(%x: tensor<2xf32>) {
   // expected-error@+1 {{'dist.exchange' op expected 'size' and 'step' of at least 0, found 8 and -2}}
   %0 = dist.exchange %x over ["a"] dim = 0 size = 8 step = -2 offset = -1 fill = 0.0 : tensor<2xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// expected-note@+1 {{its axes are #dist.mesh<["a"=4]>}}
+dist.mesh @mesh <["a"=4]>
+func.func @send_rows_c1(%x: tensor<4x6xf32>, %to: tensor<4x2xi64>) {
+  // expected-error@+1 {{'dist.send_rows' op expected an axis of the mesh, found "b"}}
+  %0 = dist.send_rows %x to %to over ["b"] fill = 0.0 : tensor<4x6xf32>, tensor<4x2xi64> -> tensor<32x6xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh <["a"=4]>
+func.func @send_rows_c2(%x: tensor<4x6xf32>, %to: tensor<3x2xi64>) {
+  // expected-error@+1 {{'dist.send_rows' op expected 'to' with 4 rows, those of the operand, found 3}}
+  %0 = dist.send_rows %x to %to over ["a"] fill = 0.0 : tensor<4x6xf32>, tensor<3x2xi64> -> tensor<32x6xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh <["a"=4]>
+func.func @send_rows_c2_type(%x: tensor<4x6xf32>, %to: tensor<4x2xi32>) {
+  // expected-error@+1 {{'dist.send_rows' op expected two dimensions, and 'to' of i64, found 'tensor<4x6xf32>' and 'tensor<4x2xi32>'}}
+  %0 = dist.send_rows %x to %to over ["a"] fill = 0.0 : tensor<4x6xf32>, tensor<4x2xi32> -> tensor<32x6xf32>
+  return
+}
+
+// -----
+
+// expected-note@+1 {{its axes are #dist.mesh<["a"=4]>}}
+dist.mesh @mesh <["a"=4]>
+func.func @return_rows_c1(%x: tensor<32x6xf32>, %to: tensor<4x2xi64>) {
+  // expected-error@+1 {{'dist.return_rows' op expected an axis of the mesh, found "b"}}
+  %0 = dist.return_rows %x to %to over ["b"] : tensor<32x6xf32>, tensor<4x2xi64> -> tensor<8x6xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh <["a"=4]>
+func.func @return_rows_c2(%x: tensor<32x6xf32>, %to: tensor<4x2xi64>) {
+  // expected-error@+1 {{'dist.return_rows' op expected 8 rows, one per element of 'to', found 9}}
+  %0 = dist.return_rows %x to %to over ["a"] : tensor<32x6xf32>, tensor<4x2xi64> -> tensor<9x6xf32>
   return
 }
 

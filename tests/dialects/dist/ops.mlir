@@ -83,6 +83,18 @@ func.func @exchange(%x: tensor<4x6xf32>) -> tensor<6x6xf32> {
   return %y : tensor<6x6xf32>
 }
 
+// CHECK: dist.send_rows %arg0 to %arg1 over ["tensor"] fill = -1.000000e+00 : tensor<4x6xf32>, tensor<4x2xi64> -> tensor<32x6xf32>
+func.func @send_rows(%x: tensor<4x6xf32>, %to: tensor<4x2xi64>) -> tensor<32x6xf32> {
+  %y = dist.send_rows %x to %to over ["tensor"] fill = -1.0 : tensor<4x6xf32>, tensor<4x2xi64> -> tensor<32x6xf32>
+  return %y : tensor<32x6xf32>
+}
+
+// CHECK: dist.return_rows %arg0 to %arg1 over ["tensor"] : tensor<32x6xf32>, tensor<4x2xi64> -> tensor<8x6xf32>
+func.func @return_rows(%x: tensor<32x6xf32>, %to: tensor<4x2xi64>) -> tensor<8x6xf32> {
+  %y = dist.return_rows %x to %to over ["tensor"] : tensor<32x6xf32>, tensor<4x2xi64> -> tensor<8x6xf32>
+  return %y : tensor<8x6xf32>
+}
+
 // CHECK: dist.broadcast %arg0 over ["tensor"] root = 0 : tensor<4x6xf32>
 func.func @broadcast(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
   %y = dist.broadcast %x over ["tensor"] root = 0 : tensor<4x6xf32>

@@ -176,6 +176,38 @@ func.func @collective_c4_step(%x: tensor<2xf32>) {
 
 // -----
 
+func.func @collective_c6(%x: tensor<4x6xf32>) {
+  // expected-error@+1 {{'exec.collective' op expected 'to' in 'send_rows' and 'return_rows' only}}
+  %0 = exec.collective send_rows %x axes = [0, 1, 4] {dim = 0 : i64} : tensor<4x6xf32> -> tensor<32x6xf32>
+  return
+}
+
+// -----
+
+func.func @collective_c6_rows(%x: tensor<4x6xf32>, %to: tensor<3x2xi64>) {
+  // expected-error@+1 {{'exec.collective' op expected 'size' to be the 6 numbers of 'to', and one row of the input for each row of 'to', found 6, 'tensor<4x6xf32>' and 'tensor<32x6xf32>'}}
+  %0 = exec.collective send_rows %x to %to : tensor<3x2xi64> axes = [0, 1, 4] {dim = 0 : i64, size = 6 : i64} : tensor<4x6xf32> -> tensor<32x6xf32>
+  return
+}
+
+// -----
+
+func.func @collective_c6_returned(%x: tensor<32x6xf32>, %to: tensor<4x2xi64>) {
+  // expected-error@+1 {{'exec.collective' op expected 'size' to be the 8 numbers of 'to', and one row of the result for each number of 'to', found 7, 'tensor<32x6xf32>' and 'tensor<8x6xf32>'}}
+  %0 = exec.collective return_rows %x to %to : tensor<4x2xi64> axes = [0, 1, 4] {dim = 0 : i64, size = 7 : i64} : tensor<32x6xf32> -> tensor<8x6xf32>
+  return
+}
+
+// -----
+
+func.func @collective_c6_type(%x: tensor<4x6xf32>, %to: tensor<4x2xi32>) {
+  // expected-error@+1 {{'exec.collective' op expected tensors with two dimensions, 'to' of i64, and 'dim' 0}}
+  %0 = exec.collective send_rows %x to %to : tensor<4x2xi32> axes = [0, 1, 4] {dim = 0 : i64, size = 8 : i64} : tensor<4x6xf32> -> tensor<32x6xf32>
+  return
+}
+
+// -----
+
 func.func @send_c1(%x: tensor<2xf32>) {
   // expected-error@+1 {{'exec.send' op expected axes as triples of an axis and two positive numbers}}
   exec.send %x axes = [0, 1] peer = 0 : tensor<2xf32>

@@ -32,7 +32,7 @@ func.func @attention_grad_c2(%q: tensor<1x6x5x4xf32>, %k: tensor<1x3x7x4xf32>, %
 
 // -----
 
-func.func @attention_grad_c6(%q: tensor<1x6x5x4xf32>, %k: tensor<1x3x7x4xf32>, %v: tensor<1x3x7x8xf32>, %y: tensor<1x6x5x8xf32>, %g: tensor<1x6x5x8xf32>) {
+func.func @attention_grad_c8(%q: tensor<1x6x5x4xf32>, %k: tensor<1x3x7x4xf32>, %v: tensor<1x3x7x8xf32>, %y: tensor<1x6x5x8xf32>, %g: tensor<1x6x5x8xf32>) {
   // expected-error@+1 {{'nn.attention_grad' op expected k_grad of type 'tensor<1x3x7x4xf32>', found 'tensor<1x3x7x8xf32>'}}
   %r:3 = nn.attention_grad %q, %k, %v, %y, %g scale = 1.0 : (tensor<1x6x5x4xf32>, tensor<1x3x7x4xf32>, tensor<1x3x7x8xf32>, tensor<1x6x5x8xf32>, tensor<1x6x5x8xf32>) -> (tensor<1x6x5x4xf32>, tensor<1x3x7x8xf32>, tensor<1x3x7x8xf32>)
   return
@@ -40,7 +40,7 @@ func.func @attention_grad_c6(%q: tensor<1x6x5x4xf32>, %k: tensor<1x3x7x4xf32>, %
 
 // -----
 
-func.func @attention_grad_c6_bias(%q: tensor<1x6x5x4xf32>, %k: tensor<1x3x7x4xf32>, %v: tensor<1x3x7x8xf32>, %y: tensor<1x6x5x8xf32>, %g: tensor<1x6x5x8xf32>, %b: tensor<1x6x1x7xf32>) {
+func.func @attention_grad_c8_bias(%q: tensor<1x6x5x4xf32>, %k: tensor<1x3x7x4xf32>, %v: tensor<1x3x7x8xf32>, %y: tensor<1x6x5x8xf32>, %g: tensor<1x6x5x8xf32>, %b: tensor<1x6x1x7xf32>) {
   // expected-error@+1 {{'nn.attention_grad' op expected bias_grad of type 'tensor<1x6x1x7xf32>', found 'tensor<1x6x5x7xf32>'}}
   %r:4 = nn.attention_grad %q, %k, %v, %y, %g, %b scale = 1.0 : (tensor<1x6x5x4xf32>, tensor<1x3x7x4xf32>, tensor<1x3x7x8xf32>, tensor<1x6x5x8xf32>, tensor<1x6x5x8xf32>, tensor<1x6x1x7xf32>) -> (tensor<1x6x5x4xf32>, tensor<1x3x7x4xf32>, tensor<1x3x7x8xf32>, tensor<1x6x5x7xf32>)
   return
@@ -48,7 +48,7 @@ func.func @attention_grad_c6_bias(%q: tensor<1x6x5x4xf32>, %k: tensor<1x3x7x4xf3
 
 // -----
 
-func.func @attention_grad_c6_no_bias(%q: tensor<1x6x5x4xf32>, %k: tensor<1x3x7x4xf32>, %v: tensor<1x3x7x8xf32>, %y: tensor<1x6x5x8xf32>, %g: tensor<1x6x5x8xf32>) {
+func.func @attention_grad_c8_no_bias(%q: tensor<1x6x5x4xf32>, %k: tensor<1x3x7x4xf32>, %v: tensor<1x3x7x8xf32>, %y: tensor<1x6x5x8xf32>, %g: tensor<1x6x5x8xf32>) {
   // expected-error@+1 {{'nn.attention_grad' op expected three results, as there is no bias, found four}}
   %r:4 = nn.attention_grad %q, %k, %v, %y, %g scale = 1.0 : (tensor<1x6x5x4xf32>, tensor<1x3x7x4xf32>, tensor<1x3x7x8xf32>, tensor<1x6x5x8xf32>, tensor<1x6x5x8xf32>) -> (tensor<1x6x5x4xf32>, tensor<1x3x7x4xf32>, tensor<1x3x7x8xf32>, tensor<1x6x5x7xf32>)
   return
@@ -99,5 +99,45 @@ func.func @attention_grad_c4(%q: tensor<1x2x5x4xf32>, %k: tensor<1x2x7x4xf32>, %
 func.func @attention_grad_c5(%q: tensor<1x2x5x4xf32>, %k: tensor<1x2x7x4xf32>, %v: tensor<1x2x7x4xf32>, %y: tensor<1x2x5x4xf32>, %g: tensor<1x2x5x4xf32>, %l: tensor<1x2x7xf32>) {
   // expected-error@+1 {{'nn.attention_grad' op expected lse of type 'tensor<1x2x5xf32>', found 'tensor<1x2x7xf32>'}}
   %r:3 = nn.attention_grad %q, %k, %v, %y, %g lse(%l) scale = 1.0 : (tensor<1x2x5x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x5x4xf32>, tensor<1x2x5x4xf32>, tensor<1x2x7xf32>) -> (tensor<1x2x5x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x7x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_c6(%q: tensor<1x2x4x4xf32>, %k: tensor<1x2x4x4xf32>, %v: tensor<1x2x4x4xf32>, %y: tensor<1x2x4x4xf32>, %g: tensor<1x2x4x4xf32>) {
+  // expected-error@+1 {{'nn.attention_grad' op expected 'window', which 'sinks' requires, found none}}
+  %0:3 = nn.attention_grad %q, %k, %v, %y, %g scale = 1.0 causal_offset = 0 sinks = 1 : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_c6_none(%q: tensor<1x2x4x4xf32>, %k: tensor<1x2x4x4xf32>, %v: tensor<1x2x4x4xf32>, %y: tensor<1x2x4x4xf32>, %g: tensor<1x2x4x4xf32>) {
+  // expected-error@+1 {{'nn.attention_grad' op expected 'sinks' of at least 1, found 0}}
+  %0:3 = nn.attention_grad %q, %k, %v, %y, %g scale = 1.0 causal_offset = 0 window = 2 sinks = 0 : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_c7(%q: tensor<1x2x4x4xf32>, %k: tensor<1x2x4x4xf32>, %v: tensor<1x2x4x4xf32>, %y: tensor<1x2x4x4xf32>, %g: tensor<1x2x4x4xf32>) {
+  // expected-error@+1 {{'nn.attention_grad' op expected both 'blocks' and 'block_size', found 'block_size' only}}
+  %0:3 = nn.attention_grad %q, %k, %v, %y, %g scale = 1.0 block_size = 2 : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_c7_size(%q: tensor<1x2x4x4xf32>, %k: tensor<1x2x4x4xf32>, %v: tensor<1x2x4x4xf32>, %y: tensor<1x2x4x4xf32>, %g: tensor<1x2x4x4xf32>) {
+  // expected-error@+1 {{'nn.attention_grad' op expected 'block_size' of at least 1, found 0}}
+  %0:3 = nn.attention_grad %q, %k, %v, %y, %g scale = 1.0 blocks = dense<true> : tensor<1x2x2xi1> block_size = 0 : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_c7_table(%q: tensor<1x2x4x4xf32>, %k: tensor<1x2x4x4xf32>, %v: tensor<1x2x4x4xf32>, %y: tensor<1x2x4x4xf32>, %g: tensor<1x2x4x4xf32>) {
+  // expected-error@+1 {{'nn.attention_grad' op expected 'blocks' of [2 or 1, 2, 2] for 4 queries and 4 keys in blocks of 2, found 'tensor<1x2x3xi1>'}}
+  %0:3 = nn.attention_grad %q, %k, %v, %y, %g scale = 1.0 blocks = dense<true> : tensor<1x2x3xi1> block_size = 2 : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>)
   return
 }

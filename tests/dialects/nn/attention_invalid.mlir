@@ -101,3 +101,43 @@ func.func @attention_c5(%q: tensor<1x2x5x4xf32>, %k: tensor<1x2x7x4xf32>, %v: te
   %r:2 = nn.attention %q, %k, %v scale = 1.0 : (tensor<1x2x5x4xf32>, tensor<1x2x7x4xf32>, tensor<1x2x7x4xf32>) -> (tensor<1x2x5x4xf32>, tensor<1x2x5xf64>)
   return
 }
+
+// -----
+
+func.func @attention_c6(%q: tensor<1x2x4x4xf32>, %k: tensor<1x2x4x4xf32>, %v: tensor<1x2x4x4xf32>) {
+  // expected-error@+1 {{'nn.attention' op expected 'window', which 'sinks' requires, found none}}
+  %0 = nn.attention %q, %k, %v scale = 1.0 causal_offset = 0 sinks = 1 : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c6_none(%q: tensor<1x2x4x4xf32>, %k: tensor<1x2x4x4xf32>, %v: tensor<1x2x4x4xf32>) {
+  // expected-error@+1 {{'nn.attention' op expected 'sinks' of at least 1, found 0}}
+  %0 = nn.attention %q, %k, %v scale = 1.0 causal_offset = 0 window = 2 sinks = 0 : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c7(%q: tensor<1x2x4x4xf32>, %k: tensor<1x2x4x4xf32>, %v: tensor<1x2x4x4xf32>) {
+  // expected-error@+1 {{'nn.attention' op expected both 'blocks' and 'block_size', found 'block_size' only}}
+  %0 = nn.attention %q, %k, %v scale = 1.0 block_size = 2 : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c7_size(%q: tensor<1x2x4x4xf32>, %k: tensor<1x2x4x4xf32>, %v: tensor<1x2x4x4xf32>) {
+  // expected-error@+1 {{'nn.attention' op expected 'block_size' of at least 1, found 0}}
+  %0 = nn.attention %q, %k, %v scale = 1.0 blocks = dense<true> : tensor<1x2x2xi1> block_size = 0 : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c7_table(%q: tensor<1x2x4x4xf32>, %k: tensor<1x2x4x4xf32>, %v: tensor<1x2x4x4xf32>) {
+  // expected-error@+1 {{'nn.attention' op expected 'blocks' of [2 or 1, 2, 2] for 4 queries and 4 keys in blocks of 2, found 'tensor<1x2x3xi1>'}}
+  %0 = nn.attention %q, %k, %v scale = 1.0 blocks = dense<true> : tensor<1x2x3xi1> block_size = 2 : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+  return
+}

@@ -55,6 +55,9 @@ TEST(Parameters, Vit) {
   EXPECT_EQ(countParameters("vit-s-32"), 22878952);
   EXPECT_EQ(countParameters("vit-b-32"), 88224232);
   EXPECT_EQ(countParameters("vit-b-16"), 86567656);
+  // Six MLPs of 4722432 numbers become 32 experts and a router each.
+  EXPECT_EQ(countParameters("vmoe-b-16"),
+            86567656 + 6 * (31 * int64_t{4722432} + 32 * 768));
   EXPECT_EQ(countParameters("vit-l-32"), 306535400);
   EXPECT_EQ(countParameters("vit-l-16"), 304326632);
   EXPECT_EQ(countParameters("vit-l-14"), 304203752);

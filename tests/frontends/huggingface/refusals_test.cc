@@ -82,15 +82,17 @@ TEST_F(Refusals, BadJson) {
 
 TEST_F(Refusals, UnknownModel) {
   write("config.json", R"({"model_type": "mamba"})");
-  EXPECT_EQ(import(),
-            "error: 'model_type': expected one of gpt2, bert, vit, t5, llama, "
-            "mistral, mixtral, qwen3_moe, deepseek_v3, switch_transformers, "
-            "found 'mamba'\n");
+  EXPECT_EQ(
+      import(),
+      "error: 'model_type': expected one of gpt2, bert, vit, vmoe, t5, "
+      "llama, mistral, mixtral, qwen3_moe, deepseek_v3, switch_transformers, "
+      "found 'mamba'\n");
   write("config.json", R"({"hidden_size": 3})");
-  EXPECT_EQ(import(),
-            "error: 'model_type': expected one of gpt2, bert, vit, t5, llama, "
-            "mistral, mixtral, qwen3_moe, deepseek_v3, switch_transformers, "
-            "found no 'model_type'\n");
+  EXPECT_EQ(
+      import(),
+      "error: 'model_type': expected one of gpt2, bert, vit, vmoe, t5, "
+      "llama, mistral, mixtral, qwen3_moe, deepseek_v3, switch_transformers, "
+      "found no 'model_type'\n");
   write("config.json", R"({"architecture": "resnet50"})");
   EXPECT_EQ(import().substr(0, 59),
             "error: 'architecture': expected one of coatnet-0, coatnet-1");
@@ -224,8 +226,9 @@ TEST_F(Refusals, UnknownFamily) {
   EXPECT_EQ(
       runner.diagnostics(),
       "error: expected a file, a folder, or the name of a model, as gpt2, "
-      "bert-base, minilm-l6, vit-ti-16, t5-small, llama-2-7b, mixtral-8x7b, "
-      "qwen3-30b-a3b, deepseek-v3, switch-base-8, coatnet-0; found 'gpt-5'; "
+      "bert-base, minilm-l6, vit-ti-16, vmoe-s-32, t5-small, llama-2-7b, "
+      "mixtral-8x7b, qwen3-30b-a3b, deepseek-v3, switch-base-8, coatnet-0; "
+      "found 'gpt-5'; "
       "did you mean 'gpt2'?\n");
 }
 
@@ -316,13 +319,10 @@ TEST_F(Refusals, WrongNumbersOfExpertsOnce) {
 TEST_F(Refusals, TrainingOfExperts) {
   const std::string refused = "error: cannot use this config: ";
   for (const char* model :
-       {"mixtral", "qwen3_moe", "deepseek_v3", "switch_transformers"}) {
-    EXPECT_EQ(importExperts(model, {{"output_router_logits", true}}), "");
-    EXPECT_EQ(importExperts(model, {{"output_router_logits", true}}, true),
-              refused +
-                  "'output_router_logits': expected false for training, found "
-                  "true; the losses that balance routers are not supported\n");
-  }
+       {"mixtral", "qwen3_moe", "deepseek_v3", "switch_transformers"})
+    for (const bool training : {false, true})
+      EXPECT_EQ(
+          importExperts(model, {{"output_router_logits", true}}, training), "");
   EXPECT_EQ(
       importExperts("switch_transformers",
                     {{"dropout_rate", 0.1}, {"router_jitter_noise", 0.01}},

@@ -3,6 +3,7 @@
 usage: jax_test.py [SETUP]: SETUP is tests/peers/setup.sh, which makes the environment; the test then runs there.
 """
 
+import functools
 import os
 import subprocess
 import sys
@@ -124,6 +125,78 @@ class JaxTest(unittest.TestCase):
         found, _, _ = double("8x8", "f32")(divided)
         self.assertIsInstance(found, jax.Array)
         numpy.testing.assert_array_equal(found, 2 * value)
+
+    def test_a_jitted_function_of_pytrees(self):
+        weights = {"layers": [{"w": jnp.full((4, 8), 0.1), "b": jnp.arange(8.0)}, {"w": jnp.ones((8, 3)), "b": jnp.zeros(3)}]}
+
+        def model(p, x, unused, *, scale):
+            for layer in p["layers"]:
+                x = jax.nn.gelu(x @ layer["w"] + layer["b"])
+            return {"logits": x * scale, "rows": jnp.int32(x.shape[0])}
+
+        x = jax.random.normal(jax.random.key(0), (2, 4))
+        function = functools.partial(model, scale=2.0)
+        net = partita.from_jax(function, weights, x, x)
+        found, expected = net(weights, x, x), function(weights, x, x)
+        self.assertEqual(jax.tree.structure(found), jax.tree.structure(expected))
+        numpy.testing.assert_allclose(found["logits"], expected["logits"], rtol=1e-5, atol=1e-5)
+        self.assertEqual((found["rows"].dtype, int(found["rows"])), (jnp.int32, 2))
+        with self.assertRaisesRegex(partita.InvalidError, "^expected arguments of the structure"):
+            net(weights, x)
+        with self.assertRaisesRegex(partita.CompileError, "a call of 'lapack_"):
+            partita.from_jax(jnp.linalg.cholesky, jnp.eye(3))
+
+    def test_a_training_step_of_jax(self):
+        def step(p, momentum, key, x, y):
+            key, now = jax.random.split(key)
+
+            def loss(p):
+                kept = jax.random.bernoulli(now, 0.8, x.shape)
+                return jnp.mean((jnp.where(kept, x / 0.8, 0) @ p["w"] + p["b"] - y) ** 2)
+
+            value, g = jax.value_and_grad(loss)(p)
+            momentum = jax.tree.map(lambda m, g: 0.9 * m + g, momentum, g)
+            return jax.tree.map(lambda p, m: p - 0.1 * m, p, momentum), momentum, key, {"loss": value}
+
+        p = {"w": jnp.ones((4, 3)), "b": jnp.zeros(3)}
+        x, y = jax.random.normal(jax.random.key(1), (8, 4)), jnp.ones((8, 3))
+        mesh = jax.make_mesh((2,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+        rows, whole = (jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*axes)) for axes in (("data",), ()))
+        for shardings in ({}, {"in_shardings": (whole, whole, whole, rows, rows), "out_shardings": (whole, whole, whole, None)}):
+            start = p, jax.tree.map(jnp.zeros_like, p), jax.random.PRNGKey(5)
+            net = partita.from_jax(jax.jit(step, donate_argnums=(0, 1, 2), **shardings), *start, x, y)
+            self.assertEqual(net.program.session.device_count, 2 if shardings else 1)
+            ours = theirs = start
+            for _ in range(5):
+                *ours, found = net(*ours, x, y)
+                *theirs, expected = step(*theirs, x, y)
+                self.assertAlmostEqual(float(found["loss"]), float(expected["loss"]), delta=1e-5)
+            numpy.testing.assert_array_equal(ours[2], theirs[2])  # the key
+            for found, expected in zip(jax.tree.leaves(ours[:2]), jax.tree.leaves(theirs[:2])):
+                numpy.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+            # Other values than those that the last call returned.
+            *_, found = net(*start, x, y)
+            *_, expected = step(*start, x, y)
+            self.assertAlmostEqual(float(found["loss"]), float(expected["loss"]), delta=1e-5)
+
+    def test_partition_specs(self):
+        def loss(params, x):
+            return (jnp.tanh(x @ params["up"]) @ params["down"]).sum()
+
+        params, x = {"up": jnp.ones((8, 16)), "down": jnp.ones((16, 8)), "unused": jnp.ones(3)}, jnp.ones((4, 8))
+        with tempfile.TemporaryDirectory() as folder:
+            program, file = os.path.join(folder, "loss.mlirbc"), os.path.join(folder, "specs.json")
+            with open(program, "wb") as output:
+                output.write(jax.export.export(jax.jit(loss))(params, x).mlir_module_serialized)
+            partita.annotate(program, file, mesh={"data": 2}, shard="B=data")
+            specs, rows = partita.partition_specs(file, loss, params, x)
+        self.assertEqual(rows, jax.sharding.PartitionSpec(("data",), None))
+        self.assertEqual(specs["unused"], jax.sharding.PartitionSpec())
+        mesh = jax.make_mesh((2,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+        places = jax.tree.map(lambda spec: jax.sharding.NamedSharding(mesh, spec), (specs, rows),
+                              is_leaf=lambda value: isinstance(value, jax.sharding.PartitionSpec))
+        found = jax.jit(loss, in_shardings=places)(params, x)
+        self.assertAlmostEqual(float(found), float(loss(params, x)), places=4)
 
     def test_training(self):
         step = partita.compile(os.path.join(GPT2, "model_train.onnx"), dims=DIMS, train=partita.adamw(1e-3))

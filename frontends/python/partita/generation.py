@@ -1,0 +1,49 @@
+"""Compiles models that generate text."""
+
+import shutil
+import tempfile
+import weakref
+
+from partita_runtime import Generator
+
+from . import commands, options
+
+
+def generator(model, *, rows=1, cache_length=None, mesh=None, shard=None, plan=None, weights=None, output=None, device=None, threads=0,
+              **others) -> Generator:
+    """Compiles a model that generates text; returns a Generator.
+
+        generator = partita.generator("gpt2/", rows=4)
+        texts = generator(["The sea", "A house"], max_new_tokens=40, temperature=0.8, top_k=50)
+
+    model: a Hugging Face folder, or a family's name ("gpt2"). rows: texts at a time. cache_length: most tokens of a text, the prompt
+    included; None: 1024, or as many as the model has positions. mesh, shard, plan, weights: as for compile. output: a folder to keep;
+    None: a temporary one, removed with the Generator. others: any option of `partita generate --help`.
+
+    Raises CompileError or UsageError with the message of the command line.
+    """
+    temporary = output is None
+    folder = tempfile.mkdtemp(prefix="partita-") if temporary else output
+    try:
+        files = options.Folder()
+        words = [model, "-o", folder] + options.words(rows=rows, cache_length=cache_length, weights=weights, **others)
+        commands.run("generate", *words, *options.plan_words(plan, mesh, shard, files))
+        result = Generator(folder, device=device, threads=threads)
+    except BaseException:
+        if temporary:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    if temporary:
+        weakref.finalize(result, shutil.rmtree, folder, ignore_errors=True)
+    return result
+
+
+def generate(model, prompts, *, compiling=None, **choices):
+    """Goes on from one prompt or a list of them: texts, or lists of token ids. Returns what was added.
+
+        partita.generate("gpt2/", "The sea", max_new_tokens=40)
+
+    compiling: options of `generator`, as {"rows": 4}. choices: as for Generator's call. To generate often, keep a `generator`.
+    """
+    with generator(model, **(compiling or {})) as made:
+        return made(prompts, **choices)

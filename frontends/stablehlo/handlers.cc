@@ -1,0 +1,117 @@
+// The table of operations, by family.
+#include "frontends/stablehlo/handlers.h"
+
+#include "frontends/stablehlo/ops/ops.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace partita::stablehlo {
+namespace {
+
+struct Entry {
+  llvm::StringLiteral name;
+  Handler import;
+};
+
+constexpr Entry kHandlers[] = {
+    // Element by element.
+    {"abs", importUnary},
+    {"add", importBinary},
+    {"and", importBinary},
+    {"atan2", importBinary},
+    {"cbrt", importUnary},
+    {"ceil", importRounding},
+    {"clamp", importClamp},
+    {"compare", importCompare},
+    {"cosine", importUnary},
+    {"count_leading_zeros", importUnary},
+    {"divide", importBinary},
+    {"exponential", importUnary},
+    {"exponential_minus_one", importUnary},
+    {"floor", importRounding},
+    {"is_finite", importIsFinite},
+    {"log", importUnary},
+    {"log_plus_one", importUnary},
+    {"logistic", importUnary},
+    {"maximum", importBinary},
+    {"minimum", importBinary},
+    {"multiply", importBinary},
+    {"negate", importUnary},
+    {"not", importNot},
+    {"or", importBinary},
+    {"popcnt", importUnary},
+    {"power", importPower},
+    {"remainder", importBinary},
+    {"round_nearest_afz", importRounding},
+    {"round_nearest_even", importRounding},
+    {"rsqrt", importUnary},
+    {"select", importSelect},
+    {"shift_left", importShift},
+    {"shift_right_arithmetic", importShift},
+    {"shift_right_logical", importShift},
+    {"sign", importUnary},
+    {"sine", importUnary},
+    {"sqrt", importUnary},
+    {"subtract", importBinary},
+    {"tan", importUnary},
+    {"tanh", importUnary},
+    {"xor", importBinary},
+
+    // Constants and conversions.
+    {"bitcast_convert", importBitcast},
+    {"constant", importConstant},
+    {"convert", importConvert},
+    {"reduce_precision", importReducePrecision},
+
+    // Movement.
+    {"broadcast", importBroadcast},
+    {"broadcast_in_dim", importBroadcast},
+    {"concatenate", importConcatenate},
+    {"iota", importIota},
+    {"pad", importPad},
+    {"reshape", importReshape},
+    {"reverse", importReverse},
+    {"slice", importSlice},
+    {"transpose", importTranspose},
+
+    // Contractions, reductions, order.
+    {"convolution", importConvolution},
+    {"dot", importDotGeneral},
+    {"dot_general", importDotGeneral},
+    {"reduce", importReduce},
+    {"reduce_window", importReduceWindow},
+    {"select_and_scatter", importSelectAndScatter},
+    {"sort", importSort},
+
+    // Indices.
+    {"dynamic_slice", importDynamicSlice},
+    {"dynamic_update_slice", importDynamicUpdateSlice},
+    {"gather", importGather},
+    {"scatter", importScatter},
+
+    // Control.
+    // A cast between vhlo's and sdy's types, which are equal here.
+    {"builtin.unrealized_conversion_cast", importBarrier},
+    {"call", importCall},
+    {"case", importCase},
+    {"composite", importComposite},
+    {"custom_call", importCustomCall},
+    {"if", importCase},
+    {"optimization_barrier", importBarrier},
+    {"sdy.reshard", importConstraint},
+    {"sdy.sharding_constraint", importConstraint},
+    {"while", importWhile},
+};
+
+}  // namespace
+
+Handler findHandler(llvm::StringRef name) {
+  static const auto* const table = [] {
+    auto* map = new llvm::StringMap<Handler>;
+    for (const Entry& entry : kHandlers)
+      map->try_emplace(entry.name, entry.import);
+    return map;
+  }();
+  return table->lookup(name);
+}
+
+}  // namespace partita::stablehlo

@@ -1,0 +1,138 @@
+// Calls, loops, branches. All are inlined: a loop runs at compile time, and its
+// condition must be a constant in every iteration.
+#include "frontends/stablehlo/ops/ops.h"
+#include "llvm/ADT/STLExtras.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+namespace partita::stablehlo {
+namespace {
+
+// Maximum number of iterations of a loop.
+constexpr int64_t kMaxIterations = 1 << 16;
+
+std::optional<int64_t> constantInteger(Val value) {
+  const auto constant = value.constant();
+  if (!constant || constant.getNumElements() != 1 || value.isFloat())
+    return std::nullopt;
+  const llvm::APInt number = *constant.getValues<llvm::APInt>().begin();
+  return value.isBool() ? static_cast<int64_t>(number.getZExtValue())
+                        : number.getSExtValue();
+}
+
+}  // namespace
+
+Val importCall(OpContext& n) {
+  const std::string callee = n.text("callee");
+  const Values arguments = n.all();
+  if (n.failed()) return {};
+  n.outAll(n.call(callee, arguments));
+  return {};
+}
+
+// Composites that nn has are built at once; others by their decompositions.
+Val importComposite(OpContext& n) {
+  const std::string name = n.text("name");
+  if (n.failed()) return {};
+  if (name == "chlo.top_k" && n.op.getNumResults() == 2) return importTopK(n);
+  if (name == "chlo.erf" && n.size() == 1 && n.in(0).isFloat())
+    return n.e.unary<mlir::math::ErfOp>(n.in(0));
+  const std::string decomposition = n.text("decomposition");
+  const Values arguments = n.all();
+  if (n.failed()) return {};
+  n.outAll(n.call(decomposition, arguments));
+  return {};
+}
+
+Val importWhile(OpContext& n) {
+  Values state = n.all();
+  if (n.failed()) return {};
+  const mlir::Location loc = n.e.loc();
+  for (int64_t i = 0;; ++i) {
+    const Values condition = n.region(0, state);
+    if (n.failed()) return {};
+    n.e.start(loc);
+    if (condition.size() != 1)
+      return n.error("expected one result of the condition");
+    const auto goes_on = constantInteger(condition[0]);
+    if (!goes_on)
+      return n.unsupported("a loop whose number of iterations depends on data");
+    if (*goes_on == 0) break;
+    if (i >= kMaxIterations)
+      return n.unsupported("a loop of more than " +
+                           llvm::Twine(kMaxIterations) + " iterations");
+    Values next = n.region(1, state);
+    if (n.failed()) return {};
+    n.e.start(loc);
+    if (next.size() != state.size())
+      return n.error("expected as many results of the body as operands");
+    state = std::move(next);
+  }
+  n.outAll(state);
+  return {};
+}
+
+// A branch that depends on data runs all branches and selects.
+Val importCase(OpContext& n) {
+  const Val given = n.in(0);
+  const int64_t count = n.op.getNumRegions();
+  if (n.failed()) return {};
+  if (given.rank() != 0 || count == 0 || given.isFloat())
+    return n.error("expected a scalar and branches");
+  const bool is_if = n.name == "if";
+  if (is_if && count != 2) return n.error("expected two branches");
+  const mlir::Location loc = n.e.loc();
+  if (const auto constant = constantInteger(given)) {
+    // An index out of range takes the last branch.
+    const int64_t chosen = is_if ? (*constant != 0 ? 0 : 1)
+                           : *constant < 0 || *constant >= count ? count - 1
+                                                                 : *constant;
+    const Values results = n.region(chosen, {});
+    if (!n.failed()) n.e.start(loc);
+    n.outAll(results);
+    return {};
+  }
+  Values results;
+  for (int64_t i = count - 1; i >= 0; --i) {
+    const Values branch = n.region(i, {});
+    if (n.failed()) return {};
+    n.e.start(loc);
+    if (i == count - 1) {
+      results = branch;
+      continue;
+    }
+    if (branch.size() != results.size())
+      return n.error("expected branches with the same results");
+    const Val is_chosen =
+        is_if ? given : n.e.compare(Compare::eq, given, static_cast<double>(i));
+    for (auto [result, value] : llvm::zip(results, branch)) {
+      if (value.shape() != result.shape())
+        return n.error("expected branches with the same results");
+      result = n.e.select(is_chosen, value, result);
+    }
+  }
+  n.outAll(results);
+  return {};
+}
+
+Val importBarrier(OpContext& n) {
+  n.outAll(n.all());
+  return {};
+}
+
+Val importCustomCall(OpContext& n) {
+  const std::string target = n.text("call_target_name");
+  if (n.failed()) return {};
+  return n.unsupported(
+      "a call of '" + target +
+      (target.find("callback") != std::string::npos
+           ? "', which runs Python on the host; leave callbacks out of the "
+             "exported function: it"
+           : "', which is code outside of the program; it"));
+}
+
+Val importConstraint(OpContext& n) {
+  const Val x = n.in(0);
+  return n.failed() ? Val() : n.constrain(x, "sharding");
+}
+
+}  // namespace partita::stablehlo

@@ -1,0 +1,79 @@
+// The handlers, by file. One function builds one operation, or several that
+// differ in little; OpContext::name tells them apart.
+#ifndef PARTITA_FRONTENDS_STABLEHLO_OPS_OPS_H_
+#define PARTITA_FRONTENDS_STABLEHLO_OPS_OPS_H_
+
+#include "frontends/stablehlo/op_context.h"
+
+namespace partita::stablehlo {
+
+// elementwise.cc
+Val importUnary(OpContext& n);
+Val importRounding(OpContext& n);
+Val importNot(OpContext& n);
+Val importIsFinite(OpContext& n);
+Val importBinary(OpContext& n);
+Val importPower(OpContext& n);
+Val importShift(OpContext& n);
+Val importCompare(OpContext& n);
+Val importSelect(OpContext& n);
+Val importClamp(OpContext& n);
+
+// conversion.cc
+Val importConstant(OpContext& n);
+Val importConvert(OpContext& n);
+Val importBitcast(OpContext& n);
+Val importReducePrecision(OpContext& n);
+
+// movement.cc
+Val importBroadcast(OpContext& n);
+Val importReshape(OpContext& n);
+Val importTranspose(OpContext& n);
+Val importSlice(OpContext& n);
+Val importPad(OpContext& n);
+Val importConcatenate(OpContext& n);
+Val importReverse(OpContext& n);
+Val importIota(OpContext& n);
+
+// True for padding that sums of a few cannot overflow with.
+inline bool isBelow31Bits(int64_t size) {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  return -kMost < size && size < kMost;
+}
+
+// contraction.cc
+Val importDotGeneral(OpContext& n);
+Val importConvolution(OpContext& n);
+
+// reduction.cc
+Val importReduce(OpContext& n);
+Val importReduceWindow(OpContext& n);
+
+// select_and_scatter.cc
+Val importSelectAndScatter(OpContext& n);
+
+// order.cc
+Val importSort(OpContext& n);
+Val importTopK(OpContext& n);
+// The position of the largest or smallest element: a reduction of two operands.
+// Null, without an error, if it is something else.
+bool importArgReduction(OpContext& n, int64_t dim);
+
+// indexing.cc
+Val importGather(OpContext& n);
+Val importScatter(OpContext& n);
+Val importDynamicSlice(OpContext& n);
+Val importDynamicUpdateSlice(OpContext& n);
+
+// control.cc
+Val importCall(OpContext& n);
+Val importComposite(OpContext& n);
+Val importWhile(OpContext& n);
+Val importCase(OpContext& n);
+Val importBarrier(OpContext& n);
+Val importConstraint(OpContext& n);
+Val importCustomCall(OpContext& n);
+
+}  // namespace partita::stablehlo
+
+#endif  // PARTITA_FRONTENDS_STABLEHLO_OPS_OPS_H_

@@ -1,0 +1,24 @@
+// Products of a few rows with a matrix. They read the matrix once, where it
+// lies, at the speed of memory; oneDNN is several times slower at one row.
+#ifndef PARTITA_RUNTIME_CPU_ROW_PRODUCT_H_
+#define PARTITA_RUNTIME_CPU_ROW_PRODUCT_H_
+
+#include <memory>
+
+#include "runtime/cpu/library_op.h"
+#include "runtime/device/operations.h"
+
+namespace partita::cpu {
+
+// True for f32 products of at most kMostRows rows with one matrix whose rows or
+// columns are contiguous.
+inline constexpr int kMostRows = 8;
+bool IsRowProduct(const device::GemmDesc& desc);
+
+// Requires IsRowProduct.
+std::unique_ptr<CpuOp> MakeRowProduct(const device::GemmDesc& desc,
+                                      int threads);
+
+}  // namespace partita::cpu
+
+#endif  // PARTITA_RUNTIME_CPU_ROW_PRODUCT_H_

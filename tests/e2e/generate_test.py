@@ -1,0 +1,145 @@
+"""partita generate: tiny models generate the tokens that transformers generates (tests/data/generating), for one prompt and for many, on one
+device and on several; and what is wrong is refused."""
+
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+PARTITA = os.path.abspath("compiler/tools/partita")
+MODELS = os.path.abspath("tests/data/generating")
+NEW_TOKENS = 24
+# Divisions by heads and vocabulary, and of the cache by its length.
+DIVISIONS = (("tensor=2", "N=tensor,M=tensor,V=tensor"), ("tensor=4", "N=tensor,V=tensor"), ("tensor=2", "L=tensor"))
+
+
+def run(*arguments):
+    return subprocess.run([PARTITA, "generate", *arguments], capture_output=True, text=True, check=False)
+
+
+def ids(prompts):
+    words = []
+    for prompt in prompts:
+        words += ["--ids", ",".join(map(str, prompt))]
+    return words
+
+
+class GenerateTest(unittest.TestCase):
+    def generate(self, *arguments):
+        done = run(*arguments, "--json")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return json.loads(done.stdout)
+
+    def compiled(self, name, *options):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        done = run(os.path.join(MODELS, name), "--cache-length", "64", "-o", folder.name, *options)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return folder.name
+
+    def facts(self, name):
+        with open(os.path.join(MODELS, name, "generated.json"), encoding="utf8") as file:
+            return json.load(file)
+
+    def check(self, name):
+        facts = self.facts(name)
+        for rows in (1, 3):
+            model = self.compiled(name, "--rows", str(rows))
+            new = ["--max-new-tokens", str(NEW_TOKENS)]
+            self.assertEqual(self.generate(model, *ids(facts["prompts"]), *new)["tokens"], facts["tokens"], rows)
+            penalized = self.generate(model, *ids(facts["prompts"]), *new, "--repetition-penalty", str(facts["penalty"]))
+            self.assertEqual(penalized["tokens"], facts["penalized"], rows)
+
+    def test_gpt2(self):
+        self.check("gpt2")
+
+    def test_llama(self):
+        self.check("llama")
+
+    def test_mistral(self):
+        self.check("mistral")
+
+    def test_qwen3(self):
+        self.check("qwen3")
+
+    def test_mixtral(self):
+        self.check("mixtral")
+
+    def test_t5(self):
+        self.check("t5")
+
+    def test_divided_models_generate_the_same(self):
+        for name in ("gpt2", "llama"):
+            facts = self.facts(name)
+            for mesh, shard in DIVISIONS:
+                if name == "llama" and mesh == "tensor=4":
+                    continue  # it has two key-value heads
+                with self.subTest(name=name, mesh=mesh, shard=shard):
+                    model = self.compiled(name, "--rows", "2", "--mesh", mesh, "--shard", shard)
+                    found = self.generate(model, *ids(facts["prompts"]), "--max-new-tokens", str(NEW_TOKENS))
+                    self.assertEqual(found["tokens"], facts["tokens"])
+
+    def test_draws_depend_on_the_seed_alone(self):
+        prompts = ids(self.facts("gpt2")["prompts"])
+        draw = ["--max-new-tokens", "12", "--temperature", "1.5", "--top-k", "20", "--top-p", "0.9", "--seed", "3"]
+        one = self.generate(self.compiled("gpt2"), *prompts, *draw)["tokens"]
+        many = self.generate(self.compiled("gpt2", "--rows", "4"), *prompts, *draw)["tokens"]
+        self.assertEqual(one, many)
+        self.assertNotEqual(one, self.generate(self.compiled("gpt2"), *prompts, *draw[:-1], "4")["tokens"])
+
+    def refusal(self, *arguments, code=1):
+        done = run(*arguments)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stderr
+
+    def test_refusals(self):
+        gpt2 = self.compiled("gpt2")
+        self.assertIn("expected a prompt and new tokens that fit a cache of 64 tokens, found 60 and 20",
+                      self.refusal(gpt2, "--ids", ",".join(["1"] * 60)))
+        self.assertIn("expected tokens from 0 to 95, as the model's vocabulary has, found 96", self.refusal(gpt2, "--ids", "96"))
+        self.assertIn("expected the model's tokenizer.json for texts, found none", self.refusal(gpt2, "--prompt", "a"))
+        self.assertIn("expected token ids with commas between them", self.refusal(gpt2, "--ids", "1,x", code=2))
+        self.assertIn("expected a prompt", self.refusal(gpt2, code=2))
+        self.assertIn("found no file or folder", self.refusal(MODELS + "/absent", "--ids", "1"))
+        self.assertIn("expected at most 64 (n_positions)", self.refusal(MODELS + "/gpt2", "--cache-length", "65", "--ids", "1"))
+        os.remove(os.path.join(gpt2, "tokens.partita"))
+        self.assertIn("tokens.partita", self.refusal(gpt2, "--ids", "1"))
+        with open(os.path.join(gpt2, "generation.json"), "w", encoding="utf8") as file:
+            file.write("{}")
+        self.assertIn("generation.json: 'rows': expected a number of at least 1", self.refusal(gpt2, "--ids", "1"))
+
+    def test_a_tokenizer_of_another_model_is_refused(self):
+        gpt2 = self.compiled("gpt2")
+        with open(os.path.join(gpt2, "generation.json"), encoding="utf8") as file:
+            facts = json.load(file)
+        facts["tokenizer"] = "tokenizer.json"
+        with open(os.path.join(gpt2, "generation.json"), "w", encoding="utf8") as file:
+            json.dump(facts, file)
+        path = os.path.join(gpt2, "tokenizer.json")
+
+        def write(tokens):
+            model = {"type": "WordLevel", "vocab": {f"t{i}": i for i in range(tokens)}, "unk_token": "t0"}
+            with open(path, "w", encoding="utf8") as file:
+                json.dump({"pre_tokenizer": {"type": "WhitespaceSplit"}, "model": model}, file)
+
+        write(97)
+        self.assertIn("expected at most 96 tokens, as the model has, found 97; it belongs to another model",
+                      self.refusal(gpt2, "--prompt", "t1"))
+        write(96)
+        prompt = self.facts("gpt2")["prompts"][1]
+        text = " ".join(f"t{token}" for token in prompt)
+        new = ["--max-new-tokens", str(NEW_TOKENS)]
+        found = self.generate(gpt2, "--prompt", text, *new)
+        expected = self.facts("gpt2")["tokens"][1]
+        self.assertEqual(found["tokens"], [expected])
+        self.assertEqual(found["texts"][0].split(), [f"t{token}" for token in expected])
+        stop = f"t{expected[3]}"
+        stopped = self.generate(gpt2, "--prompt", text, *new, "--stop", stop)
+        self.assertNotIn(stop, stopped["texts"][0])
+        os.remove(path)
+        self.assertIn("tokenizer.json", self.refusal(gpt2, "--prompt", "t1"))
+
+
+if __name__ == "__main__":
+    unittest.main()

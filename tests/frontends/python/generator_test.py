@@ -1,0 +1,90 @@
+"""Generates tokens from Python: those of transformers (tests/data/generating), in one row and in many, and what is refused."""
+
+import json
+import os
+import tempfile
+import unittest
+
+import checkout  # pylint: disable=unused-import
+
+import partita
+
+MODEL = os.path.abspath("tests/data/generating/gpt2")
+NEW_TOKENS = 24
+
+
+class GeneratorTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        with open(os.path.join(MODEL, "generated.json"), encoding="utf8") as file:
+            facts = json.load(file)
+        cls.prompts, cls.tokens, cls.penalty, cls.penalized = facts["prompts"], facts["tokens"], facts["penalty"], facts["penalized"]
+        cls.generator = partita.generator(MODEL, rows=3, cache_length=64)
+
+    def test_tokens_equal_those_of_transformers(self):
+        self.assertEqual(self.generator(self.prompts, max_new_tokens=NEW_TOKENS), self.tokens)
+        self.assertEqual(self.generator(self.prompts, max_new_tokens=NEW_TOKENS, repetition_penalty=self.penalty), self.penalized)
+        self.assertEqual(self.generator(self.prompts[1], max_new_tokens=NEW_TOKENS), self.tokens[1])
+        self.assertGreater(self.generator.times["token_seconds"], 0)
+
+    def test_properties(self):
+        self.assertEqual((self.generator.rows, self.generator.length, self.generator.vocabulary), (3, 64, 96))
+        self.assertIsNone(self.generator.tokenizer_path)
+        self.assertIn("3 rows of 64 tokens", repr(self.generator))
+
+    def test_a_callback_sees_and_ends_texts(self):
+        seen = []
+
+        def follow(text, tokens):
+            seen.append((text, list(tokens)))
+            return len(tokens) == 5
+
+        found = self.generator(self.prompts[:2], max_new_tokens=NEW_TOKENS, on_token=follow)
+        self.assertEqual(found, [tokens[:5] for tokens in self.tokens[:2]])
+        self.assertIn((1, self.tokens[1][:3]), seen)
+
+        def fail(*_):
+            raise KeyError("mine")
+
+        with self.assertRaisesRegex(KeyError, "mine"):
+            self.generator(self.prompts[0], on_token=fail)
+        self.assertEqual(self.generator(self.prompts[0], max_new_tokens=2), self.tokens[0][:2])
+
+    def test_draws_depend_on_the_seed(self):
+        draw = {"max_new_tokens": 12, "temperature": 1.5, "top_k": 20}
+        first = self.generator(self.prompts, seed=3, **draw)
+        self.assertEqual(first, self.generator(self.prompts, seed=3, **draw))
+        self.assertNotEqual(first, self.generator(self.prompts, seed=4, **draw))
+
+    def test_divided_and_kept(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = partita.generator(MODEL, cache_length=64, mesh={"tensor": 2}, shard="N=tensor,V=tensor", output=folder)
+            self.assertEqual(made(self.prompts[0], max_new_tokens=NEW_TOKENS), self.tokens[0])
+            made.close()
+            with partita.Generator(folder, threads=1) as again:
+                self.assertEqual(again(self.prompts[0], max_new_tokens=NEW_TOKENS), self.tokens[0])
+        self.assertEqual(partita.generate(MODEL, self.prompts[0], compiling={"cache_length": 64}, max_new_tokens=3), self.tokens[0][:3])
+
+    def test_refusals(self):
+        with self.assertRaisesRegex(partita.InvalidError, "expected tokens from 0 to 95, as the model's vocabulary has, found 96"):
+            self.generator([96])
+        with self.assertRaisesRegex(partita.InvalidError, "expected a prompt and new tokens that fit a cache of 64 tokens, found 60 and 20"):
+            self.generator([1] * 60)
+        with self.assertRaisesRegex(partita.InvalidError, "expected max_new_tokens, temperature and top_k of 0 or more"):
+            self.generator([1], top_p=2.0)
+        with self.assertRaisesRegex(partita.InvalidError, "expected the model's tokenizer.json for texts, found none"):
+            self.generator("text")
+        with self.assertRaisesRegex(partita.MissingError, "absent"):
+            partita.Generator("absent")
+        with self.assertRaisesRegex(partita.CompileError, "at most 64"):
+            partita.generator(MODEL, cache_length=65)
+        with self.assertRaisesRegex(partita.UsageError, "no-such-option"):
+            partita.generator(MODEL, no_such_option=1)
+        closed = partita.generator(MODEL, cache_length=64)
+        closed.close()
+        with self.assertRaisesRegex(partita.InvalidError, "closed"):
+            closed([1])
+
+
+if __name__ == "__main__":
+    unittest.main()
