@@ -373,6 +373,7 @@ KernelRole kernelRole(Operation* op) {
 }
 
 void registerKernelModels(DialectRegistry& registry) {
+  nn::registerOrderedOperations(registry);
   registry.addExtension(
       +[](MLIRContext* context, arith::ArithDialect*, math::MathDialect*) {
         attachElementwiseModels(*context);

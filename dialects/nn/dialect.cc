@@ -2,7 +2,6 @@
 // verification of its argument attributes.
 #include "dialects/nn/dialect.h"
 
-#include "dialects/nn/ordered.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -28,10 +27,6 @@ void NNDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/nn/ops.cc.inc"
-      >();
-  addOperations<
-#define GET_OP_LIST
-#include "dialects/nn/ordered.cc.inc"
       >();
 }
 

@@ -1,5 +1,5 @@
 // Grouped products of rows in order of their matrices, which only kernels for
-// GPUs have. Their header is separate because few files need it.
+// GPUs have. They are apart from the dialect because few files need them.
 #ifndef PARTITA_DIALECTS_NN_ORDERED_H_
 #define PARTITA_DIALECTS_NN_ORDERED_H_
 
@@ -9,6 +9,9 @@
 #include "dialects/nn/ordered.h.inc"
 
 namespace partita::nn {
+
+// Adds these operations to the dialect when it is loaded.
+void registerOrderedOperations(mlir::DialectRegistry& registry);
 
 // Numbers in the result of nn.order_rows.
 inline int64_t sizeOfRowOrder(int64_t matrices, int64_t rows) {

@@ -3,13 +3,21 @@
 
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/interpreter_fixture.h"
+#include "dialects/nn/ordered.h"
 
 namespace partita::nn {
 namespace {
 
 using Numbers = std::vector<double>;
 
-class ReferenceOrderedTest : public InterpreterFixture {};
+class ReferenceOrderedTest : public InterpreterFixture {
+ protected:
+  ReferenceOrderedTest() {
+    mlir::DialectRegistry registry;
+    registerOrderedOperations(registry);
+    context_.appendDialectRegistry(registry);
+  }
+};
 
 // Rows 1 and 3 have no matrix, and no row has matrix 1.
 TEST_F(ReferenceOrderedTest, OrderRowsGivesPositionsAndRows) {

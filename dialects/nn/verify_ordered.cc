@@ -1,4 +1,5 @@
-// Classes, verifiers and sharding rules of products of ordered rows.
+// Classes, registration, verifiers and sharding rules of products of ordered
+// rows.
 #include "dialects/nn/ordered.h"
 #include "dialects/nn/rule_builder.h"
 #include "dialects/nn/verify.h"
@@ -41,7 +42,18 @@ ShardingRule wholeRule(mlir::Operation* op) {
   return rule.take();
 }
 
+template <typename... Ops>
+void insert(mlir::Dialect& dialect) {
+  (mlir::RegisteredOperationName::insert<Ops>(dialect), ...);
+}
+
 }  // namespace
+
+void registerOrderedOperations(mlir::DialectRegistry& registry) {
+  registry.addExtension(+[](mlir::MLIRContext*, NNDialect* dialect) {
+    insert<OrderRowsOp, OrderedDotOp, OrderedDotWeightGradOp>(*dialect);
+  });
+}
 
 LogicalResult OrderRowsOp::verify() {
   // C1
