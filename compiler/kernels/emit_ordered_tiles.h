@@ -40,8 +40,7 @@ class OrderedTiles : protected IndexMath {
   struct Row {
     mlir::Value number, exists;
   };
-  // Where a tile comes from: rows of `rows` and columns of the tensor's last
-  // two dimensions.
+  // Source of a tile: rows and columns of the tensor's last two dimensions.
   struct Source {
     mlir::Value tensor;
     IndexVector matrix;  // index of the dimensions before

@@ -113,7 +113,7 @@ class OrderRows : private IndexMath {
     storeWord((*counts)[0], less_.memref, emitter_.thread());
     storeWord((*counts)[1], own_.memref, emitter_.thread());
     sync();
-    // Where the group begins, and then this thread's rows of it.
+    // Positions of the group's first row and of this thread's first row.
     FailureOr<Values> sums = emitter_.loop(
         kBlock, Values{number(0), number(0)},
         [&](const Symbol* i, ValueRange sums) -> FailureOr<Values> {

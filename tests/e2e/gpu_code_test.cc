@@ -112,7 +112,7 @@ Limits LimitsOf(Work work, plan::Precision precision) {
       // Gradients in f32 store and load one register.
       return {216, precision == plan::Precision::kF32 ? 8 : 0};
     case Work::kProduct:
-      // Of experts' rows; products of f32 store and load a few registers.
+      // Products of experts' rows; those in f32 store and load a few registers.
       return {252, precision == plan::Precision::kF32 ? 16 : 0};
     case Work::kNorm:
       return {62, 0};
