@@ -3,6 +3,7 @@
 #include "compiler/kernels/library_products.h"
 #include "compiler/kernels/passes.h"
 #include "dialects/nn/dialect.h"
+#include "dialects/nn/row_share.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -35,6 +36,17 @@ class ExpandExperts : public impl::ExpandExpertsPassBase<ExpandExperts> {
     return gradient && isLibraryIndex(gradient.getIds());
   }
 
+  // Gives products between `before` and `op` the share of rows of `op`.
+  static void passShareOn(mlir::Operation* op, mlir::Operation* before) {
+    const mlir::Attribute share = op->getAttr(nn::kRowShareAttr);
+    if (!share) return;
+    mlir::Operation* made =
+        before ? before->getNextNode() : &op->getBlock()->front();
+    for (; made != op; made = made->getNextNode())
+      if (llvm::isa<nn::GroupedDotOp, nn::GroupedDotWeightGradOp>(made))
+        made->setAttr(nn::kRowShareAttr, share);
+  }
+
   template <typename... Ops>
   mlir::LogicalResult decomposeAll() {
     llvm::SmallVector<nn::DecompositionOpInterface> composites;
@@ -44,8 +56,10 @@ class ExpandExperts : public impl::ExpandExpertsPassBase<ExpandExperts> {
     });
     for (nn::DecompositionOpInterface op : composites) {
       mlir::OpBuilder builder(op);
+      mlir::Operation* before = op->getPrevNode();
       auto results = op.decompose(builder);
       if (mlir::failed(results)) return mlir::failure();
+      passShareOn(op, before);
       op->replaceAllUsesWith(*results);
       op->erase();
     }

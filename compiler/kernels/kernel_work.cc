@@ -3,6 +3,7 @@
 #include "compiler/kernels/kernel_work.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "compiler/core/attention_work.h"
@@ -10,6 +11,7 @@
 #include "dialects/nn/attention_mask.h"
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/ordered.h"
+#include "dialects/nn/row_share.h"
 
 namespace partita::kernels {
 namespace {
@@ -51,10 +53,15 @@ int64_t operationsOf(Op op, const core::AttentionProducts& products) {
           products.of_values * v.getDimSize(3));
 }
 
-// Each row is multiplied by one matrix.
+// Each row is multiplied by one matrix, if the device holds that matrix.
 template <typename Op>
 int64_t operationsOfOrdered(Op op) {
-  return 2 * typeOf(op.getX()).getNumElements() * op.getType().getDimSize(1);
+  const int64_t all =
+      2 * typeOf(op.getX()).getNumElements() * op.getType().getDimSize(1);
+  const auto share =
+      op->template getAttrOfType<mlir::FloatAttr>(nn::kRowShareAttr);
+  if (!share) return all;
+  return std::llround(share.getValueAsDouble() * static_cast<double>(all));
 }
 
 // Unread bytes of a value that only slices and gathers read; else 0.

@@ -4,6 +4,7 @@
 #include "compiler/kernels/library_products.h"
 #include "compiler/kernels/passes.h"
 #include "dialects/nn/ordered.h"
+#include "dialects/nn/row_share.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace partita::kernels {
@@ -54,6 +55,8 @@ class OrderRows : public impl::OrderRowsPassBase<OrderRows> {
 
   template <typename Op>
   void replace(mlir::Operation* op, Op ordered) {
+    if (const mlir::Attribute share = op->getAttr(nn::kRowShareAttr))
+      ordered->setAttr(nn::kRowShareAttr, share);
     op->replaceAllUsesWith(ordered);
     op->erase();
     ++products;

@@ -21,14 +21,14 @@ func.func @grouped_dot(%x: tensor<6x4xf32>, %ids: tensor<6xi64>, %w: tensor<3x5x
 
 // -----
 
-// Each position has a row for each of its two experts.
+// Each position has a row for each of its two experts. Products have the share of rows of their experts.
 // CHECK-LABEL: @experts
 // CHECK-NOT: nn.experts
 // CHECK-NOT: nn.dot_general
-// CHECK-COUNT-3: nn.grouped_dot
+// CHECK-COUNT-3: nn.grouped_dot {{.*}}{nn.row_share = 5.000000e-01 : f64}
 // CHECK: nn.reduce sum %{{.*}} dims = [1] : tensor<10x2x4xf32> -> tensor<10x4xf32>
 func.func @experts(%x: tensor<2x5x4xf32>, %ids: tensor<2x5x2xi64>, %p: tensor<2x5x2xf32>, %g: tensor<3x6x4xf32>, %u: tensor<3x6x4xf32>, %d: tensor<3x4x6xf32>) -> tensor<2x5x4xf32> {
-  %y = nn.experts %x[%ids], %p gate(%g : tensor<3x6x4xf32>) up(%u : tensor<3x6x4xf32>) down(%d : tensor<3x4x6xf32>) activation = silu : tensor<2x5x4xf32>, tensor<2x5x2xi64>, tensor<2x5x2xf32> -> tensor<2x5x4xf32>
+  %y = nn.experts %x[%ids], %p gate(%g : tensor<3x6x4xf32>) up(%u : tensor<3x6x4xf32>) down(%d : tensor<3x4x6xf32>) activation = silu {nn.row_share = 5.0e-1 : f64} : tensor<2x5x4xf32>, tensor<2x5x2xi64>, tensor<2x5x2xf32> -> tensor<2x5x4xf32>
   return %y : tensor<2x5x4xf32>
 }
 
