@@ -62,12 +62,11 @@ typedef struct partita_answer {
  * Called by the thread that runs the command; must not call partita_command. */
 typedef void (*partita_message_function)(const char* line, void* data);
 
-/* Runs `import`, `compile`, `plan`, `explain`, `verify`, `annotate`, `simulate`,
- * `inspect` or `generate -o FOLDER` (which compiles) with the arguments of the
- * command line: arguments[0] is the command. Other commands are refused, as they start
- * the program partita-run.
- * `on_message` may be NULL; `data` is passed to it. Returns NULL only if there
- * is no memory. */
+/* Runs `import`, `compile`, `plan`, `explain`, `verify`, `annotate`,
+ * `simulate`, `inspect` or `generate -o FOLDER` (which compiles) with the
+ * arguments of the command line: arguments[0] is the command. Other commands
+ * are refused, as they start the program partita-run. `on_message` may be NULL;
+ * `data` is passed to it. Returns NULL only if there is no memory. */
 const partita_answer* partita_command(const char* const* arguments,
                                       size_t count,
                                       partita_message_function on_message,

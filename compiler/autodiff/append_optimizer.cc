@@ -199,6 +199,8 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     Value total;
     for (const Trained& trained : trained_) {
       Value gradient = math.widen(trained.gradient);
+      if (keepsZeros(trained))
+        gradient = zeroWhereZero(math, trained.parameter, gradient);
       Value sum = math.multiply(gradient, gradient);
       SmallVector<int64_t> dims;
       for (int64_t i = 0; i < nn::MathBuilder::typeOf(sum).getRank(); ++i)
@@ -263,6 +265,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     mlir::OpBuilder builder(main.front().getTerminator());
     Optimizer own = optimizer_;
     if (GlobList(no_decay).matches(trained.name)) own.weight_decay = 0;
+    own.keeps_zeros = keepsZeros(trained);
     for (const RateScale& scale : rate_scales_)
       if (scale.names.matches(trained.name)) own.rate_scale = scale.factor;
     const RankedTensorType type = updatedType(trained.parameter);
@@ -298,6 +301,12 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
       addUpdate(signature, value, name);
   }
 
+  // Biases may be zero without having been pruned.
+  bool keepsZeros(const Trained& trained) const {
+    return trained.modelShape().size() > 1 &&
+           GlobList(keep_zeros).matches(trained.name);
+  }
+
   // Returns the update function of a parameter, and makes it if the same
   // parameter of an equal layer has none yet.
   FuncOp updateOf(const Trained& trained, const Optimizer& own,
@@ -307,7 +316,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     const llvm::ArrayRef<int64_t> shape = trained.modelShape();
     const auto [known, is_new] = updates_.try_emplace(
         {places, shape.vec(), trained.gradient.getType().getAsOpaquePointer(),
-         own.weight_decay, own.rate_scale});
+         own.weight_decay, own.rate_scale, own.keeps_zeros});
     if (is_new) known->second = make();
     return known->second;
   }
@@ -359,10 +368,11 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
   SmallVector<Trained> trained_;
   SmallVector<RateScale> rate_scales_;
   // By the arguments that take the parameter, its shape in the model, the type
-  // of its gradient, its weight decay and its rate's scale. The same parameter
-  // of equal layers has the same names of dimensions and the same sharding.
+  // of its gradient, its weight decay, its rate's scale, and whether its zeros
+  // stay. The same parameter of equal layers has the same names of dimensions
+  // and the same sharding.
   std::map<std::tuple<std::set<Place>, std::vector<int64_t>, const void*,
-                      double, double>,
+                      double, double, bool>,
            FuncOp>
       updates_;
 };

@@ -4,6 +4,7 @@
 #include "compiler/autodiff/passes.h"
 #include "dialects/nn/math_builder.h"
 #include "dialects/nn/result_names.h"
+#include "mlir/IR/Matchers.h"
 
 namespace partita::autodiff {
 
@@ -47,7 +48,7 @@ class AttachLoss : public impl::AttachLossPassBase<AttachLoss> {
     mlir::OpBuilder builder(terminator);
     nn::MathBuilder math(builder, terminator->getLoc());
     FailureOr<Value> value =
-        buildLoss(main, math, terminator->getOperand(*chosen));
+        buildWeighedLoss(main, math, terminator->getOperand(*chosen));
     if (mlir::failed(value)) return failure();
     value = addAuxiliaryLoss(main, math, *value);
     if (mlir::failed(value)) return failure();
@@ -65,6 +66,32 @@ class AttachLoss : public impl::AttachLossPassBase<AttachLoss> {
     return main.emitError("expected an output named '")
                << output << "', found: " << llvm::join(names, ", "),
            failure();
+  }
+
+  // Returns the result of this name; null if there is none.
+  static Value findResult(FuncOp main, llvm::StringRef wanted) {
+    for (unsigned i = 0; i < main.getNumResults(); ++i)
+      if (auto name =
+              main.getResultAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
+          name && name.getValue() == wanted)
+        return main.front().getTerminator()->getOperand(i);
+    return {};
+  }
+
+  // Returns the loss of the targets, or with a teacher the weighed sum of this
+  // loss and the distance from the teacher.
+  FailureOr<Value> buildWeighedLoss(FuncOp main, nn::MathBuilder& math,
+                                    Value y) {
+    const Value distance = findResult(main, nn::kDistillationLossResult);
+    if (!distance) return buildLoss(main, math, y);
+    const Value weight = findResult(main, nn::kTargetLossWeightResult);
+    mlir::DenseFPElementsAttr constant;
+    if (weight && mlir::matchPattern(weight, mlir::m_Constant(&constant)) &&
+        constant.isSplat() && constant.getSplatValue<llvm::APFloat>().isZero())
+      return distance;
+    FailureOr<Value> value = buildLoss(main, math, y);
+    if (mlir::failed(value)) return failure();
+    return math.add(weight ? math.multiply(*value, weight) : *value, distance);
   }
 
   FailureOr<Value> buildLoss(FuncOp main, nn::MathBuilder& math, Value y) {

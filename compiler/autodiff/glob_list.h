@@ -11,37 +11,43 @@
 namespace partita::autodiff {
 
 // Patterns separated by ';', in the syntax of llvm::GlobPattern: *, ?, [a-z],
-// {a,b}. A malformed pattern matches nothing.
+// {a,b}. A pattern after '!' excludes the names that it matches. A malformed
+// pattern matches nothing.
 class GlobList {
  public:
   explicit GlobList(llvm::StringRef text) {
     llvm::SmallVector<llvm::StringRef> parts;
     text.split(parts, ';', -1, /*KeepEmpty=*/false);
     for (llvm::StringRef part : parts) {
+      const bool excludes = part.consume_front("!");
       auto pattern = llvm::GlobPattern::create(part, /*MaxSubPatterns=*/1024);
       if (pattern)
-        patterns_.push_back(std::move(*pattern));
+        (excludes ? excluded_ : patterns_).push_back(std::move(*pattern));
       else
         llvm::consumeError(pattern.takeError());
     }
   }
 
   bool matches(llvm::StringRef name) const {
-    return llvm::any_of(
-        patterns_, [&](const auto& pattern) { return pattern.match(name); });
+    const auto matches = [&](const auto& pattern) {
+      return pattern.match(name);
+    };
+    return llvm::any_of(patterns_, matches) &&
+           llvm::none_of(excluded_, matches);
   }
 
  private:
-  llvm::SmallVector<llvm::GlobPattern> patterns_;
+  llvm::SmallVector<llvm::GlobPattern> patterns_, excluded_;
 };
 
 // Returns the first pattern of a list that matches no name; empty if each
-// matches one.
+// matches one. Patterns after '!' need not match.
 inline std::string firstUnmatched(llvm::StringRef text,
                                   llvm::ArrayRef<llvm::StringRef> names) {
   llvm::SmallVector<llvm::StringRef> parts;
   text.split(parts, ';', -1, /*KeepEmpty=*/false);
   for (llvm::StringRef part : parts) {
+    if (part.starts_with("!")) continue;
     const GlobList glob(part);
     if (llvm::none_of(names,
                       [&](llvm::StringRef name) { return glob.matches(name); }))

@@ -50,7 +50,8 @@ struct Optimizer {
   double weight_decay = 0;  // into the gradient for SGD and Adam, decoupled for
                             // AdamW and Adafactor, into the direction for LAMB
   double rate_scale = 1;    // factor of the learning rate
-  int64_t warmup = 0;       // 1-bit optimizers: number of warm-up steps
+  bool keeps_zeros = false;  // zeros of the parameter stay zero
+  int64_t warmup = 0;        // 1-bit optimizers: number of warm-up steps
 
   // Returns the states of a parameter. Only Adafactor uses `factored`.
   llvm::SmallVector<State> states(const Factored& factored) const;

@@ -188,6 +188,10 @@ def AppendOptimizerPass : Pass<"partita-append-optimizer", "::mlir::ModuleOp"> {
     With `clip-norm` > 0, gradients are scaled so that their total norm is at
     most `clip-norm`; the norm becomes the result `grad_norm`.
 
+    With `keep-zeros`, elements of matching parameters of two and more dimensions
+    that are zero stay zero, and their gradients count as zero: the weights were
+    pruned.
+
     Adafactor has two states per matrix, `exp_avg_sq_row` and `exp_avg_sq_col`,
     for rows and columns of the shape in the model's file (`nn.view_of`).
 
@@ -206,6 +210,7 @@ def AppendOptimizerPass : Pass<"partita-append-optimizer", "::mlir::ModuleOp"> {
                  Option<"weight_decay", "weight-decay", "double", /*default=*/"0.01", "Weight decay (default: 0.01)">,
                  Option<"no_decay", "no-decay", "std::string", /*default=*/"\"\"", "Use no weight decay for parameters that match these globs, separated by ';' (default: none)">,
                  Option<"lr_scale", "lr-scale", "std::string", /*default=*/"\"\"", "Scale learning rates of groups: GLOB=FACTOR, separated by ';'; the last match applies (default: none)">,
+                 Option<"keep_zeros", "keep-zeros", "std::string", /*default=*/"\"\"", "Keep zeros of matrices that match these globs, separated by ';' (default: none)">,
                  Option<"clip_norm", "clip-norm", "double", /*default=*/"0", "Limit the total norm of all gradients to this; 0 (default): no limit">,
                  Option<"onebit_warmup", "onebit-warmup", "int64_t", /*default=*/"0", "Number of warm-up steps that computed the second moment, for 1-bit optimizers (default: 0)">,
                  Option<"growth_interval", "growth-interval", "int64_t", /*default=*/"2000", "Double the loss scale after this many consecutive good steps (default: 2000)">,

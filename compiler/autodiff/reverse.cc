@@ -4,6 +4,8 @@
 
 #include "compiler/autodiff/gradient.h"
 #include "compiler/autodiff/recompute.h"
+#include "llvm/ADT/StringMap.h"
+#include "mlir/IR/SymbolTable.h"
 
 namespace partita::autodiff {
 namespace {
@@ -18,16 +20,63 @@ bool isFloat(Value value) {
   return type && llvm::isa<mlir::FloatType>(type.getElementType());
 }
 
+llvm::DenseSet<Value> dependents(mlir::Block& block,
+                                 const llvm::DenseSet<Value>& wanted);
+
+// Finds the results of calls that depend on wanted operands. A function may
+// hold computations that have nothing to do with each other: those of a model
+// that is trained, and those of its teacher.
+class DependentResults {
+ public:
+  llvm::SmallVector<bool> of(mlir::func::CallOp call,
+                             const llvm::DenseSet<Value>& wanted) {
+    llvm::SmallVector<bool> operands;
+    for (Value operand : call.getOperands())
+      operands.push_back(wanted.contains(operand));
+    auto& known = known_[call.getCallee()];
+    for (const auto& [given, results] : known)
+      if (given == operands) return results;
+    known.push_back({operands, inFunction(call, operands)});
+    return known.back().second;
+  }
+
+ private:
+  using Flags = llvm::SmallVector<bool>;
+
+  static Flags inFunction(mlir::func::CallOp call, const Flags& operands) {
+    auto function =
+        mlir::SymbolTable::lookupNearestSymbolFrom<mlir::func::FuncOp>(
+            call, call.getCalleeAttr());
+    if (!function || function.isExternal())
+      return Flags(call.getNumResults(), true);
+    llvm::DenseSet<Value> wanted;
+    for (auto [argument, is_wanted] :
+         llvm::zip_equal(function.getArguments(), operands))
+      if (is_wanted) wanted.insert(argument);
+    const llvm::DenseSet<Value> found = dependents(function.front(), wanted);
+    Flags results;
+    for (Value value : function.front().getTerminator()->getOperands())
+      results.push_back(found.contains(value));
+    return results;
+  }
+
+  llvm::StringMap<llvm::SmallVector<std::pair<Flags, Flags>>> known_;
+};
+
 // Returns the float values that depend on `wanted`.
 llvm::DenseSet<Value> dependents(mlir::Block& block,
                                  const llvm::DenseSet<Value>& wanted) {
   llvm::DenseSet<Value> result = wanted;
+  DependentResults of_calls;
   for (Operation& op : block.without_terminator()) {
     if (llvm::none_of(op.getOperands(),
                       [&](Value operand) { return result.contains(operand); }))
       continue;
-    for (Value value : op.getResults())
-      if (isFloat(value)) result.insert(value);
+    llvm::SmallVector<bool> depend(op.getNumResults(), true);
+    if (auto call = llvm::dyn_cast<mlir::func::CallOp>(op))
+      depend = of_calls.of(call, result);
+    for (auto [value, depends] : llvm::zip_equal(op.getResults(), depend))
+      if (depends && isFloat(value)) result.insert(value);
   }
   return result;
 }

@@ -43,6 +43,13 @@ Value chooseFinite(nn::MathBuilder& math, Value finite, Value updated,
       updated, old);
 }
 
+Value zeroWhereZero(nn::MathBuilder& math, Value parameter, Value x) {
+  const Value is_zero =
+      math.compare(mlir::arith::CmpFPredicate::OEQ, parameter,
+                   math.constant(nn::MathBuilder::typeOf(parameter), 0));
+  return math.select(is_zero, math.constant(nn::MathBuilder::typeOf(x), 0), x);
+}
+
 FuncOp makeUpdate(mlir::ModuleOp module, llvm::StringRef name,
                   const Optimizer& optimizer, const Factored& factored,
                   llvm::ArrayRef<Value> operands, const StepValues& values,
@@ -77,9 +84,13 @@ FuncOp makeUpdate(mlir::ModuleOp module, llvm::StringRef name,
   if (inside.factor)
     wide = math.multiply(
         wide, math.broadcast(inside.factor, nn::MathBuilder::typeOf(wide), {}));
+  if (optimizer.keeps_zeros) wide = zeroWhereZero(math, given[0], wide);
   const auto old = llvm::ArrayRef(given).slice(2, states.size());
   SmallVector<Value> updated = buildUpdate(math, optimizer, factored, given[0],
                                            wide, old, inside.scalars);
+  // Also with momentum from before the pruning.
+  if (optimizer.keeps_zeros)
+    updated[0] = zeroWhereZero(math, given[0], updated[0]);
   if (inside.finite) {
     SmallVector<Value> before = {given[0]};
     for (auto [state, value] : llvm::zip_equal(states, old))

@@ -21,6 +21,10 @@ struct StepValues {
 mlir::Value chooseFinite(nn::MathBuilder& math, mlir::Value finite,
                          mlir::Value updated, mlir::Value old);
 
+// Returns `x` with zeros where `parameter`, of the same shape, has them.
+mlir::Value zeroWhereZero(nn::MathBuilder& math, mlir::Value parameter,
+                          mlir::Value x);
+
 // Makes a private function (parameter, gradient or momentum, states,
 // StepValues::all) -> (parameter in type `stored` if it differs from the
 // updated type, new parameter, states that are not frozen). Parameters of equal

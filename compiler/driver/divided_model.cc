@@ -46,9 +46,10 @@ mlir::FailureOr<DividedModel> divideModel(
   fault = Fault::kUser;
   DividedModel result;
   ImportOptions options = import;
-  // A plan replaces the model's own annotations, unless a configuration was
+  // A plan replaces the annotations of an ONNX file, unless a configuration was
   // requested as well.
-  if (plan && options.onnx_configuration.empty())
+  if (plan && options.onnx_configuration.empty() &&
+      llvm::StringRef(model).ends_with(".onnx"))
     options.onnx_configuration = "none";
   result.module = importModel(model, options, context);
   if (!result.module || mlir::failed(checkModel(*result.module)))

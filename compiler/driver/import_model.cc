@@ -5,6 +5,8 @@
 #include <charconv>
 #include <filesystem>
 
+#include "compiler/autodiff/passes.h"
+#include "frontends/distillation/distillation.h"
 #include "frontends/huggingface/huggingface.h"
 #include "frontends/lora/lora.h"
 #include "frontends/onnx/importer.h"
@@ -14,6 +16,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 
 namespace partita::driver {
 namespace {
@@ -230,7 +233,44 @@ mlir::OwningOpRef<mlir::ModuleOp> importAny(const std::string& model,
   return importByConfig(model, /*is_folder=*/false, options, context);
 }
 
+// Adds the teacher that the options name. It reads the same inputs, and is not
+// trained.
+mlir::LogicalResult addTeacher(mlir::ModuleOp module,
+                               const ImportOptions& options) {
+  mlir::MLIRContext* context = module.getContext();
+  auto distill = distillation::ParseOptions(options.distill);
+  if (!distill.ok())
+    return mlir::emitError(mlir::UnknownLoc::get(context))
+           << std::string(distill.status().message());
+  if (distill->logits.student.empty())
+    distill->logits.student = options.logits_output;
+  ImportOptions own;
+  own.dims = options.dims;
+  own.input_shapes = options.input_shapes;
+  own.small_dims = options.small_dims;
+  own.optional_inputs = options.optional_inputs;
+  own.seed = options.seed;
+  own.weights = options.teacher_weights;
+  auto teacher = importModel(options.teacher, own, context);
+  if (!teacher) return mlir::failure();
+  if (!distill->teacher_precision.empty()) {
+    autodiff::ReducePrecisionPassOptions precision;
+    precision.type = distill->teacher_precision;
+    mlir::PassManager passes(context);
+    passes.addPass(autodiff::createReducePrecisionPass(precision));
+    if (mlir::failed(passes.run(*teacher))) return mlir::failure();
+  }
+  return distillation::addTeacher(module, std::move(teacher), *distill,
+                                  folderOf(options.teacher));
+}
+
 }  // namespace
+
+std::string folderOf(const std::string& model) {
+  return llvm::StringRef(model).ends_with(".mlir")
+             ? std::filesystem::path(model).parent_path().string()
+             : std::string(".");
+}
 
 mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string& model,
                                               const ImportOptions& options,
@@ -250,6 +290,9 @@ mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string& model,
       mlir::failed(huggingface::takeWeights(
           *module, options.weights,
           [](llvm::StringRef name) { return lora::isAdapter(name); })))
+    return nullptr;
+  if (module && !options.teacher.empty() &&
+      mlir::failed(addTeacher(*module, options)))
     return nullptr;
   return module;
 }

@@ -43,6 +43,12 @@ struct ImportOptions {
   // frontends/lora/lora.h parses. Empty: none. Adapters that `weights` has
   // replace theirs.
   std::string lora;
+  // A model of any kind whose outputs the model learns, and what
+  // frontends/distillation/distillation.h parses. Empty: none, or its defaults.
+  std::string teacher, distill;
+  std::string teacher_weights;  // like `weights`, of the teacher
+  // The output of the model that has logits. Empty: the first.
+  std::string logits_output;
   // Hugging Face and families only: batch norms use batch statistics, and
   // dropout is active. Models in other formats say this themselves.
   bool training = false;
@@ -58,6 +64,9 @@ struct ImportOptions {
 mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string& model,
                                               const ImportOptions& options,
                                               mlir::MLIRContext* context);
+
+// The folder that relative weight paths of `model` are relative to.
+std::string folderOf(const std::string& model);
 
 // Parses "batch=8,seq=128" into a map. Returns false and sets `error` if an
 // entry is not name=positive integer, or its name is already in the map.

@@ -104,6 +104,7 @@ Phase trainModel(const TrainOptions& train) {
             optimizer.nesterov = train.nesterov;
             optimizer.no_decay = train.no_decay;
             optimizer.lr_scale = train.lr_scale;
+            optimizer.keep_zeros = train.keep_zeros;
             optimizer.clip_norm = train.clip_norm;
             optimizer.onebit_warmup = train.onebit_warmup;
             optimizer.keep_gradients = train.keep_gradients;

@@ -21,6 +21,7 @@ struct TrainOptions {
   std::string trained = "*";  // globs, separated by ';'
   std::string no_decay;       // globs
   std::string lr_scale;       // GLOB=FACTOR, separated by ';'
+  std::string keep_zeros;     // globs of pruned matrices
   bool nesterov = false;      // of sgd
   // Used if the plan has no rules. The last match wins; empty: selective.
   std::vector<plan::Recompute> recompute;

@@ -218,7 +218,11 @@ class Finder {
   void nameResults() {
     auto main = module_.lookupSymbol<FuncOp>("main");
     if (!main || main.isExternal()) return;
-    for (Value result : main.front().getTerminator()->getOperands()) {
+    mlir::Operation* end = main.front().getTerminator();
+    for (auto [i, result] : llvm::enumerate(end->getOperands())) {
+      // New values of states have the names of the states.
+      if (main.getResultAttr(static_cast<unsigned>(i), nn::kUpdatesAttr))
+        continue;
       auto type = typeOf(result);
       if (!type || type.getRank() < 2 || isNamed(result, type.getRank() - 1))
         continue;

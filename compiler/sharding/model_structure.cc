@@ -3,6 +3,7 @@
 #include "compiler/sharding/model_structure.h"
 
 #include "dialects/nn/dialect.h"
+#include "dialects/nn/weight_mark.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -31,7 +32,9 @@ ModelStructure::ModelStructure(mlir::ModuleOp module, const DimClasses& classes)
   for (FuncOp function : module.getOps<FuncOp>()) {
     if (function.isExternal()) continue;
     for (BlockArgument argument : function.getArguments())
-      if (callers_.isStored(argument)) stored_.insert(argument);
+      if (callers_.isStored(argument) ||
+          function.getArgAttr(argument.getArgNumber(), nn::kWeightAttr))
+        stored_.insert(argument);
     for (Operation& op : function.front()) {
       if (mlir::isMemoryEffectFree(&op) && op.getNumRegions() == 0 &&
           !op.hasTrait<mlir::OpTrait::IsTerminator>() &&

@@ -2,6 +2,7 @@
 // results.
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/verify.h"
+#include "dialects/nn/weight_mark.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -418,6 +419,11 @@ LogicalResult NNDialect::verifyRegionArgAttribute(
                              << value << " on " << type;
   }
   if (attribute.getName() == kViewOfAttr) return checkViewOf(op, value);
+  if (attribute.getName() == kWeightAttr) {
+    if (mlir::isa<mlir::UnitAttr>(value)) return success();
+    return op->emitOpError() << "expected '" << kWeightAttr
+                             << "' to be a unit attribute, found " << value;
+  }
   return checkNameOrUnsigned(op, attribute, type);
 }
 

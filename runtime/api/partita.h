@@ -294,7 +294,7 @@ typedef struct partita_generate_options {
   int64_t top_k;             /* draw among the best tokens; 0: among all */
   double top_p;  /* draw among the best tokens that add up to this, in (0, 1] */
   uint64_t seed; /* a text depends on it and on its own number alone */
-  partita_tokens end; /* tokens that end a text; they are not part of it */
+  partita_tokens end; /* tokens that end a text, as its last token */
   partita_token_callback callback; /* may be NULL */
   void* user;                      /* of the callback */
 } partita_generate_options;

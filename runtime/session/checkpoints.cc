@@ -16,6 +16,7 @@
 #include "absl/strings/str_format.h"
 #include "runtime/base/quantity.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/teacher_name.h"
 #include "runtime/base/tensor_parts.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/folder.h"
@@ -28,9 +29,11 @@ namespace {
 using executor::ParameterSpec;
 using program::ParameterKind;
 
-// Constants belong to the compiler, not to the model.
+// Constants belong to the compiler, not to the model, and a teacher's weights
+// are where the program took them from.
 bool IsSaved(const ParameterSpec& parameter) {
-  return parameter.kind != ParameterKind::constant;
+  return parameter.kind != ParameterKind::constant &&
+         !base::IsOfTeacher(parameter.whole.name);
 }
 
 // States of 1-bit optimizers that a checkpoint may lack: compression errors,
@@ -73,7 +76,8 @@ std::vector<std::string> Companions(executor::RankGroup& ranks,
     const program::FileSource* source = parameter.source_as_FileSource();
     if (const auto* parts = parameter.source_as_PartsSource())
       source = parts->parts()->Get(0);
-    if (source == nullptr) continue;
+    if (source == nullptr || base::IsOfTeacher(parameter.name()->str()))
+      continue;
     const fs::path base = options.loaded.weights_dir.empty()
                               ? fs::path(options.loaded.model).parent_path()
                               : fs::path(options.loaded.weights_dir);

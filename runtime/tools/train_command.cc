@@ -26,6 +26,8 @@
 #include "runtime/train/event_file.h"
 #include "runtime/train/log.h"
 #include "runtime/train/progress.h"
+#include "runtime/train/rate_search.h"
+#include "runtime/train/schedule.h"
 #include "runtime/train/stop_signal.h"
 #include "runtime/train/trainer.h"
 
@@ -100,7 +102,11 @@ class TrainingRun {
                         late, late == 1 ? " step" : " steps",
                         " late; the first steps have none (-)"));
     trainer_.checkpoint_every = options_.checkpoint_every;
-    trainer_.stop = [this] { return signal_.Caught(); };
+    trainer_.stop = [this] {
+      return signal_.Caught() || rate_search_.Diverged();
+    };
+    if (train::IsRangeTest(options_.schedule.kind))
+      trainer_.observers.push_back(&rate_search_);
     trainer_.say = [this](const std::string& text) { Tell(text); };
     absl::StatusOr<train::TrainResult> result =
         train::Train(stepper_, **source, trainer_);
@@ -207,6 +213,9 @@ class TrainingRun {
     report.steps = trainer_.steps;
     report.result = std::move(result);
     report.signal = signal_.Name();
+    report.is_range_test = train::IsRangeTest(options_.schedule.kind);
+    report.suggested_rate = rate_search_.SuggestRate();
+    report.diverged = rate_search_.Diverged();
     const train::StepRecord counts =
         train::CountBatch(train::DataInputs(stepper_));
     report.examples = counts.examples;
@@ -227,6 +236,7 @@ class TrainingRun {
   std::ostream& error_;
   session::RankStepper stepper_;
   train::TrainerOptions trainer_;
+  train::RateSearch rate_search_;
   std::unique_ptr<train::Progress> progress_;
   std::unique_ptr<train::JsonLog> log_;
   std::unique_ptr<train::EventFile> events_;

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -128,6 +129,25 @@ TEST_F(TrainCommandTest, FiveStepsOnOneBatch) {
   EXPECT_EQ(report["last_step"], 5);
   EXPECT_GT(report["examples_per_second"], 0);
   EXPECT_GT(report["flops_per_step"], 2 * kBatch * kWidth * kOut);
+}
+
+// Rates rise by equal factors until the loss, which is a square, diverges.
+TEST_F(TrainCommandTest, RangeTest) {
+  const json report = Train({Path("model"), "--data", data_, "--steps", "200",
+                             "--lr", "100", "--first-lr", "1e-6", "--schedule",
+                             "range_test", "--log", Path("log.jsonl")});
+  EXPECT_EQ(report["end"], "diverged");
+  const std::vector<json> lines = Log();
+  ASSERT_GT(lines.size(), 20u);
+  EXPECT_LT(lines.size(), 200u);
+  for (size_t i = 0; i < lines.size(); ++i)
+    EXPECT_NEAR(lines[i]["lr"],
+                100 * std::pow(1e-6, 1 - static_cast<double>(i) / 199),
+                1e-6 * lines[i]["lr"].get<double>());
+  ASSERT_TRUE(report.contains("suggested_rate"));
+  const double suggested = report["suggested_rate"];
+  EXPECT_GT(suggested, lines[10]["lr"].get<double>());
+  EXPECT_LT(suggested, lines.back()["lr"].get<double>());
 }
 
 // The model's batch has 5 examples.

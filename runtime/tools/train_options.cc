@@ -83,6 +83,8 @@ std::map<std::string, FlagSetter> ValueFlags(TrainOptions& options) {
           {"--warmup", SetCount(options.schedule.warmup, 0)},
           {"--min-lr", SetNumber(options.schedule.minimum, 0, 1,
                                  "a share of --lr from 0 to 1")},
+          {"--first-lr", SetNumber(options.schedule.first, 0, 1,
+                                   "a share of --lr from 0 to 1")},
           {"--log", SetString(options.log)},
           {"--events", SetString(options.events)},
           {"--peak-flops", SetNumber(options.peak_flops, 1, kMost, positive)},
@@ -170,9 +172,14 @@ Steps
   --lr RATE                Set the learning rate; default 1e-3
   --lr-batch-rule RULE     Scale RATE from batches of --lr-batch examples to the model's batch: linear by the ratio
   --lr-batch N               of the sizes, sqrt by its square root; default: do not scale
-  --schedule KIND          Change the rate over the steps: constant, linear, cosine or inverse_sqrt; default constant
-  --warmup N               Raise the rate to RATE over the first N steps; default 0
-  --min-lr SHARE           Let linear and cosine fall to this share of RATE after the last step; default 0
+  --schedule KIND          Change the rate over the steps: constant, linear, cosine, inverse_sqrt, one_cycle (up and down,
+                           along half cosines), one_cycle_linear, range_test (up, by equal factors) or
+                           range_test_linear; default constant. A range test ends when the loss diverges, and
+                           suggests the rate at which it fell fastest
+  --warmup N               Raise the rate to RATE over the first N steps; default 0, with one_cycle 0.3 of the steps
+  --min-lr SHARE           Let linear, cosine and one_cycle fall to this share of RATE after or in the last step;
+                           default 0
+  --first-lr SHARE         Begin one_cycle and range_test with this share of RATE; default 0.04 and 1e-6
 Reports
   --log FILE.jsonl         Write a JSON object per step; --resume continues the file
   --events DIR             Write event files for TensorBoard

@@ -139,8 +139,14 @@ TEST(TrainOptionsTest, Refusals) {
   EXPECT_EQ(Error({"--min-lr", "2"}),
             "--min-lr: expected a share of --lr from 0 to 1, found '2'");
   EXPECT_EQ(Error({"--schedule", "sine"}),
-            "--schedule: expected constant, linear, cosine or inverse_sqrt, "
+            "--schedule: expected constant, linear, cosine, inverse_sqrt, "
+            "one_cycle, one_cycle_linear, range_test or range_test_linear, "
             "found 'sine'");
+  EXPECT_EQ(Error({"--schedule", "range_test", "--warmup", "1"}),
+            "--warmup: expected none with a range test, whose rates rise "
+            "anyway, found 1");
+  EXPECT_EQ(Error({"--first-lr", "1.5"}),
+            "--first-lr: expected a share of --lr from 0 to 1, found '1.5'");
   EXPECT_EQ(Error({"--warmup", "6"}),
             "--warmup: expected at most as many steps of warm-up as there are "
             "(5), found 6");

@@ -87,7 +87,16 @@ std::string ToTables(const TrainReport& report) {
                   base::FormatBytes(report.peak_process_bytes), "\n");
   for (const std::string& warning : report.warnings)
     absl::StrAppend(&text, "warning ", warning, "\n");
-  if (result.end == train::TrainResult::End::kSteps) return text;
+  if (report.is_range_test)
+    absl::StrAppend(
+        &text, "rate    ",
+        report.suggested_rate
+            ? absl::StrCat(absl::StrFormat("%.3g", *report.suggested_rate),
+                           ", where the loss fell fastest")
+            : "none is suggested, as the range test had too few steps",
+        report.diverged ? "; the loss diverged in the end" : "", "\n");
+  if (result.end == train::TrainResult::End::kSteps || report.diverged)
+    return text;
   absl::StrAppend(
       &text, "ended   after step ", result.last_step, " of ", report.steps,
       result.end == train::TrainResult::End::kData
@@ -110,7 +119,7 @@ std::string ToJson(const TrainReport& report) {
                  {"first_step", report.first_step},
                  {"last_step", result.last_step},
                  {"steps", report.steps},
-                 {"end", NameOf(result.end)},
+                 {"end", report.diverged ? "diverged" : NameOf(result.end)},
                  {"losses", result.losses},
                  {"seconds", result.seconds},
                  {"flops_per_step", report.flops_per_step},
@@ -124,6 +133,7 @@ std::string ToJson(const TrainReport& report) {
   };
   add("examples_per_second", report.examples);
   add("tokens_per_second", report.tokens);
+  if (report.suggested_rate) object["suggested_rate"] = *report.suggested_rate;
   if (!report.signal.empty()) object["signal"] = report.signal;
   if (!report.checkpoint_dir.empty())
     object["checkpoint_dir"] = report.checkpoint_dir;

@@ -3,6 +3,7 @@
 #define PARTITA_RUNTIME_TOOLS_TRAIN_REPORT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,10 @@ struct TrainReport {
   int64_t first_step = 1;  // of this session
   int64_t steps = 1;       // of the whole run
   train::TrainResult result;
+  // Of a range test: the rate at which the loss fell fastest, and true if the
+  // loss diverged, which ended the run.
+  bool is_range_test = false, diverged = false;
+  std::optional<double> suggested_rate;
   std::string signal;                // signal that ended the run; empty: none
   int64_t examples = 0, tokens = 0;  // per batch; 0: unknown, or not text
   double flops_per_step = 0;

@@ -60,6 +60,77 @@ TEST(ScheduleTest, AsOthersHaveThem) {
   }
 }
 
+// The learning rates that torch.optim.lr_scheduler.OneCycleLR gives, with
+// max_lr=2: the defaults over 10 steps; three of eight steps rising,
+// div_factor=10, final_div_factor=100; the same linearly.
+TEST(ScheduleTest, OneCycle) {
+  const double defaults[] = {0.08000000000000007,
+                             1.04,
+                             2.0,
+                             1.9009692640269473,
+                             1.6234913078995261,
+                             1.2225240438725786,
+                             0.7774839561274215,
+                             0.37651669210047395,
+                             0.09903873597305257,
+                             8e-06};
+  const double cosine[] = {0.19999999999999996,
+                           1.1,
+                           2.0,
+                           1.8092079773805725,
+                           1.3097079773805724,
+                           0.6922920226194276,
+                           0.1927920226194276,
+                           0.002};
+  const double line[] = {0.2,
+                         1.1,
+                         2.0,
+                         1.6004,
+                         1.2008,
+                         0.8012000000000001,
+                         0.40159999999999996,
+                         0.0020000000000000018};
+  for (int64_t step = 1; step <= 10; ++step)
+    EXPECT_NEAR(LearningRate({Kind::kOneCycle, 2.0, 10, 0, 0.04e-4}, step),
+                defaults[step - 1], 1e-9)
+        << step;
+  for (int64_t step = 1; step <= 8; ++step) {
+    EXPECT_NEAR(LearningRate({Kind::kOneCycle, 2.0, 8, 3, 1e-3, 0.1}, step),
+                cosine[step - 1], 1e-12)
+        << step;
+    EXPECT_NEAR(
+        LearningRate({Kind::kOneCycleLinear, 2.0, 8, 3, 1e-3, 0.1}, step),
+        line[step - 1], 1e-12)
+        << step;
+  }
+  EXPECT_NEAR(LearningRate({Kind::kOneCycle, 2.0, 8, 3, 1e-3, 0.1}, 100), 2e-3,
+              1e-12);
+}
+
+TEST(ScheduleTest, OneCycleOfFewSteps) {
+  EXPECT_DOUBLE_EQ(LearningRate({Kind::kOneCycle, 2.0, 1, 0, 0}, 1), 0);
+  EXPECT_DOUBLE_EQ(LearningRate({Kind::kOneCycle, 2.0, 1, 1, 0}, 1), 2);
+  EXPECT_DOUBLE_EQ(LearningRate({Kind::kOneCycle, 2.0, 4, 4, 0}, 4), 2);
+  EXPECT_DOUBLE_EQ(LearningRate({Kind::kOneCycle, 2.0, 4, 4, 0.25}, 5), 0.5);
+}
+
+TEST(ScheduleTest, RangeTest) {
+  // From 1e-4 of the rate by factors of ten, and DeepSpeed's LRRangeTest with
+  // lr_range_test_min_lr 0.2, step_rate 2.25 and step_size 1.
+  const double factors[] = {2e-4, 2e-3, 2e-2, 0.2, 2},
+               line[] = {0.2, 0.65, 1.1, 1.55, 2};
+  for (int64_t step = 1; step <= 5; ++step) {
+    EXPECT_NEAR(LearningRate({Kind::kRangeTest, 2.0, 5, 0, 0, 1e-4}, step),
+                factors[step - 1], 1e-12);
+    EXPECT_NEAR(LearningRate({Kind::kRangeTestLinear, 2.0, 5, 0, 0, 0.1}, step),
+                line[step - 1], 1e-12);
+  }
+  EXPECT_NEAR(LearningRate({Kind::kRangeTest, 2.0, 5}, 1), 2e-6, 1e-18);
+  EXPECT_DOUBLE_EQ(LearningRate({Kind::kRangeTest, 2.0, 1}, 1), 2);
+  EXPECT_TRUE(IsRangeTest(Kind::kRangeTestLinear));
+  EXPECT_FALSE(IsRangeTest(Kind::kOneCycle));
+}
+
 TEST(ScheduleTest, BeyondTheEnd) {
   EXPECT_NEAR(Rate(Kind::kLinear, 500), 0.2, 1e-12);
   EXPECT_NEAR(Rate(Kind::kCosine, 500), 0.2, 1e-12);
@@ -94,7 +165,13 @@ TEST(ScheduleTest, Refusals) {
             "expected a share of the learning rate from 0 to 1, found 1.5");
   EXPECT_EQ(ParseScheduleKind("cosine").value(), Kind::kCosine);
   EXPECT_EQ(ParseScheduleKind("sine").status().message(),
-            "expected constant, linear, cosine or inverse_sqrt, found 'sine'");
+            "expected constant, linear, cosine, inverse_sqrt, one_cycle, "
+            "one_cycle_linear, range_test or range_test_linear, found 'sine'");
+  EXPECT_EQ(Error({Kind::kOneCycle, 1, 4, 0, 0, 2}),
+            "expected a share of the learning rate from 0 to 1, found 2");
+  EXPECT_EQ(Error({Kind::kRangeTest, 1, 4, 2, 0, 0}),
+            "expected none with a range test, whose rates rise anyway, found "
+            "2");
 }
 
 TEST(ScheduleTest, LargerBatchesTakeLongerSteps) {

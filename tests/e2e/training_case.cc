@@ -78,7 +78,7 @@ absl::Status TrainingRun::Start(const TrainingCase& which) {
       folder, which.model == std::string("coatnet_64") &&
                       microbatches.count == 2 && !microbatches.repeated
                   ? "micro2."
-                  : "");
+                  : which.run);
   if (!golden.ok()) return golden.status();
   golden_ = *std::move(golden);
   if (microbatches.repeated) golden_.Repeat(microbatches.count);
@@ -89,6 +89,7 @@ absl::Status TrainingRun::Start(const TrainingCase& which) {
   if (!plan.ok()) return plan.status();
   driver::TrainOptions train = AdamW();
   if (which.adapters[0] != '\0') train.trained = lora::kAdapters;
+  if (which.teacher[0] != '\0') train.trained = "*;!teacher.*";
   auto compiled = CompiledModel::MakeTraining(*module, testing::TempDir(),
                                               NameOf(which), *plan, train);
   if (!compiled.ok()) return compiled.status();
@@ -107,6 +108,10 @@ mlir::OwningOpRef<mlir::ModuleOp> TrainingRun::Import(
   }
   options.training = true;
   if (which.adapters[0] != '\0') options.lora = folder + which.adapters;
+  if (which.teacher[0] != '\0') {
+    options.teacher = folder + "../" + which.teacher;
+    options.distill = which.distill;
+  }
   for (const auto& [name, tensor] : golden_.inputs) {
     options.dims["batch"] = tensor.shape[0];
     if (tensor.shape.size() == 2)
@@ -125,6 +130,13 @@ std::map<std::string, HostTensor> TrainingRun::Step(int64_t step) {
   for (size_t i = 0; i < outputs->size(); ++i)
     named[model_->outputs()[i].name] = (*outputs)[i];
   return named;
+}
+
+double TrainingRun::FirstLoss() {
+  const auto outputs = Step(1);
+  const auto loss = outputs.find("loss");
+  EXPECT_NE(loss, outputs.end());
+  return loss == outputs.end() ? 0 : loss->second.floats()[0];
 }
 
 void TrainingRun::ExpectEqualsPyTorch() {

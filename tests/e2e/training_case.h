@@ -39,6 +39,12 @@ struct TrainingCase {
   // A PEFT folder in the folder of the model, whose adapters are trained;
   // empty: none.
   const char* adapters = "";
+  // A folder beside the model's, of the teacher that it distils, and the value
+  // of --distill; empty: none.
+  const char* teacher = "";
+  const char* distill = "";
+  // The prefix of the names of PyTorch's results.
+  const char* run = "";
 };
 
 // A name of letters, digits and _.
@@ -50,6 +56,8 @@ class TrainingRun {
   absl::Status Start(const TrainingCase& which);
   // Takes the steps and checks the results with gtest expectations.
   void ExpectEqualsPyTorch();
+  // Takes the first step and returns its loss.
+  double FirstLoss();
   const CompiledModel& model() const { return *model_; }
 
  private:

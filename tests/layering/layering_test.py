@@ -30,6 +30,8 @@ ALLOWED = {
     "frontends/onnx": (("dialects/nn", "dialects/dist", "frontends/builder", "runtime/base"), "an importer writes nn and reads files; ONNX says how a model is divided, too"),
     "frontends/python": ((), "the Python package calls C libraries, and has no C++"),
     "frontends/lora": (("dialects/nn", "frontends/huggingface", "runtime/base"), "adapters are added to a module, and read from files as weights are"),
+    "frontends/distillation": (("dialects/nn", "runtime/base"), "a teacher is one more graph in the student's module; checkpoints know its names"),
+    "frontends/pruning": (("dialects/nn", "runtime/base"), "weights are found in a module, and files are read and written"),
     "frontends/huggingface": (("dialects/nn", "frontends/builder", "runtime/base"), "an importer writes nn and reads files"),
     "frontends/stablehlo": (("dialects/nn", "dialects/dist", "frontends/builder"),
                             "an importer writes nn, and JAX says how a program is divided; MLIR's bytecode reader reads the file"),

@@ -106,7 +106,7 @@ int runCommand(int argc, const char* const* argv) {
       addImport(app),   addCompile(app), addExplain(app),  addVerify(app),
       addAnnotate(app), addInspect(app), addRun(app),      addGenerate(app),
       addTrain(app),    addPlanner(app), addSimulate(app), addMeasure(app),
-      addSlurm(app),    addLora(app)};
+      addSlurm(app),    addLora(app),    addPrune(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -12,6 +12,7 @@
 #include "frontends/lora/lora.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
+#include "runtime/base/teacher_name.h"
 
 namespace partita::driver {
 
@@ -45,6 +46,19 @@ void ModelArguments::add(CLI::App* command, const std::string& what) {
       "--lora", options.lora,
       "Add low-rank adapters, which are all that --train trains: \"rank=8; "
       "alpha=16; targets=*.q_proj,*.v_proj\", or a PEFT folder");
+  command->add_option("--teacher", options.teacher,
+                      "With --train: also learn the outputs of this model, "
+                      "which is not trained; read like the model");
+  command->add_option("--teacher-weights", options.teacher_weights,
+                      "Take the teacher's weights, by name, from this folder "
+                      "of safetensors");
+  command->add_option(
+      "--distill", options.distill,
+      "Weights of the losses with --teacher, and what to compare; default: "
+      "\"temperature=2; kl=1; cross_entropy=1\". More: "
+      "\"hidden=STUDENT:TEACHER\", layers or outputs, \"hidden_loss=mse\" or "
+      "cosine, \"hidden_weight=1\", \"logits=STUDENT:TEACHER\", "
+      "\"teacher_precision=bf16\"");
   command->add_option("--seed", options.seed,
                       "Seed of weights that are in no file");
   command
@@ -63,7 +77,8 @@ void ModelArguments::add(CLI::App* command, const std::string& what) {
 std::string ModelArguments::given() const {
   for (const char* name :
        {"--dim", "--input-shape", "--optional-inputs", "--onnx-configuration",
-        "--ignore-shardings", "--weights", "--lora", "--seed", "--dropout"})
+        "--ignore-shardings", "--weights", "--lora", "--teacher",
+        "--teacher-weights", "--distill", "--seed", "--dropout"})
     if (command->get_option(name)->count() > 0) return name;
   return "";
 }
@@ -76,6 +91,15 @@ bool ModelArguments::finish() {
     if (error.empty()) parseInputShape(text, options.input_shapes, error);
   if (!optional_inputs.empty())
     options.optional_inputs = parseNames(optional_inputs);
+  const CLI::Option* train = command->get_option_no_throw("--train");
+  const bool trains = train != nullptr && train->count() > 0;
+  if (!options.teacher.empty() && !trains)
+    error = "expected --train with --teacher " + options.teacher +
+            ", as a teacher is for training only, found none";
+  for (const char* name : {"--distill", "--teacher-weights"})
+    if (command->get_option(name)->count() > 0 && options.teacher.empty())
+      error =
+          std::string("expected --teacher MODEL with ") + name + ", found none";
   if (!error.empty()) complain(error);
   return error.empty();
 }
@@ -84,6 +108,9 @@ void ModelArguments::prepareFor(TrainOptions& train) {
   options.training = !train.optimizer.empty();
   if (!options.lora.empty() && command->get_option("--trained")->count() == 0)
     train.trained = lora::kAdapters;
+  if (options.teacher.empty()) return;
+  options.logits_output = train.loss_output;
+  train.trained += std::string(";!") + base::kTeacherPrefix + "*";
 }
 
 mlir::OwningOpRef<mlir::ModuleOp> ModelArguments::import(
@@ -91,11 +118,7 @@ mlir::OwningOpRef<mlir::ModuleOp> ModelArguments::import(
   return importModel(model, options, session.context());
 }
 
-std::string ModelArguments::folder() const {
-  return llvm::StringRef(model).ends_with(".mlir")
-             ? std::filesystem::path(model).parent_path().string()
-             : std::string(".");
-}
+std::string ModelArguments::folder() const { return folderOf(model); }
 
 void addPlan(PlanArguments& arguments, CLI::App* command) {
   command->add_option("--plan", arguments.plan_path,
@@ -175,7 +198,8 @@ void addTraining(TrainOptions& train, CLI::App* command) {
          "Share of the target spread over all classes")
       ->check(share);
   option("--trained", train.trained,
-         "Train only these parameters, as globs: \"h.*;ln_f.*\"");
+         "Train only these parameters, as globs: \"h.*;ln_f.*\"; !GLOB leaves "
+         "some of them out");
   option("--weight-decay", train.weight_decay, "Weight decay")
       ->check(notNegative());
   option("--no-decay", train.no_decay,
@@ -191,6 +215,8 @@ void addTraining(TrainOptions& train, CLI::App* command) {
   option("--lr-scale", train.lr_scale,
          "Scale the learning rates of parameters, as globs and factors: "
          "\"embed*=0.1;*.head.*=10\"; the last match wins");
+  option("--keep-zeros", train.keep_zeros,
+         "Keep zeros of these pruned matrices at zero, as globs: \"*\"");
   option("--clip-norm", train.clip_norm,
          "Clip the norm of all gradients together to this; 0: do not clip")
       ->check(notNegative());
@@ -256,6 +282,11 @@ CLI::Validator wholeNumber(int64_t least) {
                 [=](double x) {
                   return x >= static_cast<double>(least) && x == std::floor(x);
                 });
+}
+
+CLI::Validator shareAboveZero() {
+  return number("a number above 0 and up to 1",
+                [](double x) { return x > 0 && x <= 1; });
 }
 
 ExitCode finish(const PlanArguments& arguments,

@@ -71,6 +71,9 @@ void addJson(bool& json, CLI::App* command);
 // A whole number of at least `least`.
 CLI::Validator wholeNumber(int64_t least);
 
+// A number above 0 and up to 1.
+CLI::Validator shareAboveZero();
+
 // The plan that the options describe. After a message, returns kUsageError if
 // the options are wrong, kUserError if the plan file is.
 ExitCode finish(const PlanArguments& arguments,

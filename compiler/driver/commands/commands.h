@@ -31,6 +31,7 @@ Command addSimulate(CLI::App& app);
 Command addMeasure(CLI::App& app);
 Command addSlurm(CLI::App& app);
 Command addLora(CLI::App& app);
+Command addPrune(CLI::App& app);
 
 }  // namespace partita::driver
 

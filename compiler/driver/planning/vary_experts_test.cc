@@ -57,12 +57,26 @@ TEST(VaryExpertsTest, JoinsAndSplitsTheAxisOfExperts) {
   const plan::Plan plan = parse(R"(
 mesh: {pipe: 2, data: 2, expert: 4}
 shard: [{B: [data, expert], D: pipe}, {X: expert}]
+experts: {rows: 2}
 )");
   EXPECT_EQ(divisionsOf(expertsOtherwise(plan, 8, {})),
             (std::set<std::string>{
                 "pipe=2,data=8: B,data D,pipe",
                 "pipe=2,data=4,expert=2: B,data,expert D,pipe X,expert",
                 "pipe=2,data=8: B,data D,pipe X,data"}));
+}
+
+TEST(VaryExpertsTest, BoundsRowsOfExpertsOverTheBatch) {
+  for (const plan::Plan& plan : expertsOtherwise(parse(kWhole), 8, {})) {
+    bool over_batch = false;
+    for (const plan::Entry& entry : plan.shard)
+      for (const plan::ShardedDimension& each : entry.dimensions)
+        for (const core::AxisRef& ref : each.axes)
+          over_batch |= each.dimension == "X" &&
+                        plan.mesh.axes[ref.axis].name != "tensor";
+    EXPECT_EQ(plan.experts.has_value(), over_batch) << plan::WritePlan(plan);
+    if (plan.experts) EXPECT_EQ(plan.experts->rows, 2);
+  }
 }
 
 TEST(VaryExpertsTest, OnlyNumbersThatDivideTheExperts) {

@@ -82,17 +82,17 @@ TEST_F(Refusals, BadJson) {
 
 TEST_F(Refusals, UnknownModel) {
   write("config.json", R"({"model_type": "mamba"})");
-  EXPECT_EQ(
-      import(),
-      "error: 'model_type': expected one of gpt2, bert, vit, vmoe, t5, "
-      "llama, mistral, mixtral, qwen3_moe, deepseek_v3, switch_transformers, "
-      "found 'mamba'\n");
+  EXPECT_EQ(import(),
+            "error: 'model_type': expected one of gpt2, bert, vit, vmoe, t5, "
+            "llama, mistral, qwen3, mixtral, qwen3_moe, deepseek_v3, "
+            "switch_transformers, "
+            "found 'mamba'\n");
   write("config.json", R"({"hidden_size": 3})");
-  EXPECT_EQ(
-      import(),
-      "error: 'model_type': expected one of gpt2, bert, vit, vmoe, t5, "
-      "llama, mistral, mixtral, qwen3_moe, deepseek_v3, switch_transformers, "
-      "found no 'model_type'\n");
+  EXPECT_EQ(import(),
+            "error: 'model_type': expected one of gpt2, bert, vit, vmoe, t5, "
+            "llama, mistral, qwen3, mixtral, qwen3_moe, deepseek_v3, "
+            "switch_transformers, "
+            "found no 'model_type'\n");
   write("config.json", R"({"architecture": "resnet50"})");
   EXPECT_EQ(import().substr(0, 59),
             "error: 'architecture': expected one of coatnet-0, coatnet-1");
