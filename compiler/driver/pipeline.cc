@@ -43,9 +43,8 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
       // operations that can be moved.
       {"layouts",
        [options](mlir::OpPassManager& pm) {
-         kernels::ExpandExpertsPassOptions experts;
-         experts.library = !options.gpu;
-         pm.addPass(kernels::createExpandExpertsPass(experts));
+         pm.addPass(kernels::createExpandExpertsPass());
+         if (options.gpu) pm.addPass(kernels::createOrderRowsPass());
          pm.addPass(kernels::createExpandGradientsPass());
          pm.addPass(kernels::createChooseLayoutsPass());
          if (options.gpu) pm.addPass(kernels::createStoreByTokensPass());

@@ -12,6 +12,7 @@
 #include "compiler/kernels/emit_mma_attention_grad.h"
 #include "compiler/kernels/emit_models.h"
 #include "compiler/kernels/emit_nest.h"
+#include "compiler/kernels/emit_ordered.h"
 #include "compiler/kernels/emit_row_sums.h"
 #include "compiler/kernels/emit_scatter.h"
 #include "compiler/kernels/emit_top_k.h"
@@ -21,6 +22,7 @@
 #include "compiler/kernels/masks_as_bias.h"
 #include "compiler/kernels/unroll_reads.h"
 #include "dialects/nn/dialect.h"
+#include "dialects/nn/ordered.h"
 #include "llvm/TargetParser/Host.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -131,6 +133,10 @@ func::FuncOp makeBody(func::FuncOp kernel, const Part& part, ModuleOp target) {
   return body;
 }
 
+bool ordersRows(func::FuncOp kernel) {
+  return !kernel.getOps<nn::OrderRowsOp>().empty();
+}
+
 // Threads that compute an item of the range. Loops over elements and products
 // on tensor cores are for teams; all other kernels are written for one thread.
 int64_t teamOf(func::FuncOp kernel, const CodegenOptions& options) {
@@ -138,6 +144,7 @@ int64_t teamOf(func::FuncOp kernel, const CodegenOptions& options) {
     return options.tensor_cores && isPlainAttention(op) && fitsMma(kernel, op)
                ? kBlock
                : 1;
+  if (!findOrdered(kernel).empty()) return kBlock;
   return findAttentionGrad(kernel) ? 1 : options.team;
 }
 
@@ -198,6 +205,8 @@ FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
                              end);
   if (nn::ScatterOp op = findScatter(kernel))
     return emitScatter(emitter, op, outputs.front(), begin, end);
+  if (auto ops = findOrdered(kernel); !ops.empty())
+    return emitOrdered(emitter, ops, outputs, begin, end, options.warpgroups);
   if (nn::TopKOp op = findTopK(kernel)) {
     if (failed(emitTopK(emitter, op, outputs, begin, end))) return failure();
     return topKRange(op);
@@ -300,7 +309,7 @@ FailureOr<KernelCode> generatePart(func::FuncOp kernel, const Part& part,
   inputs[last] = type;
   body.setFunctionType(FunctionType::get(kernel.getContext(), inputs, {}));
   code.cycles = cyclesOfPiece(body);
-  if (code.team == kWarp) unrollReads(body);
+  if (code.team == kWarp || ordersRows(kernel)) unrollReads(body);
   code.grain = chooseGrain(code.cycles, code.range);
   return code;
 }
@@ -357,12 +366,14 @@ KernelRole kernelRole(Operation* op) {
   if (isa<nn::AttentionOp>(op)) return KernelRole::attention;
   if (isa<nn::SoftmaxOp, nn::LayerNormOp, nn::RmsNormOp>(op))
     return KernelRole::row;
-  return isa<nn::DecompositionOpInterface, nn::ScatterOp, nn::TopKOp>(op)
+  return isa<nn::DecompositionOpInterface, nn::ScatterOp, nn::TopKOp,
+             nn::OrderRowsOp, nn::OrderedDotOp, nn::OrderedDotWeightGradOp>(op)
              ? KernelRole::single
              : KernelRole::unsupported;
 }
 
 void registerKernelModels(DialectRegistry& registry) {
+  nn::registerOrderedOperations(registry);
   registry.addExtension(
       +[](MLIRContext* context, arith::ArithDialect*, math::MathDialect*) {
         attachElementwiseModels(*context);

@@ -254,12 +254,44 @@ Fragment Fragments::rightOfFloats(const Tile& tile, Value shift, int64_t row,
                                   int64_t column) {
   Value at = plus(times(t_, 2 * tile.stride()), g_);
   if (shift) at = plus(at, shift);
+  SmallVector<std::pair<int64_t, int64_t>> places;
+  for (int64_t i = 0; i < 8; ++i)
+    places.push_back({row + 8 * (i / 4) + i % 2, column + 8 * (i / 2 % 2)});
+  return halvesOf(tile, at, places);
+}
+
+Fragment Fragments::rightInOrder(const Tile& tile, Value shift, int64_t row,
+                                 int64_t column) {
+  if (!isF32()) return right(tile, shift, row, column);
+  Value at = plus(times(t_, tile.stride()), g_);
+  if (shift) at = plus(at, shift);
+  SmallVector<std::pair<int64_t, int64_t>> places;
+  for (int64_t i = 0; i < 8; ++i)
+    places.push_back(
+        {row + 8 * (i / 4) + 4 * (i % 2), column + 8 * (i / 2 % 2)});
+  return halvesOf(tile, at, places);
+}
+
+Fragment Fragments::leftTransposed(const Tile& tile, Value shift, int64_t row,
+                                   int64_t column) {
+  if (!isF32())
+    return load(kLoadTransposed, tile, shift, row, column, right_row_,
+                right_column_);
+  Value at = plus(times(t_, tile.stride()), g_);
+  if (shift) at = plus(at, shift);
+  SmallVector<std::pair<int64_t, int64_t>> places;
+  for (int64_t i = 0; i < 8; ++i)
+    places.push_back({row + 4 * (i / 2), column + 8 * (i % 2)});
+  return halvesOf(tile, at, places);
+}
+
+Fragment Fragments::halvesOf(const Tile& tile, Value at,
+                             ArrayRef<std::pair<int64_t, int64_t>> places) {
   Fragment fragment;
-  for (int64_t half = 0; half < 2; ++half) {
+  for (size_t half = 0; half < 2; ++half) {
     Values floats;
-    for (int64_t i = 0; i < 4; ++i) {
-      const int64_t first = tile.first + column + 8 * (i / 2) +
-                            (row + 8 * half + i % 2) * tile.stride();
+    for (auto [row, column] : places.slice(4 * half, 4)) {
+      const int64_t first = tile.first + row * tile.stride() + column;
       floats.push_back(memref::LoadOp::create(
           builder_, elements_, plus(at, emitter_.indexConstant(first))));
     }

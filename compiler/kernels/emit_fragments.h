@@ -97,6 +97,7 @@ class Fragments {
             bool warpgroups = false);
 
   mlir::Value base() const { return base_; }  // the tiles' memory, as bytes
+  mlir::Value elements() const { return elements_; }
 
   // --- This thread ---
   mlir::Value warp() const { return warp_; }  // its number in the block
@@ -111,6 +112,13 @@ class Fragments {
   mlir::LogicalResult fill(const Tile& tile, mlir::Value shift,
                            mlir::Value tensor, llvm::ArrayRef<Index> index,
                            mlir::Value first);
+  // Memory of the elements at `index`, which has the lanes of `lane`. None
+  // unless they are 16 contiguous, aligned bytes that are stored unchanged.
+  std::optional<std::pair<Buffer, Index>> directAccess(
+      mlir::Value tensor, llvm::ArrayRef<Index> index, const Symbol* lane);
+  // Begins to copy from there to element `to` of scratch.
+  void copy(const Buffer& from, const Index& position, const Symbol* lane,
+            mlir::Value to);
   // Stores the rows of a tile into a tensor of `rows` rows from row `first` on,
   // except rows past the tensor's end. The tensor begins at element `begin` of
   // the buffer. `index` holds the tensor's first two indices.
@@ -131,6 +139,9 @@ class Fragments {
   // `shift` elements further on (null: 0).
   Fragment left(const Tile& tile, mlir::Value shift, int64_t row,
                 int64_t column);
+  // Tile columns become rows of a left fragment.
+  Fragment leftTransposed(const Tile& tile, mlir::Value shift, int64_t row,
+                          int64_t column);
   // Tile rows become columns of a right fragment, for products with the
   // transpose.
   Fragment rightTransposed(const Tile& tile, mlir::Value shift, int64_t row,
@@ -138,6 +149,9 @@ class Fragments {
   // Tile rows become rows of a right fragment, for left ones that were sums.
   Fragment right(const Tile& tile, mlir::Value shift, int64_t row,
                  int64_t column);
+  // The same for left ones that were loaded.
+  Fragment rightInOrder(const Tile& tile, mlir::Value shift, int64_t row,
+                        int64_t column);
 
   // --- Products ---
   mlir::Value zero();  // sums of 0
@@ -160,6 +174,10 @@ class Fragments {
   int64_t lanes() const { return 16 / elementBytes(); }  // elements in 16 bytes
   Fragment rightOfFloats(const Tile& tile, mlir::Value shift, int64_t row,
                          int64_t column);
+  // Half fragments of the floats at these rows and columns of eight by eight,
+  // in addition to this thread's row and column.
+  Fragment halvesOf(const Tile& tile, mlir::Value at,
+                    llvm::ArrayRef<std::pair<int64_t, int64_t>> places);
   Fragment load(llvm::StringRef function, const Tile& tile, mlir::Value shift,
                 int64_t row, int64_t column, mlir::Value lane_row,
                 mlir::Value lane_column);
@@ -169,14 +187,6 @@ class Fragments {
                         mlir::Value in_tile);
   mlir::Value plus(mlir::Value a, mlir::Value b);
   mlir::Value times(mlir::Value a, int64_t b);
-  // Memory of the elements at `index`, which has the lanes of `lane`. None
-  // unless they are 16 contiguous, aligned bytes that are stored unchanged.
-  std::optional<std::pair<Buffer, Index>> directAccess(
-      mlir::Value tensor, llvm::ArrayRef<Index> index, const Symbol* lane);
-  // Begins to copy from there to element `to` of scratch.
-  void copy(const Buffer& from, const Index& position, const Symbol* lane,
-            mlir::Value to);
-
   Emitter& emitter_;
   mlir::ImplicitLocOpBuilder& builder_;
   mlir::Type element_;

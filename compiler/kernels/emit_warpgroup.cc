@@ -92,6 +92,26 @@ Values Warpgroup::addTimes(ArrayRef<Fragment> left, const Tile& right,
               sums.size(), arguments);
 }
 
+Values Warpgroup::addTiles(const Side& left, int64_t band, const Side& right,
+                           Value shift, ArrayRef<Value> sums) {
+  const auto stepsOf = [&](const Side& side, int64_t rows) {
+    const int64_t first = 2 * side.tile.first;
+    // Down a tile, the next 64 rows of the operand are the next panel.
+    return side.down ? steps(shift, first + rows * panelBytes(side.tile),
+                             2 * kEightRows,
+                             layout(panelBytes(side.tile), kEightRows))
+                     : steps(shift, first + rows * kGroupRows * kRowBytes, 32,
+                             layout(16, kEightRows));
+  };
+  Values arguments = stepsOf(left, band);
+  llvm::append_range(arguments, stepsOf(right, 0));
+  for (bool down : {left.down, right.down})
+    arguments.push_back(
+        arith::ConstantOp::create(builder_, builder_.getI32IntegerAttr(down)));
+  llvm::append_range(arguments, sums);
+  return call(nameOf(kGroupAddTiles), sums.size(), arguments);
+}
+
 void Warpgroup::commit() {
   callTarget(builder_, kGroupCommit, TypeRange(), {});
 }

@@ -16,6 +16,11 @@
 //                         the same, added to the sums of such a product
 //   sums partita_group_add_times_T_N(v4i32 left x 4, i64 right x 4, sums)
 //                         left fragments * right, added to N columns
+//   sums partita_group_add_tiles_T(i64 left x 4, i64 right x 4, i32 left_down,
+//                                  i32 right_down, sums)
+//                         left * right, added to 128 columns. Constants tell
+//                         for each operand if products go down the rows of its
+//                         tile (1) or along them (0).
 //   void partita_group_commit()
 //   sums partita_group_wait_N(i32 pending, sums)
 //                         the sums, once at most `pending` groups are in
@@ -41,6 +46,7 @@ namespace partita::kernels {
 inline constexpr char kGroupStart[] = "partita_group_start";
 inline constexpr char kGroupAdd[] = "partita_group_add";
 inline constexpr char kGroupAddTimes[] = "partita_group_add_times";
+inline constexpr char kGroupAddTiles[] = "partita_group_add_tiles";
 inline constexpr char kGroupCommit[] = "partita_group_commit";
 inline constexpr char kGroupWait[] = "partita_group_wait";
 inline constexpr char kSharedAddress[] = "partita_shared_address";
@@ -62,6 +68,16 @@ class Warpgroup {
   // sums + left * right. `right` has 64 rows and is `shift` elements further
   // on.
   Values addTimes(llvm::ArrayRef<Fragment> left, const Tile& right,
+                  mlir::Value shift, llvm::ArrayRef<mlir::Value> sums);
+  // sums + 64 rows of the product, from row 64 `band` on, of two tiles which
+  // are `shift` elements further on. Products go down the rows of a tile, of
+  // which there are 64, or along its 64 columns; the right tile has 128 of the
+  // others.
+  struct Side {
+    const Tile& tile;
+    bool down;
+  };
+  Values addTiles(const Side& left, int64_t band, const Side& right,
                   mlir::Value shift, llvm::ArrayRef<mlir::Value> sums);
   // Closes a group: the products since the last commit.
   void commit();

@@ -3,6 +3,7 @@
 #include "compiler/kernels/library_products.h"
 #include "compiler/kernels/passes.h"
 #include "dialects/nn/dialect.h"
+#include "dialects/nn/row_share.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -27,12 +28,23 @@ class ExpandExperts : public impl::ExpandExpertsPassBase<ExpandExperts> {
   }
 
  private:
-  bool stays(mlir::Operation* op) const {
-    if (!library || !isLibraryProduct(op)) return false;
+  static bool stays(mlir::Operation* op) {
+    if (!isLibraryProduct(op)) return false;
     if (auto product = llvm::dyn_cast<nn::GroupedDotOp>(op))
       return isLibraryIndex(product.getIds());
     auto gradient = llvm::dyn_cast<nn::GroupedDotWeightGradOp>(op);
     return gradient && isLibraryIndex(gradient.getIds());
+  }
+
+  // Gives products between `before` and `op` the share of rows of `op`.
+  static void passShareOn(mlir::Operation* op, mlir::Operation* before) {
+    const mlir::Attribute share = op->getAttr(nn::kRowShareAttr);
+    if (!share) return;
+    mlir::Operation* made =
+        before ? before->getNextNode() : &op->getBlock()->front();
+    for (; made != op; made = made->getNextNode())
+      if (llvm::isa<nn::GroupedDotOp, nn::GroupedDotWeightGradOp>(made))
+        made->setAttr(nn::kRowShareAttr, share);
   }
 
   template <typename... Ops>
@@ -44,8 +56,10 @@ class ExpandExperts : public impl::ExpandExpertsPassBase<ExpandExperts> {
     });
     for (nn::DecompositionOpInterface op : composites) {
       mlir::OpBuilder builder(op);
+      mlir::Operation* before = op->getPrevNode();
       auto results = op.decompose(builder);
       if (mlir::failed(results)) return mlir::failure();
+      passShareOn(op, before);
       op->replaceAllUsesWith(*results);
       op->erase();
     }

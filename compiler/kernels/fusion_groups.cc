@@ -2,6 +2,7 @@
 #include "compiler/kernels/fusion_groups.h"
 
 #include "compiler/kernels/fusion_edge.h"
+#include "compiler/kernels/fusion_products.h"
 #include "compiler/kernels/placed_gradients.h"
 #include "compiler/kernels/reduction_marks.h"
 #include "dialects/exec/dialect.h"
@@ -118,7 +119,10 @@ class Grouper {
              transpose.getPerm() == ArrayRef<int64_t>{0, 2, 1, 3} &&
              producer->hasOneUse();
     }
-    if (from == FusionRole::single) return false;
+    if (from == FusionRole::single || to == FusionRole::product) return false;
+    if (from == FusionRole::product)
+      return to == FusionRole::elementwise && !edge.moved && !edge.reshaped &&
+             !edge.repeats;
     if (to == FusionRole::single && !llvm::isa<nn::ConcatOp>(edge.consumer))
       return false;
     if (edge.repeats && !edge.repeats_rows) return false;
@@ -391,7 +395,9 @@ class Grouper {
               transfers_before_.lookup(members_[group].front()))
         return false;
     }
-    if (delaysMemory(op, group) || !rowsAgree(op, group)) return false;
+    if (delaysMemory(op, group) || !rowsAgree(op, group) ||
+        !productsAgree(op, members_[group], escapes))
+      return false;
     return !reachesAround(op, group);
   }
 

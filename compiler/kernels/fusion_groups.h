@@ -31,6 +31,7 @@ enum class FusionRole {
   reduction,    // nn.reduce
   row,          // softmax and norms over trailing dimensions
   attention,
+  product,  // nn.ordered_dot: elementwise operations on its result follow
   single  // a kernel of its own that reads its operands in an order of its own
 };
 

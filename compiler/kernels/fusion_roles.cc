@@ -1,6 +1,7 @@
 // Roles of operations in fusion; fusion_groups.h lists them.
 #include "compiler/kernels/fusion_groups.h"
 #include "dialects/nn/dialect.h"
+#include "dialects/nn/ordered.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinTypes.h"
 
@@ -50,6 +51,7 @@ FusionRole fusionRoleOf(Operation& op) {
                : FusionRole::single;
   if (llvm::isa<nn::LayerNormOp, nn::RmsNormOp>(op)) return FusionRole::row;
   if (llvm::isa<nn::AttentionOp>(op)) return FusionRole::attention;
+  if (llvm::isa<nn::OrderedDotOp>(op)) return FusionRole::product;
   if (llvm::isa<nn::NNDialect>(op.getDialect())) return FusionRole::single;
   return FusionRole::fixed;
 }

@@ -42,8 +42,9 @@ KernelRole kernelRole(mlir::Operation* op);
 
 namespace partita::kernels {
 
-// Attaches KernelOpInterface to the operations of arith, math and nn. Call it
-// on the registry of any context that generates kernels.
+// Attaches KernelOpInterface to the operations of arith, math and nn, and adds
+// the operations that only kernels have (dialects/nn/ordered.h). Call it on the
+// registry of any context that generates kernels.
 void registerKernelModels(mlir::DialectRegistry& registry);
 
 }  // namespace partita::kernels

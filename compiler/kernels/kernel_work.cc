@@ -3,12 +3,15 @@
 #include "compiler/kernels/kernel_work.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "compiler/core/attention_work.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/nn/attention_mask.h"
 #include "dialects/nn/dialect.h"
+#include "dialects/nn/ordered.h"
+#include "dialects/nn/row_share.h"
 
 namespace partita::kernels {
 namespace {
@@ -50,6 +53,17 @@ int64_t operationsOf(Op op, const core::AttentionProducts& products) {
           products.of_values * v.getDimSize(3));
 }
 
+// Each row is multiplied by one matrix, if the device holds that matrix.
+template <typename Op>
+int64_t operationsOfOrdered(Op op) {
+  const int64_t all =
+      2 * typeOf(op.getX()).getNumElements() * op.getType().getDimSize(1);
+  const auto share =
+      op->template getAttrOfType<mlir::FloatAttr>(nn::kRowShareAttr);
+  if (!share) return all;
+  return std::llround(share.getValueAsDouble() * static_cast<double>(all));
+}
+
 // Unread bytes of a value that only slices and gathers read; else 0.
 int64_t unreadOf(Value value) {
   const int64_t all = exec::bufferBytes(typeOf(value));
@@ -75,6 +89,11 @@ KernelWork workOf(mlir::func::FuncOp kernel) {
   });
   kernel.walk([&](nn::AttentionGradOp op) {
     work.operations += operationsOf(op, core::kAttentionGradient);
+  });
+  kernel.walk(
+      [&](nn::OrderedDotOp op) { work.operations += operationsOfOrdered(op); });
+  kernel.walk([&](nn::OrderedDotWeightGradOp op) {
+    work.operations += operationsOfOrdered(op);
   });
   // The kernel reads its input for the mean, for the variance and for the
   // result, at any size, and keeps nothing in between, because a thread has

@@ -11,8 +11,11 @@
 namespace partita::kernels {
 
 struct KernelWork {
-  // Floating-point operations of the matrix products in `nn.attention` and its
-  // gradient, counted for the pairs of queries and keys that see each other.
+  // Floating-point operations of matrix products: in `nn.attention` and its
+  // gradient, counted for the pairs of queries and keys that see each other; in
+  // `nn.ordered_dot` and its gradient, for one matrix per row. Where experts
+  // are divided, the mean share of rows counts that have a matrix
+  // (dialects/nn/row_share.h).
   int64_t operations = 0;
   // Bytes of the arguments that the kernel does not read: all of a gradient
   // bucket but its slices, all of a table but the gathered rows. For one part

@@ -30,19 +30,35 @@ def ExpandExpertsPass : Pass<"partita-expand-experts", "::mlir::ModuleOp"> {
   let summary = "Rewrites mixtures of experts to products that libraries and kernels support";
   let description = [{
     `nn.experts` and its gradient become products of each row with the matrix of its index (`nn.grouped_dot` and
-    its gradient), and elementwise operations between them. These products are then rewritten to products of every
-    row with every matrix, with 0 in place of rows of other matrices. With `library`, those that
-    `partita-select-library-calls` lowers to library calls stay.
+    its gradient), and elementwise operations between them. CPUs' libraries (`partita-select-library-calls`) and
+    kernels for GPUs compute these products. The others (of f64, with indices of other types than i32 and i64, empty
+    ones) are rewritten to products of every row with every matrix, with 0 in place of rows of other matrices.
+
+    ```mlir
+    %y = nn.grouped_dot %x[%ids], %w : tensor<6x4xf64>, tensor<6xi64>, tensor<3x5x4xf64> -> tensor<6x5xf64>
+    // becomes
+    %own = arith.select ... : tensor<6x3xi1>, tensor<6x3x4xf64>
+    %y = nn.dot_general %own, %w contract = [1, 2] x [0, 2] : tensor<6x3x4xf64>, tensor<3x5x4xf64> -> tensor<6x5xf64>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::partita::nn::NNDialect"];
+}
+
+def OrderRowsPass : Pass<"partita-order-rows", "::mlir::ModuleOp"> {
+  let summary = "Puts the rows of grouped products in order of their matrices, for GPUs";
+  let description = [{
+    A block of threads multiplies rows that share a matrix. `nn.grouped_dot` and its weight gradient become products
+    of rows in order. Products with the same indices share an order, once equal operations are joined.
 
     ```mlir
     %y = nn.grouped_dot %x[%ids], %w : tensor<6x4xf32>, tensor<6xi64>, tensor<3x5x4xf32> -> tensor<6x5xf32>
     // becomes
-    %own = arith.select ... : tensor<6x3xi1>, tensor<6x3x4xf32>
-    %y = nn.dot_general %own, %w contract = [1, 2] x [0, 2] : tensor<6x3x4xf32>, tensor<3x5x4xf32> -> tensor<6x5xf32>
+    %o = nn.order_rows %ids matrices = 3 : tensor<6xi64> -> tensor<11xi32>
+    %y = nn.ordered_dot %x[%o], %w : tensor<6x4xf32>, tensor<11xi32>, tensor<3x5x4xf32> -> tensor<6x5xf32>
     ```
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::partita::nn::NNDialect"];
-  let options = [Option<"library", "library", "bool", "false", "Leave grouped products that a library of CPUs computes">];
+  let dependentDialects = ["::partita::nn::NNDialect"];
+  let statistics = [Statistic<"products", "products", "Products of rows in order">];
 }
 
 def ExpandGradientsPass : Pass<"partita-expand-gradients", "::mlir::ModuleOp"> {

@@ -180,6 +180,9 @@ class TargetFunctions {
     defineFunction(kGroupAdd + ("_" + type), [&](Arguments arguments) {
       return assemble(steps(keys, half, false, false), keys, arguments);
     });
+    defineFunction(kGroupAddTiles + ("_" + type), [&](Arguments arguments) {
+      return assemble(fence + stepsOfTiles(type), 128, arguments);
+    });
     for (int64_t columns : {64, 128})
       defineFunction(
           kGroupAddTimes + ("_" + type + "_" + std::to_string(columns)),
@@ -189,6 +192,18 @@ class TargetFunctions {
                     steps(columns, static_cast<int>(columns / 2), false, true),
                 columns, arguments);
           });
+  }
+
+  // 128 columns of results in $0 ... $63; then the descriptors, and the
+  // constants that tell which operands are transposed.
+  static std::string stepsOfTiles(const std::string& type) {
+    std::string text;
+    for (int step = 0; step < 4; ++step)
+      text += "wgmma.mma_async.sync.aligned.m64n128k16.f32." + type + "." +
+              type + " " + registers(0, 64) + ", $" +
+              std::to_string(64 + step) + ", $" + std::to_string(68 + step) +
+              ", 1, 1, 1, $72, $73;\n";
+    return text;
   }
 
   void defineGroups() {

@@ -302,18 +302,23 @@ Sums<n> multiplyGroup(GroupProduct product, const Descriptors& right,
   product.sums = floats;
   // All threads must agree on the kind of product.
   wait(kGroupProduct,
-       static_cast<int>(4 * n) * 8 + product.bf16 * 4 + product.starts * 2 +
+       static_cast<int>(4 * n) * 32 + product.left_down * 16 +
+           product.right_down * 8 + product.bf16 * 4 + product.starts * 2 +
            product.in_registers,
        &product);
   std::memcpy(&sums, floats, sizeof(floats));
   return sums;
 }
 
-GroupProduct ofDescriptors(bool bf16, bool starts, const Descriptors& left) {
+GroupProduct ofDescriptors(bool bf16, bool starts, bool fenced,
+                           const Descriptors& left, int32_t left_down = 0,
+                           int32_t right_down = 0) {
   GroupProduct product;
   product.bf16 = bf16;
   product.starts = starts;
-  product.fenced = starts;
+  product.fenced = fenced;
+  product.left_down = left_down != 0;
+  product.right_down = right_down != 0;
   std::copy(left.begin(), left.end(), product.left);
   return product;
 }
@@ -356,34 +361,31 @@ std::string runTeam(int threads, const std::function<void()>& body) {
 }
 
 // The functions that generated code calls.
-#define FOR_GENERATED_CODE __attribute__((visibility("default")))
+#define EXPORTED __attribute__((visibility("default")))
 extern "C" {
-FOR_GENERATED_CODE int64_t partita_team_thread() {
-  return team->current % kLanesOfWarp;
-}
-FOR_GENERATED_CODE int64_t partita_block_thread() { return team->current; }
+EXPORTED int64_t partita_team_thread() { return team->current % kLanesOfWarp; }
+EXPORTED int64_t partita_block_thread() { return team->current; }
 
-FOR_GENERATED_CODE int32_t partita_team_exchange(int32_t value,
-                                                 int32_t distance) {
+EXPORTED int32_t partita_team_exchange(int32_t value, int32_t distance) {
   Exchange data = {value, 0};
   wait(kExchange, distance, &data);
   return data.received;
 }
 
-FOR_GENERATED_CODE void partita_team_sync() { wait(kTeamSync); }
-FOR_GENERATED_CODE void partita_block_sync() { wait(kBlockSync); }
+EXPORTED void partita_team_sync() { wait(kTeamSync); }
+EXPORTED void partita_block_sync() { wait(kBlockSync); }
 
-FOR_GENERATED_CODE Floats partita_multiply_bf16(Words left, int32_t right,
-                                                int32_t below, Floats sums) {
+EXPORTED Floats partita_multiply_bf16(Words left, int32_t right, int32_t below,
+                                      Floats sums) {
   return multiply(kBf16, left, right, below, sums);
 }
-FOR_GENERATED_CODE Floats partita_multiply_f16(Words left, int32_t right,
-                                               int32_t below, Floats sums) {
+EXPORTED Floats partita_multiply_f16(Words left, int32_t right, int32_t below,
+                                     Floats sums) {
   return multiply(kF16, left, right, below, sums);
 }
 
-FOR_GENERATED_CODE Floats partita_multiply_f32(Floats left, float right,
-                                               float below, Floats sums) {
+EXPORTED Floats partita_multiply_f32(Floats left, float right, float below,
+                                     Floats sums) {
   FloatProductOfLane product = {{}, {right, below}, {}};
   std::memcpy(product.left, &left, sizeof(left));
   std::memcpy(product.sums, &sums, sizeof(sums));
@@ -392,69 +394,64 @@ FOR_GENERATED_CODE Floats partita_multiply_f32(Floats left, float right,
   return sums;
 }
 
-FOR_GENERATED_CODE Words partita_load_matrices(const char* base,
-                                               int64_t offset) {
+EXPORTED Words partita_load_matrices(const char* base, int64_t offset) {
   return load(kLoad, base + offset);
 }
-FOR_GENERATED_CODE Words partita_load_transposed(const char* base,
-                                                 int64_t offset) {
+EXPORTED Words partita_load_transposed(const char* base, int64_t offset) {
   return load(kTransposed, base + offset);
 }
 
-FOR_GENERATED_CODE void partita_copy(char* base, int64_t offset,
-                                     int64_t source) {
+EXPORTED void partita_copy(char* base, int64_t offset, int64_t source) {
   here().copies.push_back(
       {base + offset, reinterpret_cast<const char*>(source)});
 }
-FOR_GENERATED_CODE void partita_wait_for_copies() {
+EXPORTED void partita_wait_for_copies() {
   here().copied |= !here().copies.empty();
   for (const Copy& copy : here().copies) std::memcpy(copy.to, copy.from, 16);
   here().copies.clear();
 }
 
-FOR_GENERATED_CODE float partita_exp2(float x) { return std::exp2(x); }
+EXPORTED float partita_exp2(float x) { return std::exp2(x); }
 
 // Shared memory begins at the multiple of 1024 bytes before `memory`.
-FOR_GENERATED_CODE int64_t partita_shared_address(const char* memory) {
+EXPORTED int64_t partita_shared_address(const char* memory) {
   const auto past = reinterpret_cast<uintptr_t>(memory) % kSharedBegin;
   team->warpgroup.setShared(memory - past);
   return kSharedBegin + static_cast<int64_t>(past);
 }
 
-FOR_GENERATED_CODE void partita_fence_tiles() {
+EXPORTED void partita_fence_tiles() {
   here().copied = false;
   team->barriers.fence(team->current);
 }
 
-FOR_GENERATED_CODE void partita_barrier_make(char* base, int64_t offset,
-                                             int32_t arrivals) {
+EXPORTED void partita_barrier_make(char* base, int64_t offset,
+                                   int32_t arrivals) {
   perform(team->barriers.make(base + offset, team->current, arrivals));
 }
-FOR_GENERATED_CODE void partita_barrier_end(char* base, int64_t offset) {
+EXPORTED void partita_barrier_end(char* base, int64_t offset) {
   perform(team->barriers.end(base + offset, team->current));
 }
-FOR_GENERATED_CODE void partita_barrier_arrive(char* base, int64_t offset) {
+EXPORTED void partita_barrier_arrive(char* base, int64_t offset) {
   perform(team->barriers.arrive(base + offset, team->current, 0));
 }
-FOR_GENERATED_CODE void partita_barrier_expect(char* base, int64_t offset,
-                                               int32_t bytes, int32_t does) {
+EXPORTED void partita_barrier_expect(char* base, int64_t offset, int32_t bytes,
+                                     int32_t does) {
   if (does == 0) return;
   perform(team->barriers.arrive(base + offset, team->current, bytes));
 }
-FOR_GENERATED_CODE void partita_barrier_wait(char* base, int64_t offset,
-                                             int32_t parity) {
+EXPORTED void partita_barrier_wait(char* base, int64_t offset, int32_t parity) {
   waitAtBarrier(base + offset, parity);
 }
-FOR_GENERATED_CODE void partita_copy_box(char* base, int64_t offset,
-                                         int64_t barrier, const void* map,
-                                         int32_t i0, int32_t i1, int32_t i2,
-                                         int32_t i3, int32_t does) {
+EXPORTED void partita_copy_box(char* base, int64_t offset, int64_t barrier,
+                               const void* map, int32_t i0, int32_t i1,
+                               int32_t i2, int32_t i3, int32_t does) {
   if (does == 0) return;
   perform(team->barriers.copy(base + offset, base + barrier, team->current,
                               *static_cast<const EmulatedMap*>(map),
                               {i0, i1, i2, i3}));
 }
-FOR_GENERATED_CODE void partita_group_commit() { wait(kGroupCommit); }
+EXPORTED void partita_group_commit() { wait(kGroupCommit); }
 
 #define FOUR(type, x) type x##0, type x##1, type x##2, type x##3
 #define EIGHT_SUMS FOUR(Floats, s), Floats s4, Floats s5, Floats s6, Floats s7
@@ -464,35 +461,36 @@ FOR_GENERATED_CODE void partita_group_commit() { wait(kGroupCommit); }
 #define LIST_EIGHT s0, s1, s2, s3, s4, s5, s6, s7
 #define LIST_SIXTEEN LIST_EIGHT, s8, s9, s10, s11, s12, s13, s14, s15
 
-#define GROUP_PRODUCTS(type, bf16)                                          \
-  FOR_GENERATED_CODE Sums<8> partita_group_start_##type(FOUR(int64_t, l),   \
-                                                        FOUR(int64_t, r)) { \
-    return multiplyGroup<8>(ofDescriptors(bf16, true, {l0, l1, l2, l3}),    \
-                            {r0, r1, r2, r3}, {});                          \
-  }                                                                         \
-  FOR_GENERATED_CODE Sums<8> partita_group_add_##type(                      \
-      FOUR(int64_t, l), FOUR(int64_t, r), EIGHT_SUMS) {                     \
-    return multiplyGroup<8>(ofDescriptors(bf16, false, {l0, l1, l2, l3}),   \
-                            {r0, r1, r2, r3}, {{LIST_EIGHT}});              \
-  }                                                                         \
-  FOR_GENERATED_CODE Sums<8> partita_group_add_times_##type##_64(           \
-      FOUR(Words, l), FOUR(int64_t, r), EIGHT_SUMS) {                       \
-    return multiplyGroup<8>(ofFragments(bf16, {l0, l1, l2, l3}),            \
-                            {r0, r1, r2, r3}, {{LIST_EIGHT}});              \
-  }                                                                         \
-  FOR_GENERATED_CODE Sums<16> partita_group_add_times_##type##_128(         \
-      FOUR(Words, l), FOUR(int64_t, r), SIXTEEN_SUMS) {                     \
-    return multiplyGroup<16>(ofFragments(bf16, {l0, l1, l2, l3}),           \
-                             {r0, r1, r2, r3}, {{LIST_SIXTEEN}});           \
+#define TILE_SUMS int32_t left_down, int32_t right_down, SIXTEEN_SUMS
+#define LIST_LEFT {l0, l1, l2, l3}
+#define ADD_PRODUCT(name, left, product, n, sums, list)                      \
+  EXPORTED Sums<n> partita_group_add_##name(FOUR(left, l), FOUR(int64_t, r), \
+                                            sums) {                          \
+    return multiplyGroup<n>(product, {r0, r1, r2, r3}, {{list}});            \
   }
+#define GROUP_PRODUCTS(type, bf16)                                            \
+  EXPORTED Sums<8> partita_group_start_##type(FOUR(int64_t, l),               \
+                                              FOUR(int64_t, r)) {             \
+    return multiplyGroup<8>(ofDescriptors(bf16, true, true, LIST_LEFT),       \
+                            {r0, r1, r2, r3}, {});                            \
+  }                                                                           \
+  ADD_PRODUCT(type, int64_t, ofDescriptors(bf16, false, false, LIST_LEFT), 8, \
+              EIGHT_SUMS, LIST_EIGHT)                                         \
+  ADD_PRODUCT(times_##type##_64, Words, ofFragments(bf16, LIST_LEFT), 8,      \
+              EIGHT_SUMS, LIST_EIGHT)                                         \
+  ADD_PRODUCT(times_##type##_128, Words, ofFragments(bf16, LIST_LEFT), 16,    \
+              SIXTEEN_SUMS, LIST_SIXTEEN)                                     \
+  ADD_PRODUCT(                                                                \
+      tiles_##type, int64_t,                                                  \
+      ofDescriptors(bf16, false, true, LIST_LEFT, left_down, right_down), 16, \
+      TILE_SUMS, LIST_SIXTEEN)
 GROUP_PRODUCTS(bf16, true)
 GROUP_PRODUCTS(f16, false)
 
-FOR_GENERATED_CODE Sums<8> partita_group_wait_64(int32_t pending, EIGHT_SUMS) {
+EXPORTED Sums<8> partita_group_wait_64(int32_t pending, EIGHT_SUMS) {
   return waitForGroups<8>(pending, {{LIST_EIGHT}});
 }
-FOR_GENERATED_CODE Sums<16> partita_group_wait_128(int32_t pending,
-                                                   SIXTEEN_SUMS) {
+EXPORTED Sums<16> partita_group_wait_128(int32_t pending, SIXTEEN_SUMS) {
   return waitForGroups<16>(pending, {{LIST_SIXTEEN}});
 }
 }

@@ -82,11 +82,12 @@ std::string WarpgroupEmulation::readMatrices(
   const GroupProduct& product = pending.product;
   for (size_t step = 0; step < 4; ++step) {
     std::string wrong =
-        read(product.right[step], product.in_registers, product.columns,
-             product.bf16, pending.right[step]);
+        read(product.right[step], product.in_registers || product.right_down,
+             product.columns, product.bf16, pending.right[step]);
     Matrix& left = pending.left[step];
     if (wrong.empty() && !product.in_registers)
-      wrong = read(product.left[step], false, kRows, product.bf16, left);
+      wrong = read(product.left[step], product.left_down, kRows, product.bf16,
+                   left);
     if (!wrong.empty()) return wrong;
     if (!product.in_registers) continue;
     left.resize(kRows * kDepth);
@@ -152,8 +153,10 @@ std::string WarpgroupEmulation::finish(const Pending& pending) {
     for (const bool right : {true, false}) {
       if (!right && product.in_registers) continue;
       read(right ? product.right[step] : product.left[step],
-           right && product.in_registers, right ? product.columns : kRows,
-           product.bf16, now, &read_.emplace_back());
+           right ? product.in_registers || product.right_down
+                 : product.left_down,
+           right ? product.columns : kRows, product.bf16, now,
+           &read_.emplace_back());
       const Matrix& before = right ? pending.right[step] : pending.left[step];
       if (std::memcmp(now.data(), before.data(), 4 * now.size()) != 0)
         return "shared memory has changed while a product was in flight";

@@ -28,10 +28,13 @@ struct GroupProduct {
   bool fenced = true;   // otherwise the sums must be in flight
   int columns = 64;
   bool in_registers = false;  // the left operand
-  uint64_t left[4] = {};      // descriptors; columns are contiguous
+  uint64_t left[4] = {};      // descriptors
   uint32_t words[4][4] = {};  // or fragments
-  // Descriptors. Columns are contiguous; with `in_registers`, rows are.
-  uint64_t right[4] = {};
+  uint64_t right[4] = {};     // descriptors
+  // Rows of the left operand, or columns of the right one, are contiguous in
+  // shared memory; otherwise the products are. With `in_registers`, columns of
+  // the right one always are.
+  bool left_down = false, right_down = false;
   // `columns` / 2 floats, replaced by NaNs that identify the sums.
   float* sums = nullptr;
 };

@@ -6,6 +6,7 @@
 #include "compiler/partition/row_exchange.h"
 #include "dialects/nn/experts.h"
 #include "dialects/nn/math_builder.h"
+#include "dialects/nn/row_share.h"
 
 namespace partita::partition {
 namespace {
@@ -31,6 +32,20 @@ Value relativeIds(const LocalForm& form, Value ids, int64_t count,
   return math.select(
       math.compare(CmpIPredicate::slt, ids, math.constantInt(type, count)),
       moved, math.constantInt(type, -1));
+}
+
+// The mean share of rows whose matrix the device holds, of `count` matrices.
+double shareOf(int64_t count, const core::DimSharding& held) {
+  if (held.axes.empty()) return 1;
+  return static_cast<double>(core::BlockOf(count, held)) /
+         static_cast<double>(count);
+}
+
+mlir::Operation* withShare(mlir::Operation* local, double share) {
+  if (share < 1)
+    local->setAttr(nn::kRowShareAttr,
+                   mlir::Builder(local->getContext()).getF64FloatAttr(share));
+  return local;
 }
 
 // Zeros in rows beyond the end of every divided dimension of an operand.
@@ -78,7 +93,9 @@ struct ExpertsForm : LocalFormOpInterface::ExternalModel<ExpertsForm<Op>, Op> {
       types.push_back(form.resultType(i));
     if (rows) sendOperands(*rows, operands, types);
     SmallVector<Value> results(
-        cloneLocally(form, operands, types)->getResults());
+        withShare(cloneLocally(form, operands, types),
+                  rows ? rows->share() : shareOf(shape[0], held[0]))
+            ->getResults());
     if (rows) returnResults(*rows, form, results);
     if (is_shared && results.size() > 1) {
       Value& grad = results[at.gradOf(at.down_bias)];
@@ -140,11 +157,13 @@ struct GroupedDotForm
   FailureOr<SmallVector<Value>> buildLocal(mlir::Operation* op,
                                            const LocalForm& form) const {
     const int64_t count = form.globalShape(op->getOperand(2))[0];
-    Value ids = relativeIds(form, form.operands[1], count,
-                            form.sharding.operands[2].dims[0]);
+    const core::DimSharding& held = form.sharding.operands[2].dims[0];
+    Value ids = relativeIds(form, form.operands[1], count, held);
     return SmallVector<Value>(
-        cloneLocally(form, {form.cleanOperand(0), ids, form.cleanOperand(2)},
-                     form.resultType(0))
+        withShare(cloneLocally(
+                      form, {form.cleanOperand(0), ids, form.cleanOperand(2)},
+                      form.resultType(0)),
+                  shareOf(count, held))
             ->getResults());
   }
 };
@@ -155,11 +174,13 @@ struct GroupedDotWeightGradForm
   FailureOr<SmallVector<Value>> buildLocal(mlir::Operation* op,
                                            const LocalForm& form) const {
     const int64_t count = form.globalShape(op->getResult(0))[0];
-    Value ids = relativeIds(form, form.operands[1], count,
-                            form.sharding.results[0].dims[0]);
+    const core::DimSharding& held = form.sharding.results[0].dims[0];
+    Value ids = relativeIds(form, form.operands[1], count, held);
     return SmallVector<Value>(
-        cloneLocally(form, {form.cleanOperand(0), ids, form.cleanOperand(2)},
-                     form.resultType(0))
+        withShare(cloneLocally(
+                      form, {form.cleanOperand(0), ids, form.cleanOperand(2)},
+                      form.resultType(0)),
+                  shareOf(count, held))
             ->getResults());
   }
 };

@@ -29,6 +29,11 @@ class ExpertRows {
 
   // The indices of this device's pairs, [R, 1], with -1 in empty slots.
   mlir::Value ids() { return sendChoices(ids_, -1); }
+  // The mean share of slots with a pair: a holder gets as many as it sends.
+  double share() const {
+    return static_cast<double>(rows_ * choices_) /
+           static_cast<double>(capacity_);
+  }
   // The weights of pairs that are weighted where they come from: 1, [R, 1].
   mlir::Value ones(mlir::Type element);
 

@@ -555,5 +555,6 @@ def NN_CrossEntropyOp : NN_Composite<"cross_entropy"> {
 }
 
 include "dialects/nn/experts.td"
+include "dialects/nn/ordered.td"
 
 #endif  // PARTITA_DIALECTS_NN_OPS_TD

@@ -282,6 +282,14 @@ inline constexpr Example kExperts[] = {
     {"7x3xf32, 7xi64, 7x4xf32",
      "nn.grouped_dot_weight_grad %a[%b], %c : tensor<7x3xf32>, tensor<7xi64>, "
      "tensor<7x4xf32> -> tensor<5x4x3xf32>"},
+    {"7xi64",
+     "nn.order_rows %a matrices = 2 : tensor<7xi64> -> tensor<11xi32>"},
+    {"7x3xf32, 11xi32, 2x5x3xf32",
+     "nn.ordered_dot %a[%b], %c : tensor<7x3xf32>, tensor<11xi32>, "
+     "tensor<2x5x3xf32> -> tensor<7x5xf32>"},
+    {"7x3xf32, 11xi32, 7x5xf32",
+     "nn.ordered_dot_weight_grad %a[%b], %c : tensor<7x3xf32>, tensor<11xi32>, "
+     "tensor<7x5xf32> -> tensor<2x5x3xf32>"},
     {"2x3x4xf32, 2x3x2xi64, 2x3x2xf32, 5x6x4xf32, 5x6x4xf32, 5x3x6xf32",
      "nn.experts %a[%b], %c gate(%d : tensor<5x6x4xf32>) up(%e : "
      "tensor<5x6x4xf32>) down(%f : tensor<5x3x6xf32>) activation = silu : "

@@ -10,6 +10,7 @@
 
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/interpreter_fixture.h"
+#include "dialects/nn/ordered.h"
 #include "dialects/nn/rule_examples_fixture.h"
 #include "llvm/ADT/StringRef.h"
 #include "mlir/AsmParser/AsmParser.h"
@@ -82,6 +83,12 @@ std::string withTypes(const std::string& pattern) {
 
 class RuleSoundnessTest : public InterpreterFixture {
  protected:
+  RuleSoundnessTest() {
+    mlir::DialectRegistry registry;
+    registerOrderedOperations(registry);
+    context_.appendDialectRegistry(registry);
+  }
+
   mlir::Operation* operation(const std::string& arguments,
                              const std::string& line) {
     modules_.push_back(

@@ -95,8 +95,8 @@ class GpuCodeTest : public testing::TestWithParam<Case> {
 };
 
 // Kernels of one kind share limits.
-enum class Work { kAttention, kNorm, kOther };
-constexpr const char* kWorks[] = {"attention", "norm", "other"};
+enum class Work { kAttention, kProduct, kNorm, kOther };
+constexpr const char* kWorks[] = {"attention", "product", "norm", "other"};
 
 // Registers per thread: the largest count by ptxas 13.0 for these models plus a
 // margin of at most 6. With 62 registers, eight blocks of 128 threads fit on a
@@ -111,6 +111,9 @@ Limits LimitsOf(Work work, plan::Precision precision) {
     case Work::kAttention:
       // Gradients in f32 store and load one register.
       return {216, precision == plan::Precision::kF32 ? 8 : 0};
+    case Work::kProduct:
+      // Products of experts' rows; those in f32 store and load a few registers.
+      return {252, precision == plan::Precision::kF32 ? 16 : 0};
     case Work::kNorm:
       return {62, 0};
     case Work::kOther:
@@ -136,7 +139,9 @@ std::map<std::string, Kernel> KernelsOf(const program::Program& program) {
             kernels[program.kernels()->Get(launch->kernel())->name()->str()];
         kernel.label = program::KernelLabel(program, *launch).str();
         if (launch->operations() > 0) {
-          kernel.work = Work::kAttention;
+          kernel.work = kernel.label.find("ordered_dot") == std::string::npos
+                            ? Work::kAttention
+                            : Work::kProduct;
           continue;
         }
         for (const char* norm :
@@ -308,7 +313,8 @@ TEST(GpuCodeOfTextTest, LargeHeadsAskForSharedMemoryAndMaps) {
   EXPECT_EQ(launches, 1);
 }
 
-// Mixtures of experts have products with one matrix per row.
+// Mixtures of experts have products with one matrix per row. A layer computes
+// the order of its rows once in each direction, and each row counts once.
 TEST(GpuCodeOfExpertsTest, TrainingAssembles) {
   const std::string folder = "tests/data/torch-tiny/mixtral/";
   for (const plan::Precision precision :
@@ -330,6 +336,21 @@ TEST(GpuCodeOfExpertsTest, TrainingAssembles) {
         << context.errors;
     auto artifact = program::Artifact::Open(options.output);
     ASSERT_TRUE(artifact.ok()) << artifact.status();
+    int64_t orders = 0, operations = 0;
+    for (const auto* function : *artifact->program().functions())
+      for (const auto* instruction : *function->body()) {
+        const auto* launch = instruction->operation_as_Launch();
+        if (!launch) continue;
+        const std::string label =
+            program::KernelLabel(artifact->program(), *launch).str();
+        orders += label.find("order_rows") != std::string::npos;
+        if (label.find("ordered_dot") != std::string::npos)
+          operations += launch->operations();
+      }
+    EXPECT_EQ(orders, 2);
+    // Gate, up and down; gate and up again, and the six gradients. Each token
+    // has two rows of 16 and 24 numbers.
+    EXPECT_EQ(operations, 11 * (2 * 30 * 16 * 24));
     if (!kernels::hasPtxas()) GTEST_SKIP() << kernels::kWithoutPtxas;
     const kernels::Assembled assembled =
         kernels::assemble(std::string(artifact->code()), "sm_90a");

@@ -72,7 +72,7 @@ StepWork workOf(llvm::ArrayRef<Operation*> group,
   Operation* head = group.back();
   work.kind = kindOf(head);
   if (work.kind != WorkKind::kStream) work.op = problem.operations.lookup(head);
-  work.backward = llvm::isa<nn::AttentionGradOp>(head);
+  work.backward = llvm::isa<nn::AttentionGradOp, nn::ExpertsGradOp>(head);
   if (auto attention = llvm::dyn_cast<nn::AttentionOp>(head))
     work.seen = seenBy(attention);
   if (auto gradient = llvm::dyn_cast<nn::AttentionGradOp>(head))
@@ -150,6 +150,8 @@ WorkKind kindOf(Operation* op) {
     return WorkKind::kConvolution;
   if (llvm::isa<nn::AttentionOp, nn::AttentionGradOp>(op))
     return WorkKind::kAttention;
+  if (llvm::isa<nn::ExpertsOp, nn::ExpertsGradOp>(op))
+    return WorkKind::kExperts;
   return WorkKind::kStream;
 }
 

@@ -289,6 +289,8 @@ class MappingCosts {
             ? precision_
             : Precision::kF32;
     if (work.kind == WorkKind::kAttention) return Attention(work, precision);
+    if (work.kind == WorkKind::kExperts)
+      return std::max(stream, Experts(work, precision));
     const Extents sizes = ExtentsOf(work.op);
     const double product =
         MatmulTime(device_, precision, sizes.batch, sizes.m, sizes.n, sizes.k);
@@ -329,6 +331,38 @@ class MappingCosts {
         !core::FitsTensorCores(of_keys, of_values, element, true))
       return time(core::kAttentionGradient);
     return time(core::kQueriesGradient) + time(core::kKeysGradient);
+  }
+
+  // Products of each row with the matrices of its own experts. All experts have
+  // equally many rows.
+  double Experts(const StepWork& work, Precision precision) {
+    const core::ShardingRule& rule = graph_.ops[work.op].rule;
+    const core::OpSharding& decided = Resolved(work.op);
+    const auto local = [&](const core::DimFactors& dim) {
+      int64_t size = 1;
+      for (int factor : dim)
+        size *=
+            core::BlockOf(rule.factors[factor].size, decided.factors[factor]);
+      return size;
+    };
+    int64_t rows = 1;
+    for (const core::DimFactors& dim : rule.operands[1]) rows *= local(dim);
+    const core::DimFactors experts = {rule.experts};
+    const int64_t all = rule.factors[rule.experts].size, own = local(experts),
+                  each = (rows + all - 1) / all;
+    double seconds = 0, last = 0;
+    for (const core::TensorFactors& tensor : rule.operands) {
+      if (tensor.size() != 3 || tensor[0] != experts) continue;
+      const int64_t out = local(tensor[1]), in = local(tensor[2]);
+      const auto time = [&](int64_t m, int64_t n, int64_t k) {
+        return MatmulTime(device_, precision, own, m, n, k);
+      };
+      last = time(each, out, in);
+      seconds += last;
+      if (work.backward) seconds += time(each, in, out) + time(out, in, each);
+    }
+    // The last matrices' products are not computed again for the gradients.
+    return work.backward ? seconds - last : seconds;
   }
 
   // Local sizes of a product on one device.

@@ -19,12 +19,12 @@ namespace partita::planner {
 
 // Work that runs as one launch. kStream is a kernel bound by its reads and
 // writes.
-enum class WorkKind { kProduct, kConvolution, kAttention, kStream };
+enum class WorkKind { kProduct, kConvolution, kAttention, kExperts, kStream };
 
 struct StepWork {
   WorkKind kind = WorkKind::kStream;
   int op = -1;            // in graph.ops; -1 for kStream
-  bool backward = false;  // kAttention: whether it is the gradient
+  bool backward = false;  // kAttention, kExperts: whether it is the gradient
   double seen = 1;        // kAttention: share of visible query-key pairs
   std::vector<int> reads, writes;  // values, with repetitions
 };

@@ -362,6 +362,71 @@ TEST(StepGraph, AttentionIsItsProductsOfPairs) {
   EXPECT_NEAR(compute(), time(3, 2), 1e-12);
 }
 
+// Factors are rows, experts per row, experts, and the widths of x, of the
+// hidden layer and of the result. With half of the hidden layer on a device,
+// each row has half of its products there, however many experts there are.
+TEST(StepGraph, ExpertsAreTheProductsOfTheirRows) {
+  constexpr int64_t kRows = 1 << 14, kChosen = 2, kIn = 512, kInner = 2048,
+                    kOut = 256;
+  const Cluster cluster = *BuiltInCluster("2x a100-80-sxm");
+  std::vector<double> forward;
+  for (const int64_t experts : {8, 32}) {
+    StepGraph step;
+    step.graph.mesh.axes = {{"data", 2}, {"tensor", 2}};
+    const std::vector<std::vector<int64_t>> shapes = {
+        {kRows, kIn},           {kRows, kChosen},       {kRows, kChosen},
+        {experts, kInner, kIn}, {experts, kInner, kIn}, {experts, kOut, kInner},
+        {kRows, kOut}};
+    for (const std::vector<int64_t>& shape : shapes)
+      step.graph.values.emplace_back().shape = shape;
+    step.units = shapes;
+    core::Op op;
+    op.rule.factors = {
+        {kRows, FactorKind::kCarried},   {kChosen, FactorKind::kWhole},
+        {experts, FactorKind::kReduced}, {kIn, FactorKind::kWhole},
+        {kInner, FactorKind::kReduced},  {kOut, FactorKind::kCarried}};
+    op.rule.operands = {{{0}, {3}},      {{0}, {1}},      {{0}, {1}},
+                        {{2}, {4}, {3}}, {{2}, {4}, {3}}, {{2}, {5}, {4}}};
+    op.rule.results = {{{0}, {5}}};
+    op.rule.experts = 2;
+    op.operands = {0, 1, 2, 3, 4, 5};
+    op.results = {6};
+    step.graph.ops = {op};
+    step.functions = {
+        {{{WorkKind::kExperts, 0, false, 1, op.operands, op.results}}, {0}}};
+    step.runs = {{0, false, {0}, {0}}};
+    step.layers = {"experts"};
+    step.dims = {{"B", "M"}};
+    const std::vector<core::Sharding> whole = {
+        core::Replicated(2), core::Replicated(2), core::Replicated(2),
+        core::Replicated(3), core::Replicated(3), core::Replicated(3),
+        core::Replicated(2)};
+    StepMapping width{{"M"}, whole, false};
+    for (auto [value, dim] : {std::pair(3, 1), {4, 1}, {5, 2}})
+      width.shardings[value].dims[dim] = Over(1, 1);
+    step.mappings = {{{"B"}, whole, false}, width};
+    const auto compute = [&] {
+      return TabulateStep(step, cluster, Precision::kF32, 1, 2)
+          .costs[0][1]
+          .compute;
+    };
+    const auto time = [&](int64_t m, int64_t n, int64_t k) {
+      return MatmulTime(cluster.device, Precision::kF32, experts, m, n, k);
+    };
+    const int64_t each = kRows * kChosen / experts, inner = kInner / 2;
+    const double up = time(each, inner, kIn), down = time(each, kOut, inner);
+    EXPECT_NEAR(compute(), 2 * up + down, 1e-9);
+    forward.push_back(compute());
+    step.functions[0].works[0].backward = true;
+    // The hidden layer is computed again.
+    EXPECT_NEAR(compute(),
+                2 * (up + time(each, kIn, inner) + time(inner, kIn, each)) +
+                    time(each, inner, kOut) + time(kOut, inner, each),
+                1e-9);
+  }
+  EXPECT_NEAR(forward[1], forward[0], 0.05 * forward[0]);
+}
+
 // A convolution over 3 rows, with images divided by rows, takes two rows from
 // its neighbours.
 TEST(StepGraph, HalosAreExchanged) {
