@@ -70,8 +70,9 @@ class Annotation {
       return error() << "--configuration: expected a name, found ''; leave it "
                         "out for 'partita'";
     if (!llvm::StringRef(options_.model).ends_with(".onnx"))
-      return error() << "expected an .onnx file to annotate, found "
-                     << options_.model;
+      return error() << "expected an .onnx file to annotate, or a result (-o) "
+                        "that ends in .py or .json, for PartitionSpecs; found "
+                     << options_.model << " and " << options_.output;
     auto buffer = llvm::MemoryBuffer::getFile(options_.model, /*IsText=*/false,
                                               /*RequiresNullTerminator=*/false);
     if (!buffer)

@@ -152,6 +152,18 @@ FailureOr<json::Value> writePartitionSpecs(const AnnotateOptions& options,
   auto model =
       divideModel(options.model, options.import, options.plan, context, fault);
   if (mlir::failed(model)) return failure();
+  const mlir::Location loc =
+      mlir::FileLineColLoc::get(context, options.model, 0, 0);
+  const bool has_stages =
+      llvm::any_of(model->plan.shard, [](const plan::Entry& entry) {
+        return llvm::any_of(entry.dimensions, [](const auto& each) {
+          return each.dimension == "D";
+        });
+      });
+  if (has_stages)
+    mlir::emitWarning(loc)
+        << "PartitionSpecs have no stages: D is left out, so each tensor is "
+           "written as if all stages had it";
   Specs specs(*model);
   const json::Value content = specs.collect();
   const json::Object& object = *content.getAsObject();
@@ -160,9 +172,7 @@ FailureOr<json::Value> writePartitionSpecs(const AnnotateOptions& options,
                                : llvm::formatv("{0:2}\n", content).str();
   if (absl::Status written = base::WriteFileAtomically(options.output, text);
       !written.ok())
-    return mlir::emitError(
-               mlir::FileLineColLoc::get(context, options.model, 0, 0))
-           << std::string(written.message());
+    return mlir::emitError(loc) << std::string(written.message());
   return json::Value(json::Object{
       {"output", options.output},
       {"arguments", static_cast<int64_t>(object.getArray("arguments")->size())},
@@ -174,7 +184,7 @@ FailureOr<json::Value> writePartitionSpecs(const AnnotateOptions& options,
 void printPartitionSpecs(const json::Value& value, llvm::raw_ostream& stream) {
   const json::Object& facts = *value.getAsObject();
   stream << llvm::formatv(
-      "wrote {0}: PartitionSpecs of {1} arguments and {2} results\n",
+      "wrote {0}: PartitionSpecs; arguments: {1}, results: {2}\n",
       *facts.getString("output"), *facts.getInteger("arguments"),
       *facts.getInteger("results"));
   if (const int64_t uneven = *facts.getInteger("uneven"); uneven > 0)

@@ -97,7 +97,8 @@ int64_t AttentionMask::span(int64_t rows, int64_t lanes) const {
       }
     return std::min(all, most * size);
   }
-  if (!window_ || *window_ >= keys_) return keys_;
+  // Small blocks with sinks are not skipped.
+  if (!window_ || *window_ >= keys_ || (table_ && sinks_)) return keys_;
   // Both ends of a window's keys are rounded.
   int64_t span = *window_ + rows - 1;
   if (sinks_) span += llvm::divideCeil(*sinks_, lanes) * lanes + 2 * lanes;

@@ -48,9 +48,9 @@ class AttentionMask {
   Range limitsOf(mlir::Value first, int64_t rows, int64_t lanes);
 
   // True if keys that queries see may lie apart: sinks before a window, and
-  // blocks of keys.
+  // blocks of keys that are whole vectors.
   bool hasParts(int64_t lanes) const {
-    return sinks_ || (table_ && table_->size() % lanes == 0);
+    return table_ ? table_->size() % lanes == 0 : sinks_.has_value();
   }
   // Notes the parts of `range` that the `rows` queries of a head from `first`
   // see. Parts are in order and do not touch; each begins at a multiple of
