@@ -38,6 +38,7 @@ class Finder {
     each<nn::ConvOp>([&](auto op) { nameImage(op); });
     each<nn::ExpertsOp>([&](auto op) { nameExperts(op); });
     nameInputs();
+    each<nn::DotGeneralOp>([&](auto op) { nameHeadsOfScores(op); });
     spreadOverLinks();
     each<nn::AttentionOp>([&](auto op) { nameSequences(op); });
     spreadOverLinks();
@@ -102,6 +103,17 @@ class Finder {
     for (int64_t dim : dot.getLhsContract()) nameAll(dot.getLhs(), dim, kNever);
     if (dot.getLhsBatch().size() == 2)
       nameAll(dot.getLhs(), dot.getLhsBatch()[1], "N");
+  }
+
+  // Attention in a program with its gradients, whose softmax is not one
+  // operation: a product of two activations with heads beside the batch.
+  void nameHeadsOfScores(nn::DotGeneralOp op) {
+    if (op.getLhsBatch().size() != 2 || structure_.isStored(op.getLhs()) ||
+        structure_.isStored(op.getRhs()) ||
+        !isNamed(op.getLhs(), op.getLhsBatch()[0], "B") ||
+        isNamed(op.getLhs(), op.getLhsBatch()[1]))
+      return;
+    name(op.getLhs(), op.getLhsBatch()[1], "N");
   }
 
   void nameSequences(nn::AttentionOp op) {

@@ -32,9 +32,7 @@ ModelStructure::ModelStructure(mlir::ModuleOp module, const DimClasses& classes)
   for (FuncOp function : module.getOps<FuncOp>()) {
     if (function.isExternal()) continue;
     for (BlockArgument argument : function.getArguments())
-      if (callers_.isStored(argument) ||
-          function.getArgAttr(argument.getArgNumber(), nn::kWeightAttr))
-        stored_.insert(argument);
+      if (isStoredOrWeight(argument)) stored_.insert(argument);
     for (Operation& op : function.front()) {
       if (mlir::isMemoryEffectFree(&op) && op.getNumRegions() == 0 &&
           !op.hasTrait<mlir::OpTrait::IsTerminator>() &&
@@ -45,6 +43,18 @@ ModelStructure::ModelStructure(mlir::ModuleOp module, const DimClasses& classes)
         addContraction(&op, classes);
     }
   }
+}
+
+bool ModelStructure::isStoredOrWeight(BlockArgument argument) const {
+  auto function = mlir::cast<FuncOp>(argument.getOwner()->getParentOp());
+  if (callers_.isStored(argument) ||
+      function.getArgAttr(argument.getArgNumber(), nn::kWeightAttr))
+    return true;
+  const auto values = callers_.valuesOf(argument);
+  return !values.empty() && llvm::all_of(values, [&](Value value) {
+    auto outer = mlir::dyn_cast<BlockArgument>(value);
+    return outer && isStoredOrWeight(outer);
+  });
 }
 
 bool ModelStructure::isInput(BlockArgument argument) const {
@@ -71,6 +81,10 @@ bool ModelStructure::isMadeOfIntegerInputs(Value value) const {
 }
 
 bool ModelStructure::joinsStreams(mlir::arith::AddFOp op) const {
+  // Gradients of slices, padded and summed up, are one tensor in parts.
+  if (op.getLhs().getDefiningOp<nn::PadOp>() ||
+      op.getRhs().getDefiningOp<nn::PadOp>())
+    return false;
   DenseSet<Value> left, right, seen_left, seen_right;
   addSources(op.getLhs(), left, seen_left);
   addSources(op.getRhs(), right, seen_right);

@@ -49,6 +49,9 @@ class ModelStructure {
  private:
   static const std::set<int>& setOf(const std::map<int, std::set<int>>& sets,
                                     int segment);
+  // True if an argument holds stored data, or a weight that the caller of @main
+  // passes.
+  bool isStoredOrWeight(mlir::BlockArgument argument) const;
   void addContraction(mlir::Operation* op, const DimClasses& classes);
   void addSources(mlir::Value value, llvm::DenseSet<mlir::Value>& sources,
                   llvm::DenseSet<mlir::Value>& seen) const;
