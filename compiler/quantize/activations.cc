@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/MapVector.h"
@@ -54,31 +56,60 @@ void findProducts(Value weight,
   }
 }
 
-// One number for each activation, one after the other: all elements, or their
-// squares, combined.
+// The only dimension of the operand that its product sums over, or -1.
+int64_t contractedBy(mlir::OpOperand& operand) {
+  auto dot = llvm::cast<nn::DotGeneralOp>(operand.getOwner());
+  const ArrayRef<int64_t> dims = operand.getOperandNumber() == 0
+                                     ? dot.getLhsContract()
+                                     : dot.getRhsContract();
+  return dims.size() == 1 ? dims[0] : -1;
+}
+
+// One number for each channel of each activation, one after the other: all
+// elements, or their squares, combined.
 Value combined(OpBuilder& builder, mlir::Location loc,
                const std::vector<Activation>& activations, nn::ReduceKind kind,
                bool squares = false) {
   llvm::SmallVector<Value> parts;
+  int64_t total = 0;
   for (const Activation& activation : activations) {
-    const auto dims = llvm::to_vector(
-        llvm::seq<int64_t>(0, typeOf(activation.value).getRank()));
+    llvm::SmallVector<int64_t> dims;
+    for (int64_t dim = 0; dim < typeOf(activation.value).getRank(); ++dim)
+      if (dim != activation.channel) dims.push_back(dim);
     Value value = activation.value;
     if (squares) value = arith::MulFOp::create(builder, loc, value, value);
-    const Value one = nn::ReduceOp::create(builder, loc, kind, value, dims);
+    value = nn::ReduceOp::create(builder, loc, kind, value, dims);
+    total += activation.channels();
     parts.push_back(nn::ReshapeOp::create(
-        builder, loc, typeOf(one).clone(ArrayRef<int64_t>{1}), one));
+        builder, loc,
+        typeOf(value).clone(ArrayRef<int64_t>{activation.channels()}), value));
   }
-  const auto type =
-      typeOf(parts.front())
-          .clone(ArrayRef<int64_t>{static_cast<int64_t>(parts.size())});
+  const auto type = typeOf(parts.front()).clone(ArrayRef<int64_t>{total});
   return nn::ConcatOp::create(builder, loc, type, parts,
                               builder.getI64IntegerAttr(0));
 }
 
+// A constant with one number for each channel, along an activation.
+Value alongChannel(OpBuilder& builder, mlir::Location loc,
+                   const Activation& activation,
+                   const std::vector<float>& numbers) {
+  const auto type = RankedTensorType::get(
+      {static_cast<int64_t>(numbers.size())}, builder.getF32Type());
+  const Value vector = arith::ConstantOp::create(
+      builder, loc,
+      mlir::DenseElementsAttr::get(type, ArrayRef<float>(numbers)));
+  return nn::BroadcastOp::create(builder, loc, activation.value.getType(),
+                                 vector, ArrayRef<int64_t>{activation.channel});
+}
+
 // Counts the elements of a value in equal bins from range.low to range.high.
-Value countBins(OpBuilder& builder, mlir::Location loc, Value value,
-                const Range& range) {
+Value countBins(OpBuilder& builder, mlir::Location loc,
+                const Activation& activation, const Range& range) {
+  Value value = activation.value;
+  if (!range.factors.empty())
+    value = arith::DivFOp::create(
+        builder, loc, value,
+        alongChannel(builder, loc, activation, range.factors));
   RankedTensorType type =
       typeOf(value).clone(ArrayRef<int64_t>{typeOf(value).getNumElements()});
   const auto splat = [&](RankedTensorType of, double number) -> Value {
@@ -122,14 +153,17 @@ void returnOnly(FuncOp main, ArrayRef<Value> results,
   main.setResAttrsAttr(builder.getArrayAttr(attributes));
 }
 
-// Builds round(x / scale) + zero in [0, 255], and scale * (that - zero).
-Value roundTrip(OpBuilder& builder, Value x, Value scale, Value zero) {
+// Builds round(x / divisor) + zero in [0, 255], and scale * (that - zero).
+Value roundTrip(OpBuilder& builder, const Activation& activation, Value divisor,
+                Value scale, Value zero) {
+  const Value x = activation.value;
   const mlir::Location loc = x.getLoc();
   RankedTensorType type = typeOf(x);
   const auto repeated = [&](Value value) -> Value {
-    return nn::BroadcastOp::create(builder, loc,
-                                   type.clone(typeOf(value).getElementType()),
-                                   value, ArrayRef<int64_t>());
+    const ArrayRef<int64_t> channel(activation.channel);
+    return nn::BroadcastOp::create(
+        builder, loc, type.clone(typeOf(value).getElementType()), value,
+        typeOf(value).getRank() == 0 ? ArrayRef<int64_t>() : channel);
   };
   const auto splat = [&](double number) -> Value {
     return arith::ConstantOp::create(
@@ -138,8 +172,7 @@ Value roundTrip(OpBuilder& builder, Value x, Value scale, Value zero) {
             type, builder.getFloatAttr(type.getElementType(), number)));
   };
   const auto integers = type.clone(builder.getI32Type());
-  const Value step = repeated(scale);
-  Value steps = arith::DivFOp::create(builder, loc, x, step);
+  Value steps = arith::DivFOp::create(builder, loc, x, repeated(divisor));
   steps = mlir::math::RoundEvenOp::create(builder, loc, steps);
   const Value offset =
       repeated(arith::SIToFPOp::create(builder, loc, typeOf(scale), zero));
@@ -152,16 +185,17 @@ Value roundTrip(OpBuilder& builder, Value x, Value scale, Value zero) {
   const Value centred =
       arith::SubIOp::create(builder, loc, wide, repeated(zero));
   const Value numbers = arith::SIToFPOp::create(builder, loc, type, centred);
-  return arith::MulFOp::create(builder, loc, numbers, step);
+  return arith::MulFOp::create(builder, loc, numbers, repeated(scale));
 }
 
-unsigned addBuffer(FuncOp main, const std::string& name, mlir::Type element) {
+unsigned addBuffer(FuncOp main, const std::string& name,
+                   ArrayRef<int64_t> shape, mlir::Type element) {
   OpBuilder builder(main.getContext());
   mlir::NamedAttrList attributes;
   attributes.set(nn::kKindAttr, builder.getStringAttr("buffer"));
   attributes.set(nn::kNameAttr, builder.getStringAttr(name));
   const unsigned number = main.getNumArguments();
-  (void)main.insertArgument(number, RankedTensorType::get({}, element),
+  (void)main.insertArgument(number, RankedTensorType::get(shape, element),
                             attributes.getDictionary(main.getContext()),
                             mlir::NameLoc::get(builder.getStringAttr(name)));
   return number;
@@ -183,23 +217,43 @@ void inlineLayers(FuncOp main) {
     if (function.isPrivate()) function.erase();
 }
 
+int64_t Activation::channels() const {
+  return channel < 0 ? 1 : typeOf(value).getDimSize(channel);
+}
+
 std::vector<Activation> findActivations(FuncOp main,
                                         const std::vector<Weight>& weights) {
   llvm::MapVector<Value, Activation> found;
+  std::map<unsigned, std::set<mlir::detail::ValueImpl*>> activations_of;
+  std::set<unsigned> tables;
   for (const Weight& weight : weights) {
     if (!weight.obstacle.empty()) continue;
+    if (weight.is_table) tables.insert(weight.argument);
     llvm::SmallVector<mlir::OpOperand*> operands;
     findProducts(main.getArgument(weight.argument), operands);
     for (mlir::OpOperand* operand : operands) {
       Activation& activation = found[operand->get()];
+      const int64_t channel = contractedBy(*operand);
+      if (activation.uses.empty()) {
+        activation.channel = channel;
+        activation.name = weight.name;
+      } else if (activation.channel != channel) {
+        activation.channel = -1;
+      }
       activation.value = operand->get();
       activation.uses.push_back(operand);
-      if (activation.name.empty()) activation.name = weight.name;
+      activation.weights.push_back(weight.argument);
+      activations_of[weight.argument].insert(operand->get().getImpl());
     }
   }
   std::vector<Activation> activations;
-  for (auto& [value, activation] : found)
+  for (auto& [value, activation] : found) {
+    // The factors of a weight's rows must be those of one activation.
+    for (const unsigned weight : activation.weights)
+      if (tables.count(weight) > 0 || activations_of[weight].size() > 1)
+        activation.channel = -1;
     activations.push_back(std::move(activation));
+  }
   return activations;
 }
 
@@ -230,7 +284,7 @@ mlir::OwningOpRef<mlir::ModuleOp> histogramProbe(
   llvm::SmallVector<Value> rows;
   for (auto [activation, range] : llvm::zip_equal(activations, ranges))
     rows.push_back(nn::ReshapeOp::create(
-        builder, loc, row, countBins(builder, loc, activation.value, range)));
+        builder, loc, row, countBins(builder, loc, activation, range)));
   const auto all = RankedTensorType::get(
       {static_cast<int64_t>(rows.size()), kBins}, builder.getF32Type());
   const Value counts = nn::ConcatOp::create(builder, loc, all, rows,
@@ -249,23 +303,23 @@ Grid gridOf(const Range& range) {
   return grid;
 }
 
-std::vector<unsigned> roundActivations(
-    FuncOp main, const std::vector<Activation>& activations) {
-  std::vector<unsigned> numbers;
+GridArguments roundActivation(FuncOp main, const Activation& activation,
+                              bool has_factors) {
   OpBuilder builder(main.getContext());
-  for (const Activation& activation : activations) {
-    const unsigned scale = addBuffer(main, activation.name + "_input_scale",
-                                     builder.getF32Type()),
-                   zero = addBuffer(main, activation.name + "_input_zero",
-                                    builder.getI32Type());
-    builder.setInsertionPointAfterValue(activation.value);
-    const Value rounded =
-        roundTrip(builder, activation.value, main.getArgument(scale),
-                  main.getArgument(zero));
-    for (mlir::OpOperand* use : activation.uses) use->set(rounded);
-    numbers.push_back(scale);
-  }
-  return numbers;
+  const std::string name = activation.name + "_input_";
+  GridArguments arguments;
+  arguments.scale = addBuffer(main, name + "scale", {}, builder.getF32Type());
+  arguments.zero = addBuffer(main, name + "zero", {}, builder.getI32Type());
+  arguments.divisor = arguments.scale;
+  if (has_factors)
+    arguments.divisor = addBuffer(
+        main, name + "divisor", {activation.channels()}, builder.getF32Type());
+  builder.setInsertionPointAfterValue(activation.value);
+  const Value rounded = roundTrip(
+      builder, activation, main.getArgument(arguments.divisor),
+      main.getArgument(arguments.scale), main.getArgument(arguments.zero));
+  for (mlir::OpOperand* use : activation.uses) use->set(rounded);
+  return arguments;
 }
 
 }  // namespace partita::quantize

@@ -15,7 +15,14 @@ namespace partita::quantize {
 struct Activation {
   mlir::Value value;
   std::vector<mlir::OpOperand*> uses;  // by these products
+  std::vector<unsigned> weights;       // arguments of @main
   std::string name;                    // of the first weight
+  // The only dimension that the products sum over, if its indices may have
+  // factors (smooth.h); else -1.
+  int64_t channel = -1;
+
+  // Indices of `channel`, or 1.
+  int64_t channels() const;
 };
 
 // Replaces calls in @main by the bodies of the called functions, so that each
@@ -26,19 +33,21 @@ void inlineLayers(mlir::func::FuncOp main);
 std::vector<Activation> findActivations(mlir::func::FuncOp main,
                                         const std::vector<Weight>& weights);
 
-// The results of a probe, each with one element per activation.
+// The results of a probe. Each has the channels of all activations, one after
+// the other.
 inline constexpr char kLows[] = "lows", kHighs[] = "highs",
                       kSquares[] = "squares";
 
 // A copy of the module whose results are the least element, the greatest
-// element and the sum of squares of each activation.
+// element and the mean square of each channel of each activation.
 mlir::OwningOpRef<mlir::ModuleOp> rangeProbe(
     mlir::ModuleOp module, const std::vector<Weight>& weights);
 
-// The elements of an activation in all runs.
+// An activation, divided by its factors, in all runs.
 struct Range {
   double low = 0, high = 0;
   double mean_square = 0;
+  std::vector<float> factors;  // by channel; empty: 1
 };
 
 // The result of a histogram probe: [activations, kBins] of f32.
@@ -59,12 +68,18 @@ struct Grid {
 // The grid that covers the range, which is widened to contain 0.
 Grid gridOf(const Range& range);
 
-// Rounds the activations that products read: DequantizeLinear of
-// QuantizeLinear. Adds two arguments for each, NAME_input_scale (f32) and
-// NAME_input_zero (i32), and returns the number of the first. The caller sets
-// `nn.source`.
-std::vector<unsigned> roundActivations(
-    mlir::func::FuncOp main, const std::vector<Activation>& activations);
+// The arguments of @main that hold an activation's grid.
+struct GridArguments {
+  // `divisor` has the grid's scale times the factors; it is `scale` without
+  // factors.
+  unsigned divisor = 0, scale = 0, zero = 0;
+};
+
+// Rounds an activation that products read: DequantizeLinear of QuantizeLinear.
+// Adds arguments NAME_input_scale (f32), NAME_input_zero (i32) and, with
+// factors, NAME_input_divisor. The caller sets `nn.source`.
+GridArguments roundActivation(mlir::func::FuncOp main,
+                              const Activation& activation, bool has_factors);
 
 }  // namespace partita::quantize
 

@@ -55,6 +55,7 @@ class Reader {
                  gather && use.getOperandNumber() == 0 && dims[0] == 0 &&
                  gather.getAxes() == ArrayRef<int64_t>{0} &&
                  gather.getBatchDims() == 0) {
+        weight_.is_table = true;
         agree({0});
       } else {
         weight_.obstacle = "read by " + user->getName().getStringRef().str();

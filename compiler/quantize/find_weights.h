@@ -20,6 +20,7 @@ struct Weight {
   // rows of a table.
   llvm::SmallVector<int64_t> channels;
   bool is_multiplied = false;  // by a product
+  bool is_table = false;       // rows of it are looked up
   // The reason why it cannot be quantized; empty if it can.
   std::string obstacle;
 };

@@ -1,6 +1,7 @@
 // Chooses the weights, rounds them, changes the module, writes the folder.
 #include "compiler/quantize/quantize.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -11,6 +12,7 @@
 #include "compiler/plan/glob.h"
 #include "compiler/quantize/find_weights.h"
 #include "compiler/quantize/round_weight.h"
+#include "compiler/quantize/smooth.h"
 #include "compiler/quantize/use_integers.h"
 #include "compiler/quantize/weight_file.h"
 #include "dialects/nn/dialect.h"
@@ -50,12 +52,13 @@ class Quantization {
 
   absl::StatusOr<Report> run(const std::string& output) {
     PARTITA_RETURN_IF_ERROR(keepByName());
+    if (options_.calibration) PARTITA_RETURN_IF_ERROR(chooseRanges());
     PARTITA_RETURN_IF_ERROR(roundAll());
     if (rounded_.empty()) return refuseNone();
     Report report;
     for (unsigned i = 0; i < main_.getNumArguments(); ++i)
       report.bytes_before += storedBytes(i);
-    if (options_.measure) PARTITA_RETURN_IF_ERROR(roundInputs());
+    roundInputs();
     scales_ = useIntegers(main_, weights_);
     report.bytes_after = addTensors();
     report.layers = std::move(layers_);
@@ -91,6 +94,10 @@ class Quantization {
   }
 
   Status keepByName() {
+    for (Weight& weight : weights_)
+      if (weight.obstacle.empty() && !weight.is_multiplied &&
+          !options_.embeddings)
+        weight.obstacle = "no product reads it (--embeddings)";
     for (const std::string& pattern : options_.keep) {
       PARTITA_RETURN_IF_ERROR(plan::CheckGlob(pattern));
       bool found = false;
@@ -117,9 +124,6 @@ class Quantization {
       layer.weight = weight.name;
       layer.shape = typeOf(weight.argument).getShape().vec();
       layer.bytes_before = layer.bytes_after = storedBytes(weight.argument);
-      if (weight.obstacle.empty() && !weight.is_multiplied &&
-          !options_.embeddings)
-        weight.obstacle = "no product reads it (--embeddings)";
       if (weight.obstacle.empty())
         PARTITA_RETURN_IF_ERROR(round(weight, layer));
       layer.kept = weight.obstacle;
@@ -128,15 +132,30 @@ class Quantization {
     return absl::OkStatus();
   }
 
-  Status round(Weight& weight, LayerReport& layer) {
+  absl::StatusOr<std::vector<float>> numbersOf(const Weight& weight) {
     PARTITA_ASSIGN_OR_RETURN(
-        const std::vector<float> numbers,
+        std::vector<float> numbers,
         readFloats(fileOf(weight.argument), options_.folder));
     if (static_cast<int64_t>(numbers.size()) !=
         typeOf(weight.argument).getNumElements())
       return InvalidArgumentError(absl::StrCat(
           weight.name, ": expected ", typeOf(weight.argument).getNumElements(),
           " numbers, found ", numbers.size()));
+    return numbers;
+  }
+
+  // The only dimension of a weight that is no channel.
+  int64_t contractedOf(const Weight& weight) {
+    int64_t dim = 0;
+    while (llvm::is_contained(weight.channels, dim)) ++dim;
+    return dim;
+  }
+
+  Status round(Weight& weight, LayerReport& layer) {
+    PARTITA_ASSIGN_OR_RETURN(std::vector<float> numbers, numbersOf(weight));
+    if (const auto found = factors_.find(weight.argument);
+        found != factors_.end())
+      multiplyAlong(numbers, layer.shape, contractedOf(weight), *found->second);
     absl::StatusOr<RoundedWeight> rounded = RoundWeight(
         numbers, layer.shape, {weight.channels.begin(), weight.channels.end()});
     if (!rounded.ok())
@@ -155,35 +174,120 @@ class Quantization {
     return absl::OkStatus();
   }
 
-  // Rounds the activations that quantized weights multiply.
-  Status roundInputs() {
-    const std::vector<Activation> activations =
-        findActivations(main_, weights_);
-    std::vector<int64_t> sizes;
-    for (const Activation& each : activations)
-      sizes.push_back(
-          llvm::cast<RankedTensorType>(each.value.getType()).getNumElements());
-    PARTITA_ASSIGN_OR_RETURN(
-        const std::vector<Range> ranges,
-        options_.measure(main_->getParentOfType<mlir::ModuleOp>(), weights_,
-                         sizes));
-    for (size_t i = 0; i < activations.size(); ++i) {
-      const Range& range = ranges[i];
-      if (!std::isfinite(range.low) || !std::isfinite(range.high))
-        return InvalidArgumentError(absl::StrCat(
-            "--calibrate: expected finite inputs of ", activations[i].name,
-            ", found numbers from ", range.low, " to ", range.high));
-      grids_.push_back(gridOf(range));
-      const double step = double{grids_.back().scale};
-      for (LayerReport& layer : layers_) {
-        if (layer.weight != activations[i].name) continue;
-        layer.input = range;
-        layer.input_decibels =
-            10 * std::log10(range.mean_square / (step * step / 12));
-      }
+  // Factors of the activation's channels, from its largest magnitudes and those
+  // of its weights' rows.
+  absl::StatusOr<std::vector<float>> factorsOf(
+      const Activation& activation, const Calibration::Extremes& extremes) {
+    if (activation.channel < 0 || options_.smoothing == 0)
+      return std::vector<float>();
+    std::vector<float> rows(static_cast<size_t>(activation.channels()), 0);
+    for (const Weight& weight : weights_) {
+      if (!llvm::is_contained(activation.weights, weight.argument)) continue;
+      PARTITA_ASSIGN_OR_RETURN(const std::vector<float> numbers,
+                               numbersOf(weight));
+      largestAlong(numbers, typeOf(weight.argument).getShape().vec(),
+                   contractedOf(weight), rows);
     }
-    first_of_grids_ = roundActivations(main_, activations);
+    std::vector<double> largest;
+    for (auto [low, high] : llvm::zip_equal(extremes.lows, extremes.highs))
+      largest.push_back(std::max(-low, high));
+    return smoothingFactors(largest, rows, options_.smoothing);
+  }
+
+  // The range of an activation that is divided by its factors.
+  static Range rangeOf(const Calibration::Extremes& extremes,
+                       std::vector<float> factors) {
+    Range range;
+    for (size_t i = 0; i < extremes.lows.size(); ++i) {
+      const double factor = factors.empty() ? 1 : double{factors[i]};
+      range.low = std::min(range.low, extremes.lows[i] / factor);
+      range.high = std::max(range.high, extremes.highs[i] / factor);
+      range.mean_square += extremes.mean_squares[i] / (factor * factor) /
+                           static_cast<double>(extremes.lows.size());
+    }
+    range.factors = std::move(factors);
+    return range;
+  }
+
+  static bool isFinite(const Calibration::Extremes& extremes) {
+    const auto finite = [](double number) { return std::isfinite(number); };
+    return llvm::all_of(extremes.lows, finite) &&
+           llvm::all_of(extremes.highs, finite);
+  }
+
+  // Measures the activations that weights multiply, and chooses their grids.
+  Status chooseRanges() {
+    auto module = main_->getParentOfType<mlir::ModuleOp>();
+    activations_ = findActivations(main_, weights_);
+    if (activations_.empty()) return absl::OkStatus();
+    PARTITA_ASSIGN_OR_RETURN(const std::vector<Calibration::Extremes> extremes,
+                             options_.calibration->measure(module, weights_));
+    for (size_t i = 0; i < activations_.size(); ++i) {
+      if (!isFinite(extremes[i]))
+        return InvalidArgumentError("--calibrate: expected finite inputs of " +
+                                    activations_[i].name +
+                                    ", found infinities or NaN");
+      PARTITA_ASSIGN_OR_RETURN(std::vector<float> factors,
+                               factorsOf(activations_[i], extremes[i]));
+      ranges_.push_back(rangeOf(extremes[i], std::move(factors)));
+    }
+    PARTITA_RETURN_IF_ERROR(
+        options_.calibration->narrow(module, weights_, ranges_));
+    for (size_t i = 0; i < activations_.size(); ++i) {
+      if (decibelsOf(ranges_[i]) < options_.least_decibels)
+        ranges_[i].factors.clear();
+      else if (!ranges_[i].factors.empty())
+        for (const unsigned weight : activations_[i].weights)
+          factors_[weight] = &ranges_[i].factors;
+    }
     return absl::OkStatus();
+  }
+
+  // Signal to noise of an activation whose rounding errors are even.
+  static double decibelsOf(const Range& range) {
+    const double step = double{gridOf(range).scale};
+    return 10 * std::log10(range.mean_square / (step * step / 12));
+  }
+
+  // Rounds the activations of the weights that were rounded.
+  void roundInputs() {
+    const std::vector<Activation> rounded = findActivations(main_, weights_);
+    for (const Activation& activation : rounded) {
+      const auto same =
+          llvm::find_if(activations_, [&](const Activation& each) {
+            return each.value == activation.value;
+          });
+      if (same == activations_.end()) continue;
+      const Range& range =
+          ranges_[static_cast<size_t>(same - activations_.begin())];
+      const double decibels = decibelsOf(range);
+      const bool keeps = decibels < options_.least_decibels;
+      for (LayerReport& layer : layers_) {
+        if (layer.weight != activation.name) continue;
+        layer.input = range;
+        layer.input_decibels = decibels;
+        layer.keeps_input = keeps;
+      }
+      if (keeps) continue;
+      // `same` knows the channel of all weights, also of those that stayed.
+      Activation whole = activation;
+      whole.channel = same->channel;
+      addGrid(roundActivation(main_, whole, !range.factors.empty()), range);
+    }
+  }
+
+  void addGrid(const GridArguments& arguments, const Range& range) {
+    const Grid grid = gridOf(range);
+    const auto bytes = [](const auto& number) {
+      return std::string(reinterpret_cast<const char*>(&number),
+                         sizeof(number));
+    };
+    grids_[arguments.scale] = bytes(grid.scale);
+    grids_[arguments.zero] = bytes(grid.zero);
+    if (arguments.divisor == arguments.scale) return;
+    std::string& divisor = grids_[arguments.divisor];
+    for (const float factor : range.factors)
+      divisor += bytes(factor * grid.scale);
   }
 
   Status refuseNone() const {
@@ -217,15 +321,10 @@ class Quantization {
     for (const auto& [weight, scale] : scales_)
       if (scale == argument)
         return addBytes(DType::kF32, bytesOf(rounded_[weight].scales));
-    for (size_t i = 0; i < grids_.size(); ++i) {
-      const Grid& grid = grids_[i];
-      if (argument == first_of_grids_[i])
-        return addBytes(DType::kF32,
-                        {reinterpret_cast<const char*>(&grid.scale), 4});
-      if (argument == first_of_grids_[i] + 1)
-        return addBytes(DType::kI32,
-                        {reinterpret_cast<const char*>(&grid.zero), 4});
-    }
+    if (const auto grid = grids_.find(argument); grid != grids_.end())
+      return addBytes(
+          typeOf(argument).getElementType().isF32() ? DType::kF32 : DType::kI32,
+          grid->second);
     const nn::FileAttr source = fileOf(argument);
     if (!source || !name) return storedBytes(argument);
     const auto stored = dtypeOf(source);
@@ -286,8 +385,11 @@ class Quantization {
   std::vector<LayerReport> layers_;
   std::map<unsigned, RoundedWeight> rounded_;  // by argument
   std::map<unsigned, unsigned> scales_;        // argument by weight's argument
-  std::vector<Grid> grids_;                    // of activations
-  std::vector<unsigned> first_of_grids_;       // argument of each grid's scale
+  std::vector<Activation> activations_;        // that were measured
+  std::vector<Range> ranges_;                  // of activations_
+  // Of the rows of a weight, by its argument.
+  std::map<unsigned, const std::vector<float>*> factors_;
+  std::map<unsigned, std::string> grids_;  // bytes, by argument
   WeightFile file_;
   std::vector<std::pair<unsigned, DType>> arguments_;  // by tensor of file_
 };
@@ -301,7 +403,7 @@ absl::StatusOr<Report> quantizeModel(mlir::ModuleOp module,
   if (!main)
     return InvalidArgumentError(
         "expected a model with a function 'main', found none");
-  if (options.measure) inlineLayers(main);
+  if (options.calibration) inlineLayers(main);
   return Quantization(main, options).run(output);
 }
 

@@ -3,11 +3,11 @@
 #define PARTITA_COMPILER_QUANTIZE_QUANTIZE_H_
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compiler/quantize/activations.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -18,26 +18,40 @@ namespace partita::quantize {
 inline constexpr char kModelFile[] = "model.mlir";
 inline constexpr char kWeightsFile[] = "model.safetensors";
 
-// Runs copies of `module` (activations.h) on calibration data, and returns the
-// range of each activation that `weights` multiply. `sizes` are the
-// activations' numbers of elements.
-using MeasureRanges = std::function<absl::StatusOr<std::vector<Range>>(
-    mlir::ModuleOp module, const std::vector<Weight>& weights,
-    const std::vector<int64_t>& sizes)>;
+// Runs copies of a module (activations.h) on calibration data. Activations are
+// those that `weights` multiply, in the order of findActivations.
+class Calibration {
+ public:
+  // The numbers of one activation, by channel.
+  struct Extremes {
+    std::vector<double> lows, highs, mean_squares;
+  };
+
+  virtual ~Calibration() = default;
+  virtual absl::StatusOr<std::vector<Extremes>> measure(
+      mlir::ModuleOp module, const std::vector<Weight>& weights) = 0;
+  // May make ranges narrower.
+  virtual absl::Status narrow(mlir::ModuleOp module,
+                              const std::vector<Weight>& weights,
+                              std::vector<Range>& ranges) = 0;
+};
 
 struct Options {
   // Globs of weights that stay as they are, by the parameter's name or its
   // module's (without ".weight"). A pattern without a glob's characters also
   // matches the end of a name.
   std::vector<std::string> keep;
-  // A weight stays as it is if rounding leaves fewer decibels of signal to
-  // noise. 0: none does.
+  // A weight or an activation stays as it is if rounding leaves fewer decibels
+  // of signal to noise. 0: none does.
   double least_decibels = 0;
   bool embeddings = false;  // rounds tables that no product reads, too
   std::string folder;       // of relative paths in the model
-  // Rounds activations too, with fixed scales that cover the ranges that it
-  // returns. Null: weights only.
-  MeasureRanges measure;
+  // Rounds activations too, with fixed scales that cover their ranges in its
+  // runs. Null: weights only.
+  Calibration* calibration = nullptr;
+  // How much of the range of an activation's channels moves to the weights'
+  // rows (smooth.h), from 0 to 1. 0: nothing.
+  double smoothing = 0.7;
 };
 
 struct LayerReport {
@@ -46,10 +60,11 @@ struct LayerReport {
   int64_t bytes_before = 0, bytes_after = 0;
   double decibels = 0;        // signal to noise of the rounded weight
   double relative_error = 0;  // norm of the error / norm of the weight
-  // Of the activation that this weight is the first to multiply, with
-  // calibration: its range, and the signal to noise of even rounding errors.
+  // With calibration, of the activation that this weight is the first to
+  // multiply: its range, and the signal to noise of even rounding errors.
   std::optional<Range> input;
   double input_decibels = 0;
+  bool keeps_input = false;  // the activation was not rounded
   std::string kept;  // the reason why it was not quantized; empty if it was
 };
 

@@ -153,6 +153,39 @@ class QuantizeTest(unittest.TestCase):
         for narrow, wide in zip(widths["entropy"], widths["minmax"]):
             self.assertLess(narrow, 1.0001 * wide)
 
+    def write_product(self):
+        """A product of x [4, 8], whose first column is large, and a weight."""
+        numbers = [math.sin(3 * i + 1) for i in range(4 * 8 + 8 * 6)]
+        x, w = numbers[:32], numbers[32:]
+        x = [100 * value if i % 8 == 0 else value for i, value in enumerate(x)]
+        offsets = {}
+        for file, name, shape, values in (("x", "x", [4, 8], x), ("w", "w", [8, 6], w)):
+            header = json.dumps({name: {"dtype": "F32", "shape": shape, "data_offsets": [0, 4 * len(values)]}}).encode()
+            offsets[file] = 8 + len(header)
+            with open(self.path(file + ".safetensors"), "wb") as out:
+                out.write(struct.pack("<Q", len(header)) + header + struct.pack("<%df" % len(values), *values))
+        with open(self.path("m.mlir"), "w") as file:
+            file.write("""
+func.func @main(%%x: tensor<4x8xf32> {nn.kind = "input", nn.name = "x"},
+                %%w: tensor<8x6xf32> {nn.kind = "parameter", nn.name = "w", nn.source = #nn.file<"w.safetensors", %d, 192, f32>})
+    -> (tensor<4x6xf32> {nn.name = "y"}) {
+  %%0 = nn.dot_general %%x, %%w contract = [1] x [0] : tensor<4x8xf32>, tensor<8x6xf32> -> tensor<4x6xf32>
+  return %%0 : tensor<4x6xf32>
+}
+""" % offsets["w"])
+        return [sum(x[8 * i + k] * w[6 * k + j] for k in range(8)) for i in range(4) for j in range(6)]
+
+    def test_large_channels(self):
+        exact = self.write_product()
+        errors = {}
+        for strength in ("0", "0.7"):
+            self.quantize(self.path("m.mlir"), "--calibrate", self.path("x.safetensors"), "--smooth", strength)
+            found = self.outputs(self.path("q"), self.path("x.safetensors"))
+            errors[strength] = math.sqrt(sum((a - b) ** 2 for a, b in zip(found, exact)))
+            self.assertGreater(cosine(found, exact), 0.999)
+            subprocess.run(["rm", "-r", self.path("q")], check=True)
+        self.assertLess(errors["0.7"], 0.6 * errors["0"])
+
     def test_divided(self):
         for name, options in (("gpt2", ()), ("gpt2", ("--calibrate", self.io("gpt2"))), ("vit", ())):
             with self.subTest(model=name, options=options):
@@ -179,6 +212,20 @@ class QuantizeTest(unittest.TestCase):
                 self.assertGreaterEqual(layer["decibels"], middle - 1e-9)
         self.assertIn("below --min-snr", [layer.get("kept") for layer in report["layers"]])
         self.outputs(self.path("q"), self.io("gpt2"))
+        subprocess.run(["rm", "-r", self.path("q")], check=True)
+        calibrate = ("--calibrate", self.io("gpt2"))
+        report = self.quantize(model, *dims, *calibrate)
+        subprocess.run(["rm", "-r", self.path("q")], check=True)
+        decibels = sorted(layer["input_decibels"] for layer in report["layers"] if "input_low" in layer)
+        middle = decibels[len(decibels) // 2]
+        self.assertLess(middle, 45)
+        report = self.quantize(model, *dims, *calibrate, "--min-snr", str(middle))
+        inputs = [layer for layer in report["layers"] if "input_low" in layer]
+        self.assertEqual([layer["keeps_input"] for layer in inputs], [layer["input_decibels"] < middle for layer in inputs])
+        self.assertIn(True, [layer["keeps_input"] for layer in inputs])
+        self.outputs(self.path("q"), self.io("gpt2"))
+        self.assertIn("f32 x i8", self.profile)
+        self.assertIn("u8 x i8", self.profile)
 
     def refusal(self, *arguments, code=1):
         message = self.partita("quantize", *arguments, code=code)
@@ -200,6 +247,7 @@ class QuantizeTest(unittest.TestCase):
             self.assertIn("expected --range minmax, entropy or percentile=P",
                           self.refusal(*model, *q, "--calibrate", self.io("gpt2"), "--range", text, code=2))
         self.refusal(*model, *q, "--range", "entropy", code=2)
+        self.refusal(*model, *q, "--calibrate", self.io("gpt2"), "--smooth", "2", code=2)
         self.assertIn("has no option '--kep'", self.refusal(*model, *q, "--kep", "x", code=2))
         self.assertIn("expected -o", self.refusal(*model, code=2).replace("--output", "-o"))
         self.partita("quantize", *model, *q)

@@ -2,7 +2,6 @@
 #include "compiler/driver/commands/calibrate.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -13,7 +12,6 @@
 #include "compiler/driver/commands/temporary_folder.h"
 #include "compiler/driver/compile.h"
 #include "compiler/quantize/histogram.h"
-#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/npy.h"
@@ -75,34 +73,6 @@ class Probe {
   TemporaryFolder folder_;
 };
 
-absl::StatusOr<std::vector<quantize::Range>> measureExtremes(
-    const Probe& probe, const std::vector<int64_t>& sizes,
-    const std::vector<std::string>& files) {
-  std::vector<quantize::Range> ranges(
-      sizes.size(), {std::numeric_limits<double>::infinity(),
-                     -std::numeric_limits<double>::infinity(), 0});
-  for (const std::string& file : files) {
-    PARTITA_RETURN_IF_ERROR(probe.run(file));
-    std::vector<std::vector<float>> numbers(3);
-    for (const auto& [name, values] :
-         {std::pair(quantize::kLows, &numbers[0]),
-          std::pair(quantize::kHighs, &numbers[1]),
-          std::pair(quantize::kSquares, &numbers[2])}) {
-      PARTITA_ASSIGN_OR_RETURN(*values, probe.result(name, sizes.size()));
-    }
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      quantize::Range& range = ranges[i];
-      // NaN must show.
-      if (!(numbers[0][i] >= range.low)) range.low = double{numbers[0][i]};
-      if (!(numbers[1][i] <= range.high)) range.high = double{numbers[1][i]};
-      range.mean_square += double{numbers[2][i]} /
-                           static_cast<double>(sizes[i]) /
-                           static_cast<double>(files.size());
-    }
-  }
-  return ranges;
-}
-
 absl::StatusOr<std::vector<quantize::Histogram>> countAll(
     const Probe& probe, const std::vector<quantize::Range>& ranges,
     const std::vector<std::string>& files) {
@@ -158,32 +128,71 @@ absl::StatusOr<RangeMethod> parseRangeMethod(const std::string& text) {
       text + "'");
 }
 
-absl::StatusOr<std::vector<quantize::Range>> Calibration::measure(
-    mlir::ModuleOp module, const std::vector<quantize::Weight>& weights,
-    const std::vector<int64_t>& sizes) const {
-  Probe extremes;
+absl::StatusOr<std::vector<quantize::Calibration::Extremes>>
+FileCalibration::measure(mlir::ModuleOp module,
+                         const std::vector<quantize::Weight>& weights) {
+  Probe probe;
   PARTITA_RETURN_IF_ERROR(
-      extremes.compile(*quantize::rangeProbe(module, weights), source));
-  PARTITA_ASSIGN_OR_RETURN(std::vector<quantize::Range> ranges,
-                           measureExtremes(extremes, sizes, files));
-  const bool is_finite = llvm::all_of(ranges, [](const quantize::Range& range) {
-    return std::isfinite(range.low) && std::isfinite(range.high);
-  });
-  if (method.kind == RangeMethod::kMinMax || !is_finite) return ranges;
+      probe.compile(*quantize::rangeProbe(module, weights), source_));
+  auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+  const auto activations = quantize::findActivations(main, weights);
+  size_t total = 0;
+  for (const quantize::Activation& activation : activations)
+    total += static_cast<size_t>(activation.channels());
+  std::vector<double> lows(total, std::numeric_limits<double>::infinity()),
+      highs(total, -std::numeric_limits<double>::infinity()), squares(total, 0);
+  for (const std::string& file : files_) {
+    PARTITA_RETURN_IF_ERROR(probe.run(file));
+    PARTITA_ASSIGN_OR_RETURN(const auto low,
+                             probe.result(quantize::kLows, total));
+    PARTITA_ASSIGN_OR_RETURN(const auto high,
+                             probe.result(quantize::kHighs, total));
+    PARTITA_ASSIGN_OR_RETURN(const auto square,
+                             probe.result(quantize::kSquares, total));
+    for (size_t i = 0; i < total; ++i) {
+      // NaN must show.
+      if (!(low[i] >= lows[i])) lows[i] = double{low[i]};
+      if (!(high[i] <= highs[i])) highs[i] = double{high[i]};
+      squares[i] += double{square[i]} / static_cast<double>(files_.size());
+    }
+  }
+  std::vector<Extremes> extremes;
+  size_t begin = 0;
+  for (const quantize::Activation& activation : activations) {
+    const auto count = static_cast<size_t>(activation.channels()),
+               end = begin + count;
+    const auto size = static_cast<double>(
+        llvm::cast<mlir::RankedTensorType>(activation.value.getType())
+            .getNumElements() /
+        activation.channels());
+    Extremes& each = extremes.emplace_back();
+    for (; begin < end; ++begin) {
+      each.lows.push_back(lows[begin]);
+      each.highs.push_back(highs[begin]);
+      each.mean_squares.push_back(squares[begin] / size);
+    }
+  }
+  return extremes;
+}
+
+absl::Status FileCalibration::narrow(
+    mlir::ModuleOp module, const std::vector<quantize::Weight>& weights,
+    std::vector<quantize::Range>& ranges) {
+  if (method_.kind == RangeMethod::kMinMax) return absl::OkStatus();
   Probe counter;
   PARTITA_RETURN_IF_ERROR(counter.compile(
-      *quantize::histogramProbe(module, weights, ranges), source));
+      *quantize::histogramProbe(module, weights, ranges), source_));
   PARTITA_ASSIGN_OR_RETURN(const std::vector<quantize::Histogram> histograms,
-                           countAll(counter, ranges, files));
+                           countAll(counter, ranges, files_));
   for (size_t i = 0; i < ranges.size(); ++i) {
     const quantize::Span span =
-        method.kind == RangeMethod::kEntropy
+        method_.kind == RangeMethod::kEntropy
             ? quantize::spanOfEntropy(histograms[i])
-            : quantize::spanOfPercentile(histograms[i], method.percent);
+            : quantize::spanOfPercentile(histograms[i], method_.percent);
     ranges[i].low = span.low;
     ranges[i].high = span.high;
   }
-  return ranges;
+  return absl::OkStatus();
 }
 
 }  // namespace partita::driver

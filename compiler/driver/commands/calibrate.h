@@ -3,10 +3,11 @@
 #define PARTITA_COMPILER_DRIVER_COMMANDS_CALIBRATE_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/quantize/activations.h"
+#include "compiler/quantize/quantize.h"
 
 namespace partita::driver {
 
@@ -23,17 +24,26 @@ struct RangeMethod {
 // Parses "minmax", "percentile=99.99" or "entropy".
 absl::StatusOr<RangeMethod> parseRangeMethod(const std::string& text);
 
-// Compiles probes of the module (compiler/quantize/activations.h), runs them
-// with the inputs of each file, and chooses the ranges. `source` is the folder
-// of the module's relative weight paths.
-struct Calibration {
-  std::vector<std::string> files;
-  RangeMethod method;
-  std::string source;
+// Compiles probes (compiler/quantize/activations.h) and runs them with the
+// inputs of each file. `source` is the folder of the module's relative weight
+// paths.
+class FileCalibration : public quantize::Calibration {
+ public:
+  FileCalibration(std::vector<std::string> files, RangeMethod method,
+                  std::string source)
+      : files_(std::move(files)), method_(method), source_(std::move(source)) {}
 
-  absl::StatusOr<std::vector<quantize::Range>> measure(
-      mlir::ModuleOp module, const std::vector<quantize::Weight>& weights,
-      const std::vector<int64_t>& sizes) const;
+  absl::StatusOr<std::vector<Extremes>> measure(
+      mlir::ModuleOp module,
+      const std::vector<quantize::Weight>& weights) override;
+  absl::Status narrow(mlir::ModuleOp module,
+                      const std::vector<quantize::Weight>& weights,
+                      std::vector<quantize::Range>& ranges) override;
+
+ private:
+  const std::vector<std::string> files_;
+  const RangeMethod method_;
+  const std::string source_;
 };
 
 }  // namespace partita::driver

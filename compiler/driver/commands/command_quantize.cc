@@ -1,7 +1,9 @@
 // partita quantize: writes a model again with weights of 8 bits.
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "compiler/driver/commands/calibrate.h"
@@ -42,6 +44,7 @@ llvm::json::Value factsOf(const quantize::Report& report,
     if (layer.input) {
       row["input_low"] = layer.input->low;
       row["input_high"] = layer.input->high;
+      row["keeps_input"] = layer.keeps_input;
       if (std::isfinite(layer.input_decibels))
         row["input_decibels"] = layer.input_decibels;
     }
@@ -68,7 +71,8 @@ void printLayer(const llvm::json::Object& layer, llvm::raw_ostream& stream) {
   if (const auto low = layer.getNumber("input_low"))
     stream << llvm::format("  %9.3g to %-9.3g %5.1f dB", *low,
                            *layer.getNumber("input_high"),
-                           layer.getNumber("input_decibels").value_or(0));
+                           layer.getNumber("input_decibels").value_or(0))
+           << (layer.getBoolean("keeps_input").value_or(false) ? ", kept" : "");
   stream << "\n";
 }
 
@@ -93,18 +97,14 @@ int run(QuantizeCommand& command) {
   auto module = command.model.import(session);
   if (!module) return kUserError;
   command.options.folder = command.model.folder();
-  Calibration calibration;
-  if (!take(parseRangeMethod(command.range), calibration.method))
-    return kUsageError;
+  RangeMethod method;
+  if (!take(parseRangeMethod(command.range), method)) return kUsageError;
+  std::optional<FileCalibration> calibration;
   if (!command.calibration.empty()) {
-    if (!take(calibrationFiles(command.calibration), calibration.files))
-      return kUserError;
-    calibration.source = command.options.folder;
-    command.options.measure = [&](mlir::ModuleOp module,
-                                  const std::vector<quantize::Weight>& weights,
-                                  const std::vector<int64_t>& sizes) {
-      return calibration.measure(module, weights, sizes);
-    };
+    std::vector<std::string> files;
+    if (!take(calibrationFiles(command.calibration), files)) return kUserError;
+    command.options.calibration =
+        &calibration.emplace(std::move(files), method, command.options.folder);
   }
   const absl::StatusOr<quantize::Report> report =
       quantize::quantizeModel(*module, command.options, command.output);
@@ -138,6 +138,12 @@ Command addQuantize(CLI::App& app) {
                    "How --calibrate chooses ranges: minmax, percentile=99.99 "
                    "(of the numbers) or entropy; default: minmax")
       ->needs(calibrate);
+  command
+      ->add_option("--smooth", state->options.smoothing,
+                   "How much of the range of an input's channels moves to the "
+                   "weights, from 0 (nothing) to 1; default: 0.7")
+      ->check(CLI::Range(0.0, 1.0))
+      ->needs(calibrate);
   command->add_flag("--embeddings", state->options.embeddings,
                     "Round tables that only look-ups by row read, too");
   command
@@ -147,8 +153,8 @@ Command addQuantize(CLI::App& app) {
       ->allow_extra_args(false);
   command
       ->add_option("--min-snr", state->options.least_decibels,
-                   "Keep weights whose rounding would leave less signal to "
-                   "noise, in decibels, e.g. 35")
+                   "Keep weights and inputs whose rounding would leave less "
+                   "signal to noise, in decibels, e.g. 35")
       ->check(CLI::NonNegativeNumber);
   addJson(state->json, command);
   command->footer(
