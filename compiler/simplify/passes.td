@@ -148,7 +148,7 @@ def RaiseQuantizedProductsPass : Pass<"partita-raise-quantized-products", "::mli
     multiplied by the product instead, which then reads the integers: they stay 8 bits in memory.
 
     If both operands are dequantized, the product is one of integers with sums of 32 bits. A zero point of the
-    left-hand side becomes a shift per output channel, which depends on the weight alone.
+    left-hand side becomes a shift per output channel, which depends on the weight alone and joins a bias.
 
     Kept as they are: weights with a zero point or of unsigned integers, scales per block, and products
     in which a computed value is the only dequantized operand.

@@ -129,7 +129,11 @@ std::optional<View> scaleOfFree(const Side& side, View scale) {
 class Rewriter {
  public:
   explicit Rewriter(nn::DotGeneralOp op)
-      : op_(op), builder_(op), loc_(op.getLoc()) {}
+      : op_(op), last_(op), builder_(op), loc_(op.getLoc()) {}
+
+  // The operation whose result the raised product replaces: the product, or the
+  // addition of a bias that joins its shift.
+  mlir::Operation* last() const { return last_; }
 
   // The product of floats and a weight, or null.
   Value withWeight(const Dequantized& weight, bool is_rhs) {
@@ -157,6 +161,8 @@ class Rewriter {
         !lhs_scale.largeDims().empty() ||
         (lhs.zero && !op_.getRhsBatch().empty()))
       return {};
+    const std::optional<View> bias =
+        lhs.zero ? takeBias(side) : std::optional<View>();
     const Value left = extended(lhs), right = extended(rhs);
     const Value sum = dot(left, right);
     // Both scales as one number per column.
@@ -174,14 +180,37 @@ class Rewriter {
         nn::ReduceOp::create(builder_, loc_, nn::ReduceKind::sum, right, dims);
     const Value factor = arith::MulFOp::create(
         builder_, loc_, vector, toFloat(repeated(shrunk(lhs.zero), shape)));
-    const Value shift = arith::NegFOp::create(
-        builder_, loc_,
-        arith::MulFOp::create(builder_, loc_, toFloat(columns), factor));
+    Value shift =
+        arith::MulFOp::create(builder_, loc_, toFloat(columns), factor);
+    shift = bias ? arith::SubFOp::create(builder_, loc_, vectorOf(side, *bias),
+                                         shift)
+                       .getResult()
+                 : arith::NegFOp::create(builder_, loc_, shift).getResult();
     return arith::AddFOp::create(builder_, loc_, result,
                                  alongResult(shift, side));
   }
 
  private:
+  // If the only reader of the product adds one number per column: these numbers
+  // in terms of the side's free dimensions.
+  std::optional<View> takeBias(const Side& side) {
+    if (!op_->hasOneUse()) return std::nullopt;
+    auto add = mlir::dyn_cast<arith::AddFOp>(*op_->user_begin());
+    if (!add || add.getLhs() == add.getRhs()) return std::nullopt;
+    const unsigned other = add.getLhs() == op_.getResult() ? 1 : 0;
+    View bias = peel(operandOf(viewOf(add.getResult()), other));
+    for (auto [i, dim] : llvm::enumerate(bias.dims)) {
+      const auto* place = llvm::find(side.in_result, dim);
+      if (place != side.in_result.end())
+        dim = place - side.in_result.begin();
+      else if (tensorType(bias.value).getDimSize(i) != 1)
+        return std::nullopt;
+    }
+    last_ = add;
+    builder_.setInsertionPoint(add);
+    return bias;
+  }
+
   Value extended(const Dequantized& value) {
     const mlir::Type type =
         tensorType(value.integer).clone(builder_.getI32Type());
@@ -231,6 +260,7 @@ class Rewriter {
   }
 
   nn::DotGeneralOp op_;
+  mlir::Operation* last_;
   OpBuilder builder_;
   mlir::Location loc_;
 };
@@ -257,7 +287,8 @@ class RaiseQuantizedProductsPass
         weights += raised != nullptr;
       }
       if (!raised) continue;
-      op.replaceAllUsesWith(raised);
+      rewriter.last()->getResult(0).replaceAllUsesWith(raised);
+      if (rewriter.last() != op) rewriter.last()->erase();
       op.erase();
     }
   }

@@ -61,6 +61,31 @@ func.func @main(%x: tensor<2x4xi8>, %w: tensor<4x8xi8>, %a: tensor<f32>, %s: ten
 
 // -----
 
+// The shift joins a bias.
+// CHECK-LABEL: func @main
+// CHECK-SAME: %[[BIAS:arg[0-9]+]]: tensor<8xf32>)
+// CHECK: %[[T:.*]] = arith.subf %[[BIAS]], %{{.*}} : tensor<8xf32>
+// CHECK-NEXT: %[[B:.*]] = nn.broadcast %[[T]] dims = [1] : tensor<8xf32> -> tensor<2x8xf32>
+// CHECK-NEXT: %[[Y:.*]] = arith.addf %{{.*}}, %[[B]]
+// CHECK-NEXT: return %[[Y]]
+func.func @main(%x: tensor<2x4xi8>, %w: tensor<4x8xi8>, %a: tensor<f32>, %s: tensor<8xf32>, %z: tensor<i32>, %b: tensor<8xf32>) -> tensor<2x8xf32> {
+  %zero = nn.broadcast %z dims = [] : tensor<i32> -> tensor<2x4xi32>
+  %0 = arith.extui %x : tensor<2x4xi8> to tensor<2x4xi32>
+  %1 = arith.subi %0, %zero : tensor<2x4xi32>
+  %2 = arith.sitofp %1 : tensor<2x4xi32> to tensor<2x4xf32>
+  %3 = nn.broadcast %a dims = [] : tensor<f32> -> tensor<2x4xf32>
+  %4 = arith.mulf %2, %3 : tensor<2x4xf32>
+  %6 = arith.sitofp %w : tensor<4x8xi8> to tensor<4x8xf32>
+  %7 = nn.broadcast %s dims = [1] : tensor<8xf32> -> tensor<4x8xf32>
+  %8 = arith.mulf %6, %7 : tensor<4x8xf32>
+  %9 = nn.dot_general %4, %8 contract = [1] x [0] : tensor<2x4xf32>, tensor<4x8xf32> -> tensor<2x8xf32>
+  %10 = nn.broadcast %b dims = [1] : tensor<8xf32> -> tensor<2x8xf32>
+  %11 = arith.addf %9, %10 : tensor<2x8xf32>
+  return %11 : tensor<2x8xf32>
+}
+
+// -----
+
 // A scale along the contracted dimension stays in front of the product.
 // CHECK-LABEL: func @main
 // CHECK: %[[M:.*]] = arith.mulf
