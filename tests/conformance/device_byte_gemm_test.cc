@@ -173,8 +173,7 @@ TEST_P(DeviceByteGemmTest, Sizes) {
   for (const Factors factors : kAll)
     for (const int64_t m : {1, 5, 17, 40})
       for (const int64_t n : {1, 15, 100})
-        for (const int64_t k : {1, 130})
-          Check(Describe(factors, 1, m, n, k));
+        for (const int64_t k : {1, 130}) Check(Describe(factors, 1, m, n, k));
 }
 
 TEST_P(DeviceByteGemmTest, Layouts) {
