@@ -153,6 +153,7 @@ TEST_P(MaskedAttention, GradientEqualsTheInterpreter) {
 
 const Case kCases[] = {
     {"window", 1, 2, 2, 100, 100, 16, 16, "causal_offset = 0 window = 30", ""},
+    {"one_key", 1, 2, 2, 1, 1, 16, 16, "causal_offset = 0", ""},
     {"window_of_one", 1, 1, 1, 37, 37, 16, 24, "causal_offset = 0 window = 1",
      ""},
     {"two_sided", 2, 2, 1, 90, 90, 16, 16, "causal_offset = 20 window = 41",

@@ -384,7 +384,8 @@ FailureOr<Value> AttentionMask::apply(Value score, Value lowest,
         lowest);
   };
   if (last_) {
-    const Value key = emitter_.number(Index(keys), builder.getI32Type()).value;
+    const Value key = emitter_.splat(
+        emitter_.number(Index(keys), builder.getI32Type()), lanes);
     keep(arith::CmpIPredicate::sle, key, limitOf(query, *last_, lanes));
     if (first_) {
       Value first = limitOf(query, *first_, lanes);
