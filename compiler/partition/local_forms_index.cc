@@ -1,7 +1,11 @@
 // Local forms of operations that use row numbers: iota, gather, scatter.
+#include <optional>
+
 #include "compiler/partition/local_form.h"
 #include "compiler/partition/local_forms.h"
+#include "compiler/sharding/convert.h"
 #include "dialects/nn/math_builder.h"
+#include "mlir/IR/Matchers.h"
 
 namespace partita::partition {
 namespace {
@@ -31,6 +35,40 @@ struct IotaForm : LocalFormOpInterface::ExternalModel<IotaForm, nn::IotaOp> {
   }
 };
 
+// The distance by which a gather rotates a dimension, see its sharding rule.
+int64_t distanceOf(nn::GatherOp gather) {
+  mlir::DenseIntElementsAttr indices;
+  mlir::matchPattern(gather.getIndices(), mlir::m_Constant(&indices));
+  const int64_t first =
+      (*indices.getValues<llvm::APInt>().begin()).getSExtValue();
+  return first == 0 ? 0 : indices.getType().getDimSize(0) - first;
+}
+
+// Rows of a divided dimension move between devices. One row per device is a
+// single transfer to the device `distance` further on; otherwise a block comes
+// from two places, before and after the wrap.
+Value rotate(const LocalForm& form, Value input, int64_t dim, int64_t size,
+             int64_t distance, const core::DimSharding& rows) {
+  const int64_t block = core::BlockOf(size, rows);
+  const auto axes =
+      sharding::axesAttr(form.builder.getContext(), rows.axes, form.mesh);
+  if (block == 1 && core::SizeOf(rows.axes) == size)
+    return dist::PermuteOp::create(
+        form.builder, form.loc(), input.getType(), input, axes, axes,
+        form.why("rows of other devices (a rotation)"), distance);
+  const auto type = llvm::cast<RankedTensorType>(input.getType());
+  const auto fetch = [&](int64_t offset) -> Value {
+    return dist::ExchangeOp::create(
+        form.builder, form.loc(), type, input, axes, dim, size, block, offset,
+        llvm::APFloat(0.0), form.why("rows beside the shard"));
+  };
+  core::DimSharding blocks = rows;
+  blocks.block = block;
+  const Value before = fetch(-distance), wrapped = fetch(size - distance);
+  return nn::MathBuilder(form.builder, form.loc())
+      .select(form.insideMask(type, dim, distance, blocks), wrapped, before);
+}
+
 // If an indexed dimension of the table is divided, each device looks up the
 // indices in its own rows and returns 0 for the others. The results are then
 // summed.
@@ -40,6 +78,19 @@ struct GatherForm
                                            const LocalForm& form) const {
     auto gather = llvm::cast<nn::GatherOp>(op);
     auto table_shape = form.globalShape(gather.getInput());
+    if (const auto rotated_dim = dividedRotation(gather, form)) {
+      const int64_t first = *rotated_dim;
+      const Value rotated =
+          rotate(form, form.operands[0], first, table_shape[first],
+                 distanceOf(gather), form.sharding.operands[0].dims[first]);
+      // The result begins with the rotated dimension.
+      SmallVector<int64_t> perm = {first};
+      for (size_t dim = 0; dim < table_shape.size(); ++dim)
+        if (static_cast<int64_t>(dim) != first) perm.push_back(dim);
+      if (first == 0) return SmallVector<Value>{rotated};
+      return SmallVector<Value>{
+          nn::TransposeOp::create(form.builder, form.loc(), rotated, perm)};
+    }
     nn::MathBuilder math(form.builder, form.loc());
     Value indices = form.operands[1];
     Value found;  // i1, of the indices' shape without the last dimension
@@ -65,6 +116,18 @@ struct GatherForm
         mlir::DenseElementsAttr::get(
             type, neutralOf(core::Reduction::kSum, type.getElementType())));
     return SmallVector<Value>{math.select(mask, local, zero)};
+  }
+
+  // The dimension that the gather rotates, if it is divided.
+  static std::optional<int64_t> dividedRotation(nn::GatherOp gather,
+                                                const LocalForm& form) {
+    if (gather.getAxes().size() != 1) return std::nullopt;
+    const int64_t dim = gather.getAxes()[0];
+    for (int factor : form.rule.operands[0][dim])
+      if (core::IsHalo(form.rule.factors[factor].kind) &&
+          !form.sharding.operands[0].dims[dim].axes.empty())
+        return dim;
+    return std::nullopt;
   }
 
   // Returns component `position` of the indices relative to the device's first

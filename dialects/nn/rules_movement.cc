@@ -112,6 +112,28 @@ struct IndexedDims {
   }
 };
 
+// True if a gather takes all rows of one dimension in turn, moved by one
+// distance: row i of the result is row (i - distance) mod n of the input.
+bool isRotation(GatherOp op) {
+  const auto type = op.getIndices().getType();
+  if (op.getAxes().size() != 1 || op.getBatchDims() != 0 ||
+      type.getRank() != 2 ||
+      type.getDimSize(0) != op.getInput().getType().getDimSize(op.getAxes()[0]))
+    return false;
+  mlir::DenseIntElementsAttr indices;
+  if (!mlir::matchPattern(op.getIndices(), mlir::m_Constant(&indices)))
+    return false;
+  const int64_t size = type.getDimSize(0);
+  int64_t distance = -1, row = 0;
+  for (const llvm::APInt& index : indices.getValues<llvm::APInt>()) {
+    if (index.isNegative() || index.uge(size)) return false;
+    const int64_t found = (row++ - index.getSExtValue() + size) % size;
+    if (distance < 0) distance = found;
+    if (found != distance) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 ShardingRule BroadcastOp::getShardingRule() {
@@ -198,13 +220,17 @@ ShardingRule ConcatOp::getShardingRule() {
 }
 
 // Each shard of an indexed dimension gives the rows that it holds, and zeros
-// for the others: the vocabulary-parallel embedding.
+// for the others: the vocabulary-parallel embedding. A rotation moves rows
+// between neighbours instead.
 ShardingRule GatherOp::getShardingRule() {
   RuleBuilder rule(*this);
   const IndexedDims dims(getInput().getType().getRank(),
                          getIndices().getType().getRank(), getAxes(),
                          getBatchDims());
-  for (int64_t dim = 0; dim < dims.index_dims; ++dim) {
+  const bool rotates = isRotation(*this);
+  if (rotates) rule.carry(getAxes()[0], 0, FactorKind::kHalo);
+  if (rotates) rule.wholeOperand(1, 0);
+  for (int64_t dim = 0; dim < dims.index_dims && !rotates; ++dim) {
     const int factor = rule.factor(rule.resultSize(0, dim));
     if (dim < dims.batch_dims) rule.onOperand(0, dim, factor);
     rule.onOperand(1, dim, factor);
@@ -213,6 +239,7 @@ ShardingRule GatherOp::getShardingRule() {
   for (auto [i, dim] : llvm::enumerate(dims.window_dims))
     rule.carry(dim, dims.index_dims + i);
   for (int64_t axis : getAxes()) {
+    if (rotates) break;
     const int factor =
         rule.factor(rule.operandSize(0, axis), FactorKind::kReduced);
     rule.onOperand(0, axis, factor);
