@@ -25,8 +25,10 @@ mlir::LogicalResult takeWeights(mlir::ModuleOp module,
     if (!name || !main.getArgAttr(i, nn::kSourceAttr)) continue;
     auto type =
         llvm::dyn_cast<mlir::RankedTensorType>(main.getArgument(i).getType());
-    // Arguments that are not f32 are not weights and stay unchanged.
-    if (!type || !type.getElementType().isF32()) {
+    const auto kind = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kKindAttr);
+    const bool is_state = kind && kind.getValue() == "state";
+    // Other arguments that are not f32 are not weights and stay unchanged.
+    if (!type || (!type.getElementType().isF32() && !is_state)) {
       weights->ignore({name.getValue()});
       continue;
     }
@@ -34,10 +36,12 @@ mlir::LogicalResult takeWeights(mlir::ModuleOp module,
       continue;
     const bool in_parts = main.getArgAttr(i, nn::kPartsAttr) != nullptr;
     const Weights::Source source =
-        in_parts ? weights->parts(name.getValue(), type.getShape(),
-                                  Init::zeros(), module.getContext())
-                 : weights->source(name.getValue(), type.getShape(),
-                                   Init::zeros(), module.getContext());
+        in_parts
+            ? weights->parts(name.getValue(), type.getShape(), Init::zeros(),
+                             module.getContext())
+            : weights->source(name.getValue(), type,
+                              main.getArgAttr(i, nn::kUnsignedAttr) != nullptr,
+                              module.getContext());
     if (source.data) main.setArgAttr(i, nn::kSourceAttr, source.data);
   }
   return weights->finish(loc);

@@ -71,6 +71,24 @@ mlir::Type floatType(base::DType dtype, mlir::MLIRContext* context) {
   }
 }
 
+std::optional<base::DType> integerDType(mlir::Type type, bool is_unsigned) {
+  using base::DType;
+  switch (type.getIntOrFloatBitWidth()) {
+    case 1:
+      return DType::kI1;
+    case 8:
+      return is_unsigned ? DType::kU8 : DType::kI8;
+    case 16:
+      return is_unsigned ? DType::kU16 : DType::kI16;
+    case 32:
+      return is_unsigned ? DType::kU32 : DType::kI32;
+    case 64:
+      return is_unsigned ? DType::kU64 : DType::kI64;
+    default:
+      return std::nullopt;
+  }
+}
+
 // A shard must be a regular file of the folder itself.
 LogicalResult checkShard(const std::string& folder, const std::string& shard,
                          const std::string& index, mlir::MLIRContext* context) {
@@ -269,6 +287,30 @@ Weights::Source Weights::source(StringRef name, llvm::ArrayRef<int64_t> shape,
         mlir::FloatAttr::get(mlir::Float64Type::get(context), init.scale);
     return {name.str(), nn::InitAttr::get(context, init.kind, scale, seed)};
   }
+  return stored(
+      name, shape, [&](base::DType dtype) { return floatType(dtype, context); },
+      "F32, F16, BF16 or F64", context);
+}
+
+Weights::Source Weights::source(StringRef name, mlir::RankedTensorType type,
+                                bool is_unsigned, mlir::MLIRContext* context) {
+  const mlir::Type element = type.getElementType();
+  if (llvm::isa<mlir::FloatType>(element))
+    return source(name, type.getShape(), Init::zeros(), context);
+  const std::optional<base::DType> own = integerDType(element, is_unsigned);
+  return stored(
+      name, type.getShape(),
+      [&](base::DType dtype) { return dtype == own ? element : mlir::Type(); },
+      !own                       ? "another element type"
+      : *own == base::DType::kI1 ? "BOOL"
+                                 : llvm::StringRef(base::NameOf(*own)).upper(),
+      context);
+}
+
+Weights::Source Weights::stored(
+    StringRef name, llvm::ArrayRef<int64_t> shape,
+    llvm::function_ref<mlir::Type(base::DType)> typeOf,
+    const std::string& accepted, mlir::MLIRContext* context) {
   const auto place = find(name);
   if (place == tensors_.end()) {
     missing_.push_back(name.str() + ": expected " + shapeText(shape));
@@ -279,15 +321,13 @@ Weights::Source Weights::source(StringRef name, llvm::ArrayRef<int64_t> shape,
   const std::string stored_name =
       stored == stored_names_.end() ? place->first : stored->second;
   const Tensor& tensor = place->second;
-  const mlir::Type type = tensor.entry.dtype
-                              ? floatType(*tensor.entry.dtype, context)
-                              : mlir::Type();
+  const mlir::Type type =
+      tensor.entry.dtype ? typeOf(*tensor.entry.dtype) : mlir::Type();
   if (llvm::ArrayRef<int64_t>(tensor.entry.shape) != shape)
     misshaped_.push_back(stored_name + ": expected " + shapeText(shape) +
                          ", found " + shapeText(tensor.entry.shape));
   else if (!type)
-    misshaped_.push_back(stored_name +
-                         ": expected F32, F16, BF16 or F64, found " +
+    misshaped_.push_back(stored_name + ": expected " + accepted + ", found " +
                          tensor.entry.stored);
   else
     return {stored_name,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "mlir/IR/Attributes.h"
+#include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Location.h"
 #include "runtime/base/safetensors.h"
 
@@ -64,6 +65,11 @@ class Weights {
   Source source(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, Init init,
                 mlir::MLIRContext* context);
 
+  // The source of a stored tensor of any type. Floats may have another float
+  // type in the file; integers and booleans have the tensor's own.
+  Source source(llvm::StringRef name, mlir::RankedTensorType type,
+                bool is_unsigned, mlir::MLIRContext* context);
+
   // The source of a parameter that files hold in parts, one per index of
   // dimension 0; see base::PartName. `data` is a list of #nn.file, or #nn.init.
   Source parts(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, Init init,
@@ -88,6 +94,11 @@ class Weights {
   // Renames tensors from old conventions to current names.
   void renameToday();
   Tensors::const_iterator find(llvm::StringRef name) const;
+  // The source of a tensor that the file holds as `typeOf` accepts it: a null
+  // type is a complaint, which lists the `accepted` ones.
+  Source stored(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
+                llvm::function_ref<mlir::Type(base::DType)> typeOf,
+                const std::string& accepted, mlir::MLIRContext* context);
 
   bool seeded_ = false;
   uint64_t seed_ = 0;
