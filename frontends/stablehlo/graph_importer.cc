@@ -98,10 +98,20 @@ LogicalResult GraphImporter::run() {
     return mlir::emitError(main_.getLoc())
            << "expected a function 'main' with one block";
   mlir::Block& body = main->getRegion(0).front();
-  if (!ignores_shardings_) {
-    if (failed(shardings_.read(program_, main_.getLoc()))) return failure();
+  // Manual computations need the mesh in any case.
+  const bool has_manual =
+      program_
+          ->walk([](mlir::Operation* op) {
+            return op->getName().getStringRef() == "sdy.manual_computation"
+                       ? mlir::WalkResult::interrupt()
+                       : mlir::WalkResult::advance();
+          })
+          .wasInterrupted();
+  if ((!ignores_shardings_ || has_manual) &&
+      failed(shardings_.read(program_, main_.getLoc())))
+    return failure();
+  if (!ignores_shardings_)
     shardings_.addMesh(main_->getParentOfType<mlir::ModuleOp>());
-  }
   if (failed(declareArguments(main, body)) || failed(checkSupported()))
     return failure();
   Values arguments;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "frontends/builder/main_builder.h"
+#include "frontends/stablehlo/manual/axes.h"
 #include "frontends/stablehlo/shardings.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
@@ -61,6 +62,10 @@ class GraphImporter {
   // Imports the function `name`.
   FailureOr<Values> call(llvm::StringRef name, llvm::ArrayRef<Val> arguments);
 
+  // Imports a manual computation: its body as one device's program, which
+  // becomes operations on whole tensors.
+  FailureOr<Values> importManualComputation(OpContext& context);
+
   // What Shardy says in the attributes of an argument or result; null if it
   // says nothing. Refuses what its predecessor says.
   FailureOr<mlir::Attribute> shardingOf(mlir::DictionaryAttr attributes);
@@ -84,6 +89,7 @@ class GraphImporter {
   llvm::StringSet<> weights_;  // inputs that hold weights
   Shardings shardings_;
   llvm::DenseMap<mlir::Value, dist::ShardingAttr> argument_shardings_;
+  ManualAxes* manual_ = nullptr;  // while a body is imported
   int depth_ = 0;
   int64_t imported_ = 0;
 };

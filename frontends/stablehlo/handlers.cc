@@ -88,6 +88,19 @@ constexpr Entry kHandlers[] = {
     {"gather", importGather},
     {"scatter", importScatter},
 
+    // Manual computations and their collectives.
+    {"all_gather", importAllGather},
+    {"all_reduce", importAllReduce},
+    {"all_to_all", importAllToAll},
+    {"collective_permute", importCollectivePermute},
+    {"partition_id", importPartitionId},
+    {"reduce_scatter", importReduceScatter},
+    {"replica_id", importReplicaId},
+    {"sdy.manual_computation", importManualComputation},
+
+    // Random bits.
+    {"rng_bit_generator", importRngBitGenerator},
+
     // Control.
     // A cast between vhlo's and sdy's types, which are equal here.
     {"builtin.unrealized_conversion_cast", importBarrier},

@@ -174,12 +174,35 @@ Values OpContext::call(llvm::StringRef function,
   return llvm::succeeded(values) ? *values : Values();
 }
 
+Values OpContext::manualComputation() {
+  auto values = importer_.importManualComputation(*this);
+  return llvm::succeeded(values) ? *values : Values();
+}
+
 Val OpContext::constrain(Val value, llvm::StringRef attribute) {
   auto constrained = importer_.constrain(value, op.getAttr(attribute));
   if (llvm::succeeded(constrained)) return *constrained;
   // The cause was reported.
   return error("cannot divide its operand");
 }
+
+namespace {
+
+// JAX constrains values of reducers, too, where a computation is manual along a
+// part of the mesh. Casts are between vhlo's and sdy's types.
+bool isConstraint(mlir::Operation* op) {
+  return op && op->getNumOperands() == 1 && op->getNumResults() == 1 &&
+         (shortName(*op) == "sdy.sharding_constraint" ||
+          shortName(*op) == "builtin.unrealized_conversion_cast");
+}
+
+mlir::Value unconstrained(mlir::Value value) {
+  while (isConstraint(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return value;
+}
+
+}  // namespace
 
 llvm::StringRef OpContext::onlyOperation(unsigned region) {
   if (region >= op.getNumRegions() || !op.getRegion(region).hasOneBlock())
@@ -188,17 +211,23 @@ llvm::StringRef OpContext::onlyOperation(unsigned region) {
   if (block.getNumArguments() != 2 || block.empty()) return {};
   mlir::Operation& last = block.back();
   if (shortName(last) != "return" || last.getNumOperands() != 1) return {};
-  if (last.getOperand(0) == block.getArgument(1) && &block.front() == &last)
-    return "second";
-  mlir::Operation& first = block.front();
-  if (first.getNextNode() != &last || first.getNumResults() != 1 ||
-      last.getOperand(0) != first.getResult(0) || first.getNumOperands() != 2)
+  mlir::Operation* only = nullptr;
+  for (mlir::Operation& inner : block) {
+    if (&inner == &last || isConstraint(&inner)) continue;
+    if (only) return {};
+    only = &inner;
+  }
+  const mlir::Value result = unconstrained(last.getOperand(0));
+  if (!only) return result == block.getArgument(1) ? "second" : "";
+  if (only->getNumResults() != 1 || result != only->getResult(0) ||
+      only->getNumOperands() != 2)
     return {};
-  const mlir::Value a = first.getOperand(0), b = first.getOperand(1);
+  const mlir::Value a = unconstrained(only->getOperand(0)),
+                    b = unconstrained(only->getOperand(1));
   if ((a != block.getArgument(0) || b != block.getArgument(1)) &&
       (b != block.getArgument(0) || a != block.getArgument(1)))
     return {};
-  return shortName(first);
+  return shortName(*only);
 }
 
 }  // namespace partita::stablehlo

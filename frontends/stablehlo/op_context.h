@@ -68,6 +68,11 @@ class OpContext {
 
   llvm::DenseMap<mlir::Value, Values>& rows() { return importer_.rows_; }
 
+  // The axes of the manual computation whose body this is in; null outside.
+  ManualAxes* manual() { return importer_.manual_; }
+  // The results of a manual computation. Empty after an error.
+  Values manualComputation();
+
  private:
   GraphImporter& importer_;
 };

@@ -23,6 +23,11 @@ class Shardings {
   // Adds dist.mesh to the module, if the program has a mesh with axes.
   void addMesh(mlir::ModuleOp module) const;
 
+  // The mesh, null without one; and the order of its devices, null if they are
+  // in order.
+  dist::MeshAttr mesh() const { return mesh_; }
+  mlir::DenseI64ArrayAttr devices() const { return devices_; }
+
   // The sharding of a value of this rank. Null without an error if the
   // attribute divides nothing, or on a mesh without axes.
   llvm::FailureOr<dist::ShardingAttr> sharding(mlir::Attribute attribute,

@@ -1,6 +1,12 @@
 // Compiles programs that jax.export wrote, runs them, and compares with JAX:
 // models, whole training steps, and programs that JAX divides over 2 x 2
-// devices.
+// devices, by annotations or by hand (shard_map).
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "absl/strings/str_join.h"
+#include "compiler/driver/explain.h"
 #include "compiler/driver/import_model.h"
 #include "compiler/driver/model_plan.h"
 #include "compiler/plan/plan.h"
@@ -42,18 +48,23 @@ void ExpectSame(const HostTensor& found, const HostTensor& expected,
       << distance.largest_expected;
 }
 
+bool IsDivided(const std::string& name) {
+  return name.find("2x2") != std::string::npos || name.rfind("manual_", 0) == 0;
+}
+
 // On the mesh of the program's own shardings, or on one device.
 std::unique_ptr<CompiledModel> Load(const std::string& name,
-                                    bool ignores_shardings) {
+                                    bool ignores_shardings,
+                                    const std::string& weights = "") {
   driver::ImportOptions options;
+  options.weights = weights;
   options.ignore_shardings = ignores_shardings;
   CompilerContext context;
   auto module = driver::importModel(FileOf(name), options, context.get());
   EXPECT_TRUE(module) << context.errors;
   if (!module) return nullptr;
   auto plan = driver::planOfModel(*module, FileOf(name));
-  EXPECT_EQ(plan.has_value(),
-            !ignores_shardings && name.find("2x2") != std::string::npos);
+  EXPECT_EQ(plan.has_value(), !ignores_shardings && IsDivided(name));
   if (!plan) {
     plan.emplace();
     plan->mesh = *plan::ParseMeshOption("data=1");
@@ -78,11 +89,15 @@ void ExpectOutputs(CompiledModel& model, const std::string& name) {
   }
 }
 
-void ExpectSteps(CompiledModel& model, const std::string& name) {
+void WriteStates(CompiledModel& model, const std::string& name) {
   for (const auto& [state, value] : Read(name, "state.")) {
     const absl::Status written = model.WriteParameter(state, value);
     ASSERT_TRUE(written.ok()) << written;
   }
+}
+
+// Five steps from the states that the model has.
+void ExpectSteps(CompiledModel& model, const std::string& name) {
   const Tensors inputs = Read(name, "in.");
   for (int step = 1; step <= 5; ++step) {
     const std::string prefix = "out" + std::to_string(step) + ".";
@@ -113,14 +128,20 @@ TEST_P(JaxModelTest, OutputsAreThoseOfJax) {
 INSTANTIATE_TEST_SUITE_P(Programs, JaxModelTest,
                          testing::Values("mlp", "gpt", "gpt_scan", "vit",
                                          "coatnet", "moe", "indexing",
-                                         "operations", "gpt_2x2"),
+                                         "operations", "random_bits", "gpt_2x2",
+                                         "manual_mlp_2x2", "manual_ring",
+                                         "manual_gather_scatter_2x2",
+                                         "manual_experts", "manual_families",
+                                         "manual_part_2x2"),
                          NameOf);
 
 class JaxStepTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(JaxStepTest, FiveStepsAreThoseOfJax) {
   auto model = Load(GetParam(), /*ignores_shardings=*/false);
-  if (model) ExpectSteps(*model, GetParam());
+  if (!model) return;
+  WriteStates(*model, GetParam());
+  ExpectSteps(*model, GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, JaxStepTest,
@@ -131,8 +152,84 @@ INSTANTIATE_TEST_SUITE_P(Programs, JaxStepTest,
 TEST(JaxTest, ShardingsAreIgnoredOnRequest) {
   if (auto model = Load("gpt_2x2", /*ignores_shardings=*/true))
     ExpectOutputs(*model, "gpt_2x2");
-  if (auto model = Load("gpt_step_2x2", /*ignores_shardings=*/true))
+  if (auto model = Load("gpt_step_2x2", /*ignores_shardings=*/true)) {
+    WriteStates(*model, "gpt_step_2x2");
     ExpectSteps(*model, "gpt_step_2x2");
+  }
+}
+
+// Writes a folder with model.safetensors.
+void WriteFolder(const std::string& folder, const Tensors& tensors) {
+  std::string header, bytes;
+  for (const auto& [name, tensor] : tensors) {
+    header += (header.empty() ? "{\"" : ",\"") + name + "\":{\"dtype\":\"" +
+              (tensor.dtype == base::DType::kF32 ? "F32" : "U32") +
+              "\",\"shape\":[" + absl::StrJoin(tensor.shape, ",") +
+              "],\"data_offsets\":[" + std::to_string(bytes.size()) + ",";
+    bytes += tensor.bytes;
+    header += std::to_string(bytes.size()) + "]}";
+  }
+  header += "}";
+  const uint64_t size = header.size();
+  std::filesystem::create_directories(folder);
+  std::ofstream file(folder + "/model.safetensors", std::ios::binary);
+  file.write(reinterpret_cast<const char*>(&size), sizeof(size));
+  file << header << bytes;
+}
+
+// The key of the random numbers is u32.
+TEST(JaxTest, WeightsGiveStatesOfAnyType) {
+  const std::string folder = testing::TempDir() + "/dropout_weights";
+  Tensors states = Read("dropout_step", "state.");
+  WriteFolder(folder, states);
+  if (auto model = Load("dropout_step", false, folder))
+    ExpectSteps(*model, "dropout_step");
+
+  states.at("key").dtype = base::DType::kF32;
+  WriteFolder(folder, states);
+  driver::ImportOptions options;
+  options.weights = folder;
+  CompilerContext context;
+  EXPECT_FALSE(
+      driver::importModel(FileOf("dropout_step"), options, context.get()));
+  EXPECT_THAT(context.errors,
+              testing::HasSubstr("key: expected U32, found F32"));
+}
+
+TEST(JaxTest, ManualComputationsRunOnOneDevice) {
+  for (const char* name : {"manual_mlp_2x2", "manual_ring", "manual_families"})
+    if (auto model = Load(name, /*ignores_shardings=*/true))
+      ExpectOutputs(*model, name);
+}
+
+// The kinds of a divided program's collectives.
+std::set<std::string> CollectivesOf(const std::string& name) {
+  std::set<std::string> kinds;
+  CompilerContext context;
+  auto module = driver::importModel(FileOf(name), {}, context.get());
+  EXPECT_TRUE(module) << context.errors;
+  if (!module) return kinds;
+  const auto plan = driver::planOfModel(*module, FileOf(name));
+  EXPECT_TRUE(plan.has_value());
+  if (!plan) return kinds;
+  auto explained = driver::explainPlan(*module, *plan, /*train=*/nullptr);
+  EXPECT_TRUE(mlir::succeeded(explained)) << context.errors;
+  if (mlir::failed(explained)) return kinds;
+  for (const llvm::json::Value& row :
+       *explained->getAsObject()->getArray("collectives"))
+    kinds.insert(row.getAsObject()->getString("kind")->str());
+  return kinds;
+}
+
+// Nothing is gathered that the program does not gather.
+TEST(JaxTest, CollectivesOfManualComputationsAreTheProgramsOwn) {
+  using testing::ElementsAre;
+  EXPECT_THAT(CollectivesOf("manual_mlp_2x2"), ElementsAre("all_reduce"));
+  EXPECT_THAT(CollectivesOf("manual_ring"), ElementsAre("permute"));
+  EXPECT_THAT(CollectivesOf("manual_gather_scatter_2x2"),
+              ElementsAre("all_gather", "all_reduce", "reduce_scatter"));
+  EXPECT_THAT(CollectivesOf("manual_experts"),
+              ElementsAre("all_reduce", "all_to_all"));
 }
 
 TEST(JaxTest, ContentDecidesAndNotTheName) {
@@ -176,9 +273,14 @@ TEST(JaxTest, RefusalsSayWhatToDo) {
   EXPECT_THAT(ErrorsOf("complex_numbers"),
               AllOf(HasSubstr("operations that are not supported (StableHLO_v"),
                     HasSubstr("vhlo.fft_v1, 1 time: fft")));
-  EXPECT_THAT(ErrorsOf("shard_map"),
-              AllOf(HasSubstr("sdy.manual_computation, 1 time: "),
-                    HasSubstr("vhlo.all_reduce_v2, 1 time: ")));
+  EXPECT_THAT(ErrorsOf("nested_shard_map"),
+              AllOf(HasSubstr("sdy.manual_computation: a manual computation "
+                              "within another is not supported"),
+                    HasSubstr("make_jax.py")));
+  EXPECT_THAT(ErrorsOf("group_of_an_axis"),
+              AllOf(HasSubstr("all_reduce: expected groups of all devices "
+                              "along whole axes of the manual computation"),
+                    HasSubstr("make_jax.py")));
 }
 
 }  // namespace

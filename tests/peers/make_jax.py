@@ -284,6 +284,32 @@ def operations():
     return operations, (noise(1, 6, 8), noise(2, 2, 5, 5, 4), noise(3, 3, 3, 4, 6), ids, jax.random.PRNGKey(3))
 
 
+def random_bits():
+    """Keys of XLA's generators."""
+
+    def random_bits(key, word):
+        keys = jax.random.wrap_key_data(key, impl="rbg")
+        results = {
+            "uniform": jax.random.uniform(keys, (3, 5)),
+            "normal": jax.random.normal(keys, (7,)),
+            "split": jax.random.key_data(jax.random.split(keys, 3)),
+            "integers": jax.random.randint(keys, (2, 3), -5, 9),
+            "bernoulli": jax.random.bernoulli(keys, 0.3, (17,)),
+            "parts": lax.bitcast_convert_type(lax.bitcast_convert_type(word, jnp.uint8), jnp.float32),
+        }
+        algorithms = lax.RandomAlgorithm
+        for name, algorithm in {"default": algorithms.RNG_DEFAULT, "philox": algorithms.RNG_PHILOX, "threefry": algorithms.RNG_THREE_FRY}.items():
+            for shape in ((), (1,), (4, 6), (3, 5), (5, 1, 7), (7, 2, 9)):
+                for dtype in (jnp.uint8, jnp.uint16, jnp.uint32):
+                    state, bits = lax.rng_bit_generator(key, shape, dtype, algorithm)
+                    label = f"{name}_{dtype.__name__}_{'x'.join(map(str, shape))}"
+                    results |= {label: bits.astype(jnp.uint32), label + "_state": state}
+        return results
+
+    # The counter's lower half overflows.
+    return random_bits, (jnp.asarray([3, 0x80000001, 0xFFFFFFFE, 0xFFFFFFFF], jnp.uint32), noise(4, 3, 2))
+
+
 # Training steps. The first `donated` arguments are replaced by the first results.
 
 
@@ -387,6 +413,155 @@ def gpt_step_2x2():
     return gpt_step_2x2, arguments, donated, (weights, weights, weights, whole, rows, rows)
 
 
+# Programs divided by hand (shard_map): collectives are the program's own.
+
+
+def manual(mesh, body, in_specs, out_specs, **options):
+    return jax.shard_map(body, mesh=mesh, in_specs=in_specs, out_specs=out_specs, **options)
+
+
+def manual_mlp_2x2():
+    """An MLP as Megatron divides it: one sum per layer. The batch's gradients are added up by shard_map's transpose."""
+    mesh = auto_mesh(data=2, tensor=2)
+    weights = {"up": linear(1, 8, 16), "down": linear(3, 16, 8)}
+    specs = {"up": {"w": P(None, "tensor"), "b": P("tensor")}, "down": {"w": P("tensor"), "b": P()}}
+
+    def layer(p, x):
+        y = jax.nn.gelu(apply_linear(p["up"], x))
+        return x + lax.psum(y @ p["down"]["w"], "tensor") + p["down"]["b"]
+
+    def manual_mlp_2x2(p, x):
+        apply = manual(mesh, layer, (specs, P("data")), P("data"))
+        loss, gradients = jax.value_and_grad(lambda p: (apply(p, x) ** 2).mean())(p)
+        return {"y": apply(p, x), "loss": loss, "gradients": gradients}
+
+    shardings = jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs)
+    return manual_mlp_2x2, (weights, noise(5, 4, 8)), 0, (shardings, NamedSharding(mesh, P("data")))
+
+
+def manual_ring():
+    """Products of all pairs of rows, while the other factor travels around a ring; and shifts that end, and cross."""
+    mesh = auto_mesh(x=4)
+
+    def body(a, b):
+        me = lax.axis_index("x")
+        out = jnp.zeros((4, a.shape[0], b.shape[0]))
+        for step in range(4):
+            out = lax.dynamic_update_slice(out, (a @ b.T)[None], ((me - step) % 4, 0, 0))
+            if step < 3:
+                b = lax.ppermute(b, "x", [(i, (i + 1) % 4) for i in range(4)])
+        shifted = lax.ppermute(a, "x", [(i, i + 1) for i in range(3)])
+        crossed = lax.ppermute(a, "x", [(0, 1), (1, 0), (2, 3), (3, 2)])
+        return out.transpose(1, 0, 2).reshape(a.shape[0], -1), shifted, crossed
+
+    def manual_ring(a, b):
+        return manual(mesh, body, (P("x"), P("x")), (P("x"), P("x"), P("x")))(a, b)
+
+    rows = NamedSharding(mesh, P("x"))
+    return manual_ring, (noise(1, 8, 6), noise(2, 8, 6)), 0, (rows, rows)
+
+
+def manual_gather_scatter_2x2():
+    """Sequence parallelism: rows are gathered before the MLP and scattered after it."""
+    mesh = auto_mesh(data=2, tensor=2)
+    weights = {"up": noise(1, 8, 16, scale=0.35), "down": noise(2, 16, 8, scale=0.25)}
+    specs = {"up": P(None, "tensor"), "down": P("tensor")}
+
+    def body(p, x):
+        whole = lax.all_gather(x, "tensor", axis=1, tiled=True)
+        y = jax.nn.relu(whole @ p["up"]) @ p["down"]
+        y = lax.psum_scatter(y, "tensor", scatter_dimension=1, tiled=True)
+        mean = lax.pmean(y, ("data", "tensor"))
+        most = lax.pmax(x, "tensor")
+        return x + y, mean, most, lax.all_gather(x[0, 0], ("tensor", "data"))
+
+    def manual_gather_scatter_2x2(p, x):
+        results = (P("data", "tensor"), P(), P("data"), P())
+        return manual(mesh, body, (specs, P("data", "tensor")), results, check_vma=False)(p, x)
+
+    shardings = {name: NamedSharding(mesh, spec) for name, spec in specs.items()}
+    return manual_gather_scatter_2x2, (weights, noise(5, 2, 6, 8)), 0, (shardings, NamedSharding(mesh, P("data", "tensor")))
+
+
+def manual_experts():
+    """One expert per device: rows go to their experts' devices and back (all-to-all), in equal shares."""
+    mesh = auto_mesh(x=4)
+    weights = {"router": noise(1, 8, 4), "up": noise(2, 4, 8, 16, scale=0.35), "down": noise(3, 4, 16, 8, scale=0.25)}
+    specs = {"router": P(), "up": P("x"), "down": P("x")}
+    capacity = 3
+
+    def body(p, x):
+        chosen = jnp.argmax(x @ p["router"], -1)
+        taken = jax.nn.one_hot(chosen, 4)
+        place = (jnp.cumsum(taken, 0) * taken).sum(-1) - 1
+        sent = taken[:, :, None] * jax.nn.one_hot(place, capacity)[:, None]
+        buffers = jnp.einsum("txc,te->xce", sent, x)
+        here = lax.all_to_all(buffers, "x", 0, 1, tiled=True)
+        made = jax.nn.relu(here[0] @ p["up"][0]) @ p["down"][0]
+        back = lax.all_to_all(made[None], "x", 1, 0, tiled=True)
+        return jnp.einsum("txc,xce->te", sent, back), lax.psum(taken.sum(0), "x")
+
+    def manual_experts(p, x):
+        return manual(mesh, body, (specs, P("x")), (P("x"), P()))(p, x)
+
+    shardings = {name: NamedSharding(mesh, spec) for name, spec in specs.items()}
+    return manual_experts, (weights, noise(5, 24, 8)), 0, (shardings, NamedSharding(mesh, P("x")))
+
+
+def manual_families():
+    """Operations of each family on values that differ between devices, and values that are equal on all."""
+    mesh = auto_mesh(x=2, y=2)
+
+    def body(x, image, kernel, table, ids):
+        i, j = lax.axis_index("x"), lax.axis_index("y")
+        rows = table[(ids + i) % 5]
+        mixed = x @ table.T + j
+        return {
+            "rows": rows,
+            "mixed": mixed,
+            "sliced": lax.dynamic_slice(table, (i + j, 0), (2, 4)),
+            "updated": lax.dynamic_update_slice(x, rows[:1], (i, 0)),
+            "added": jnp.zeros((5, 4)).at[(ids + j) % 5].add(rows),
+            "convolved": conv(image, kernel),
+            "kernels": conv(image, kernel * (1 + i)),
+            "pooled": lax.reduce_window(image, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"),
+            "sums": jnp.cumsum(x, 1),
+            "sorted": jnp.sort(x, 1),
+            "best": jnp.argmax(x, 1),
+            "padded": jnp.pad(x, ((1, 0), (0, 2)))[::-1, ::2],
+            "joined": jnp.concatenate([x, table[:1, :4] + i]),
+            "outer": jnp.einsum("ab,cd->abcd", x[:, :2], rows[:, :2] * (1 + j)),
+            "loop": lax.fori_loop(0, 3, lambda k, v: lax.psum(v, "x") * 0.3 + k + 0 * v, x),
+            "number": (i * 2 + j)[None],
+        }
+
+    def manual_families(x, image, kernel, table, ids):
+        specs = (P("x"), P(("x", "y")), P(), P(), P("y"))
+        results = {name: P(("x", "y")) for name in (
+            "rows", "mixed", "sliced", "updated", "added", "convolved", "kernels", "pooled", "sums", "sorted", "best", "padded", "joined",
+            "outer", "loop", "number")}
+        return manual(mesh, body, specs, results)(x, image, kernel, table, ids)
+
+    arguments = (noise(1, 4, 4), noise(2, 4, 4, 4, 3), noise(3, 3, 3, 3, 2), noise(4, 5, 4), integers(5, 5, 6))
+    return manual_families, arguments, 0, tuple(NamedSharding(mesh, spec) for spec in (P("x"), P(("x", "y")), P(), P(), P("y")))
+
+
+def manual_part_2x2():
+    """Only the pipeline of halves over `data` is manual; `tensor` divides as usual."""
+    mesh = auto_mesh(data=2, tensor=2)
+
+    def body(w, x):
+        y = jax.nn.tanh(x @ w[0])
+        return lax.ppermute(y, "data", [(0, 1), (1, 0)]) + lax.pmean(y, "data")
+
+    def manual_part_2x2(w, x):
+        w = lax.with_sharding_constraint(w, NamedSharding(mesh, P("data", None, "tensor")))
+        return jax.shard_map(body, mesh=mesh, axis_names={"data"}, in_specs=(P("data"), P("data")), out_specs=P("data"))(w, x)
+
+    w = NamedSharding(mesh, P("data", None, "tensor"))
+    return manual_part_2x2, (noise(1, 2, 8, 8), noise(2, 4, 8)), 0, (w, NamedSharding(mesh, P("data")))
+
+
 # Programs that Partita refuses, with their arguments.
 
 
@@ -414,15 +589,25 @@ def complex_numbers():
     return jax.jit(lambda x: jnp.abs(jnp.fft.fft(x))), (jnp.ones(4),)
 
 
-def shard_map():
+def nested_shard_map():
+    mesh = auto_mesh(x=2, y=2)
+    inner = lambda x: jax.shard_map(lambda y: lax.psum(y, "y"), axis_names={"y"}, in_specs=P("y"), out_specs=P())(x)
+    outer = lambda x: jax.shard_map(inner, mesh=mesh, axis_names={"x"}, in_specs=P("x"), out_specs=P("x"))(x)
+    return jax.jit(outer), (jnp.ones(8),)
+
+
+def group_of_an_axis():
     mesh = auto_mesh(x=4)
-    return jax.jit(jax.shard_map(lambda x: lax.psum(x, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())), (jnp.ones(8),)
+    sums = lambda x: lax.psum(x, "x", axis_index_groups=[[0, 1], [2, 3]])
+    return jax.jit(jax.shard_map(sums, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)), (jnp.ones(8),)
 
 
-REFUSED = {f.__name__: f for f in (symbolic_batch, factorisation, host_callback, endless, complex_numbers, shard_map)}
+REFUSED = {f.__name__: f for f in (symbolic_batch, factorisation, host_callback, endless, complex_numbers, nested_shard_map, group_of_an_axis)}
 PROGRAMS = {
     f.__name__: f
-    for f in (mlp, gpt, gpt_scan, vit, coatnet, moe, indexing, operations, gpt_step, dropout_step, coatnet_step, gpt_2x2, gpt_step_2x2)
+    for f in (
+        mlp, gpt, gpt_scan, vit, coatnet, moe, indexing, operations, random_bits, gpt_step, dropout_step, coatnet_step, gpt_2x2, gpt_step_2x2,
+        manual_mlp_2x2, manual_ring, manual_gather_scatter_2x2, manual_experts, manual_families, manual_part_2x2)
 }
 
 

@@ -5,6 +5,8 @@
 
 namespace partita::stablehlo {
 
+namespace arith = mlir::arith;
+
 Val importConstant(OpContext& n) {
   const ValueType type = n.result();
   auto value = n.op.getAttrOfType<mlir::DenseElementsAttr>("value");
@@ -23,18 +25,72 @@ Val importConvert(OpContext& n) {
   return n.failed() ? Val() : n.e.cast(x, type);
 }
 
+namespace {
+
+// The same bits as another type of the same width.
+Val castBits(Emitter& e, Val x, ElementType type) {
+  if (x.element() == type.type) return {x.value, type.is_unsigned};
+  return {e.create<arith::BitcastOp>(e.tensor(x.shape(), type.type), x.value),
+          type.is_unsigned};
+}
+
+// Elements of the last dimension as parts of one element, the first as its
+// least significant bits.
+Val joinParts(Emitter& e, Val x, ElementType wide) {
+  const int64_t last = x.rank() - 1;
+  const unsigned width = x.element().getIntOrFloatBitWidth();
+  Val joined;
+  for (int64_t i = 0; i < x.dim(last); ++i) {
+    Val part = e.cast(
+        e.reshape(e.sliceDim(x, last, i, 1), x.shape().drop_back()), wide);
+    if (i > 0)
+      part = {e.create<arith::ShLIOp>(part.value,
+                                      e.splatLike(i * width, part).value),
+              true};
+    joined = joined ? e.bitOr(joined, part) : part;
+  }
+  return joined;
+}
+
+// The inverse: a new last dimension of parts.
+Val splitParts(Emitter& e, Val x, ElementType narrow, int64_t count) {
+  const unsigned width = narrow.type.getIntOrFloatBitWidth();
+  Shape shape(x.shape());
+  shape.push_back(1);
+  Values parts;
+  for (int64_t i = 0; i < count; ++i) {
+    Val part = x;
+    if (i > 0)
+      part = {
+          e.create<arith::ShRUIOp>(x.value, e.splatLike(i * width, x).value),
+          true};
+    parts.push_back(e.reshape(e.cast(part, narrow), shape));
+  }
+  return e.concat(parts, x.rank());
+}
+
+}  // namespace
+
+// A type of another width adds or removes a last dimension.
 Val importBitcast(OpContext& n) {
   const Val x = n.in(0);
   const ValueType type = n.result();
   if (n.failed()) return {};
-  if (x.element().getIntOrFloatBitWidth() !=
-      type.element.type.getIntOrFloatBitWidth())
-    return n.unsupported("a change of the number of bits");
-  if (x.element() == type.element.type)
-    return {x.value, type.element.is_unsigned};
-  return {n.e.create<mlir::arith::BitcastOp>(
-              n.e.tensor(x.shape(), type.element.type), x.value),
-          type.element.is_unsigned};
+  const unsigned from = x.element().getIntOrFloatBitWidth(),
+                 to = type.element.type.getIntOrFloatBitWidth();
+  if (from == to) return castBits(n.e, x, type.element);
+  if (from == 1 || to == 1) return n.unsupported("the bits of booleans");
+  const auto integer = [&](unsigned width) {
+    return ElementType{n.e.builder().getIntegerType(width), true};
+  };
+  const Val bits = castBits(n.e, x, integer(from));
+  if (from > to)
+    return castBits(n.e, splitParts(n.e, bits, integer(to), from / to),
+                    type.element);
+  if (x.rank() == 0 || x.dim(x.rank() - 1) != to / from)
+    return n.error("expected a last dimension of " + llvm::Twine(to / from) +
+                   " parts, found " + toString(x.shape()));
+  return castBits(n.e, joinParts(n.e, bits, integer(to)), type.element);
 }
 
 Val importReducePrecision(OpContext& n) {

@@ -3,6 +3,8 @@
 #ifndef PARTITA_FRONTENDS_STABLEHLO_OPS_OPS_H_
 #define PARTITA_FRONTENDS_STABLEHLO_OPS_OPS_H_
 
+#include <optional>
+
 #include "frontends/stablehlo/op_context.h"
 
 namespace partita::stablehlo {
@@ -49,6 +51,10 @@ Val importConvolution(OpContext& n);
 Val importReduce(OpContext& n);
 Val importReduceWindow(OpContext& n);
 
+// The kind that a region's only operation gives, for operands like `x`.
+// Booleans are reduced as integers 0 and 1.
+std::optional<nn::ReduceKind> reduceKindOf(llvm::StringRef operation, Val x);
+
 // select_and_scatter.cc
 Val importSelectAndScatter(OpContext& n);
 
@@ -64,6 +70,19 @@ Val importGather(OpContext& n);
 Val importScatter(OpContext& n);
 Val importDynamicSlice(OpContext& n);
 Val importDynamicUpdateSlice(OpContext& n);
+
+// random.cc
+Val importRngBitGenerator(OpContext& n);
+
+// collectives.cc
+Val importAllReduce(OpContext& n);
+Val importAllGather(OpContext& n);
+Val importReduceScatter(OpContext& n);
+Val importAllToAll(OpContext& n);
+Val importCollectivePermute(OpContext& n);
+Val importPartitionId(OpContext& n);
+Val importReplicaId(OpContext& n);
+Val importManualComputation(OpContext& n);
 
 // control.cc
 Val importCall(OpContext& n);

@@ -11,11 +11,7 @@ namespace partita::stablehlo {
 
 using nn::ReduceKind;
 
-namespace {
-
-// The kind that a region's only operation gives; booleans are reduced as
-// integers 0 and 1.
-std::optional<ReduceKind> kindOf(llvm::StringRef operation, Val x) {
+std::optional<ReduceKind> reduceKindOf(llvm::StringRef operation, Val x) {
   auto kind = llvm::StringSwitch<std::optional<ReduceKind>>(operation)
                   .Case("add", ReduceKind::sum)
                   .Case("multiply", ReduceKind::prod)
@@ -27,6 +23,8 @@ std::optional<ReduceKind> kindOf(llvm::StringRef operation, Val x) {
   if (operation == "and" || operation == "multiply") return ReduceKind::min;
   return kind;
 }
+
+namespace {
 
 bool isNeutral(Emitter& e, ReduceKind kind, Val init) {
   const auto found = init.constant();
@@ -87,7 +85,7 @@ Val importReduce(OpContext& n) {
   const Shape dims = n.dimensions("dimensions", inputs[0].rank());
   if (n.failed()) return {};
   if (inputs.size() == 1) {
-    if (const auto kind = kindOf(n.onlyOperation(0), inputs[0]))
+    if (const auto kind = reduceKindOf(n.onlyOperation(0), inputs[0]))
       return reduceOne(n, *kind, inputs[0], inits[0], dims);
     return n.unsupported(
         "a reduction by another function than add, multiply, maximum, minimum, "
@@ -128,7 +126,7 @@ Val importReduceWindow(OpContext& n) {
   for (size_t i = 0; fits && i < padding.size(); ++i)
     fits = isBelow31Bits(padding[i]);
   if (!fits) return n.error("expected a window with an entry per dimension");
-  const auto kind = kindOf(n.onlyOperation(0), x);
+  const auto kind = reduceKindOf(n.onlyOperation(0), x);
   if (!kind || x.isBool()) return n.unsupported("a window with this function");
   if (!isNeutral(n.e, *kind, inits[0]))
     return n.unsupported("an initial value that changes the result");
