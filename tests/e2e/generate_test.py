@@ -70,11 +70,11 @@ class GenerateTest(unittest.TestCase):
         self.check("t5")
 
     def test_divided_models_generate_the_same(self):
-        for name in ("gpt2", "llama"):
+        # The others have two key-value heads, or a cache of the prompt too.
+        divisions = {"gpt2": DIVISIONS, "llama": (DIVISIONS[0], DIVISIONS[2]), "mixtral": DIVISIONS[:1], "t5": DIVISIONS[:1]}
+        for name, own in divisions.items():
             facts = self.facts(name)
-            for mesh, shard in DIVISIONS:
-                if name == "llama" and mesh == "tensor=4":
-                    continue  # it has two key-value heads
+            for mesh, shard in own:
                 with self.subTest(name=name, mesh=mesh, shard=shard):
                     model = self.compiled(name, "--rows", "2", "--mesh", mesh, "--shard", shard)
                     found = self.generate(model, *ids(facts["prompts"]), "--max-new-tokens", str(NEW_TOKENS))
@@ -102,12 +102,29 @@ class GenerateTest(unittest.TestCase):
         self.assertIn("expected token ids with commas between them", self.refusal(gpt2, "--ids", "1,x", code=2))
         self.assertIn("expected a prompt", self.refusal(gpt2, code=2))
         self.assertIn("found no file or folder", self.refusal(MODELS + "/absent", "--ids", "1"))
-        self.assertIn("expected at most 64 (n_positions)", self.refusal(MODELS + "/gpt2", "--cache-length", "65", "--ids", "1"))
+        self.assertIn("length of the cache: expected at most 64 (n_positions), found 65; --cache-length sets it",
+                      self.refusal(MODELS + "/gpt2", "--cache-length", "65", "--ids", "1"))
         os.remove(os.path.join(gpt2, "tokens.partita"))
         self.assertIn("tokens.partita", self.refusal(gpt2, "--ids", "1"))
         with open(os.path.join(gpt2, "generation.json"), "w", encoding="utf8") as file:
             file.write("{}")
         self.assertIn("generation.json: 'rows': expected a number of at least 1", self.refusal(gpt2, "--ids", "1"))
+
+    def test_divided_rows_are_refused(self):
+        self.assertIn("expected no division of B, found one; rows of the cache are not divided",
+                      self.refusal(MODELS + "/gpt2", "--rows", "4", "--mesh", "d=2", "--shard", "B=d", "--ids", "1"))
+
+    def test_a_folder_is_compiled_again(self):
+        folder = self.compiled("gpt2")
+        self.assertIn("prompts-64.partita", os.listdir(folder))
+        done = run(os.path.join(MODELS, "gpt2"), "--cache-length", "32", "-o", folder)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(sorted(os.listdir(folder)), ["generation.json", "prompts-32.partita", "tokens.partita"])
+
+    def test_the_folder_of_the_model_is_not_written(self):
+        model = os.path.join(MODELS, "gpt2")
+        self.assertIn("expected a folder other than the model's", self.refusal(model, "-o", model))
+        self.assertFalse(os.path.exists(os.path.join(model, "generation.json")))
 
     def test_a_tokenizer_of_another_model_is_refused(self):
         gpt2 = self.compiled("gpt2")
