@@ -76,6 +76,8 @@ class LoadedModel : public CachedModel {
         prompts_(description_.prompts.size()) {}
   absl::StatusOr<Program> Load(const std::string& file,
                                const executor::RankGroup* states) const;
+  // Compares generation.json with the program for tokens.
+  absl::Status CheckDescription() const;
   absl::StatusOr<size_t> ProgramFor(int64_t tokens);
 
   const session::SessionOptions options_;

@@ -104,9 +104,18 @@ class GenerateTest(unittest.TestCase):
         self.assertIn("found no file or folder", self.refusal(MODELS + "/absent", "--ids", "1"))
         self.assertIn("length of the cache: expected at most 64 (n_positions), found 65; --cache-length sets it",
                       self.refusal(MODELS + "/gpt2", "--cache-length", "65", "--ids", "1"))
+        path = os.path.join(gpt2, "generation.json")
+        with open(path, encoding="utf8") as file:
+            facts = json.load(file)
+        for field, value, expected in (("length", 1000, "expected 64, as the cache"), ("start", 96, "expected a token below 96")):
+            with open(path, "w", encoding="utf8") as file:
+                json.dump({**facts, field: value}, file)
+            self.assertIn(f"generation.json: '{field}': {expected}", self.refusal(gpt2, "--ids", "1"))
+        with open(path, "w", encoding="utf8") as file:
+            json.dump(facts, file)
         os.remove(os.path.join(gpt2, "tokens.partita"))
         self.assertIn("tokens.partita", self.refusal(gpt2, "--ids", "1"))
-        with open(os.path.join(gpt2, "generation.json"), "w", encoding="utf8") as file:
+        with open(path, "w", encoding="utf8") as file:
             file.write("{}")
         self.assertIn("generation.json: 'rows': expected a number of at least 1", self.refusal(gpt2, "--ids", "1"))
 
