@@ -160,7 +160,7 @@ TEST(Generator, RefusesPromptsThatDoNotFit) {
   EXPECT_THAT(message({}), HasSubstr("expected at least one token"));
   GenerateOptions endless;
   endless.max_new_tokens = std::numeric_limits<int64_t>::max();
-  EXPECT_FALSE(CheckPrompts(model, {{1}}, endless).ok());
+  EXPECT_FALSE(CheckPrompts(model, {{1, 2, 3}}, endless).ok());
   SumModel encoding(1, 6, /*start=*/0);
   EXPECT_FALSE(CheckPrompts(encoding, {{1}}, endless).ok());
   GenerateOptions none;
