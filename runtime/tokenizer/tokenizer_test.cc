@@ -83,7 +83,7 @@ TEST(Tokenizer, TakesTheBestPathOfUnigrams) {
 std::vector<int64_t> WordsOf(const std::string& step, const std::string& text) {
   const std::string model = R"x("model": {"type": "WordLevel", "unk_token": "?",
     "vocab": {"?": 0, "a": 1, "b": 2, "ab": 3, "ba": 4, "-ab": 5, "-a-b-": 6,
-      "-b-": 7, "a\n-b": 8}})x";
+      "-b-": 7, "a\n-b": 8, "a\n-b-": 9}})x";
   return Encode(Make("{" + step + ", " + model + "}"), text);
 }
 
@@ -119,6 +119,9 @@ TEST(Tokenizer, EmptyMatchesAreReplaced) {
   EXPECT_THAT(replaced(R"x({"Regex": "a*"})x", "ab"), ElementsAre(7));
   EXPECT_THAT(replaced(R"x({"Regex": "(?<=\\n)^"})x", "a\nb"), ElementsAre(8));
   EXPECT_THAT(replaced(R"x({"String": ""})x", ""), ElementsAre());
+  // Only the b begins a line: none begins after the last line.
+  EXPECT_THAT(replaced(R"x({"Regex": "(?<=\\n)^|\\n\\Z"})x", "a\nb\n"),
+              ElementsAre(9));
 }
 
 TEST(Tokenizer, DamagedTextIsReplaced) {

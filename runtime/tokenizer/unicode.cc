@@ -67,22 +67,31 @@ uint32_t OldCategoryMask(char32_t c) {
   return age[0] > 8 ? 0 : CategoryMask(c);
 }
 
-// Tokenizers' expressions count vertical tabs and next-line as space; ICU's
-// \s does not.
-std::string WithAllSpaces(const std::string& pattern) {
+// Rewrites parts of tokenizers' expressions that ICU reads otherwise: \s counts
+// vertical tabs and next-line as space, ^ does not match after a last \n, and
+// \Z ignores no other end of a line.
+std::string ToIcu(const std::string& pattern) {
   std::string result;
+  int depth = 0;  // of sets, [...]
   for (size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] != '\\' || i + 1 == pattern.size()) {
-      result += pattern[i];
+    const char c = pattern[i];
+    if (c == '\\' && i + 1 < pattern.size()) {
+      const char next = pattern[++i];
+      if (next == 's')
+        result += "\\p{White_Space}";
+      else if (next == 'S')
+        result += "\\P{White_Space}";
+      else if (next == 'Z' && depth == 0)
+        result += "(?=\\n?\\z)";
+      else
+        result.append({'\\', next});
       continue;
     }
-    const char next = pattern[++i];
-    if (next == 's')
-      result += "\\p{White_Space}";
-    else if (next == 'S')
-      result += "\\P{White_Space}";
+    depth = c == '[' ? depth + 1 : c == ']' && depth > 0 ? depth - 1 : depth;
+    if (c == '^' && depth == 0)
+      result += "(?:^(?!\\z))";
     else
-      result.append({'\\', next});
+      result += c;
   }
   return result;
 }
@@ -213,7 +222,7 @@ void Regex::Close::operator()(void* regex) const {
 absl::StatusOr<Regex> Regex::Compile(const std::string& pattern) {
   // ICU refuses a pattern without characters.
   const std::u16string source =
-      ToUtf16(pattern.empty() ? "(?:)" : WithAllSpaces(pattern), false).text;
+      ToUtf16(pattern.empty() ? "(?:)" : ToIcu(pattern), false).text;
   UErrorCode error = U_ZERO_ERROR;
   UParseError where = {};
   URegularExpression* compiled =
