@@ -79,7 +79,7 @@ void nameCache(plan::Plan& plan) {
       plan.names.push_back(*parsed);
 }
 
-// Divides rows, also if only in some layers or stages.
+// True if the plan divides rows in any layer or stage.
 bool dividesRows(const plan::Plan& plan) {
   for (const plan::Entry& entry : plan.shard)
     for (const plan::ShardedDimension& divided : entry.dimensions)
@@ -164,8 +164,7 @@ class FolderCompiler {
     return success(succeeded(compileToFile(*module, compile, &fault_)));
   }
 
-  // Removes those of an earlier compilation's files that this one did not
-  // write.
+  // Removes prompt programs of an earlier compilation from the folder.
   void removeUnused(const std::vector<std::string>& before) {
     const std::vector<std::string> now = promptFiles(options_.folder);
     for (const std::string& file : before) {
