@@ -41,7 +41,7 @@ llvm::json::Object readObject(const std::string& folder, const char* file) {
   return object ? std::move(*object) : llvm::json::Object();
 }
 
-// What generation.json takes from the model's own files.
+// Values of the model's own files that generation.json repeats.
 struct ModelFacts {
   int64_t positions = 0;         // 0: unknown
   llvm::json::Array end;         // tokens that end a text
@@ -71,11 +71,36 @@ ModelFacts readFacts(const std::string& model) {
 }
 
 // Programs for prompts and for tokens divide the cache in the same way: its
-// length is one of tokens in both.
+// heads and its length have the same names in both.
 void nameCache(plan::Plan& plan) {
-  for (const char* name : {"*keys:2=L", "*values:2=L"})
+  for (const char* name :
+       {"*keys:1=N", "*values:1=N", "*keys:2=L", "*values:2=L"})
     if (auto parsed = plan::ParseName(name); parsed.ok())
       plan.names.push_back(*parsed);
+}
+
+// True if the plan divides rows in any layer or stage.
+bool dividesRows(const plan::Plan& plan) {
+  for (const plan::Entry& entry : plan.shard)
+    for (const plan::ShardedDimension& divided : entry.dimensions)
+      if (divided.dimension == "B" && !divided.axes.empty()) return true;
+  return false;
+}
+
+// Files of prompts that generation.json of a folder names.
+std::vector<std::string> promptFiles(const std::string& folder) {
+  const llvm::json::Object object = readObject(folder, "generation.json");
+  std::vector<std::string> files;
+  const llvm::json::Array* prompts = object.getArray("prompts");
+  if (prompts == nullptr) return files;
+  for (const llvm::json::Value& prompt : *prompts) {
+    const llvm::json::Object* entry = prompt.getAsObject();
+    const auto file = entry ? entry->getString("file") : std::nullopt;
+    if (file && fs::path(file->str()).filename() == file->str() &&
+        file->starts_with("prompts-") && file->ends_with(".partita"))
+      files.push_back(file->str());
+  }
+  return files;
 }
 
 class FolderCompiler {
@@ -89,8 +114,15 @@ class FolderCompiler {
 
   LogicalResult run() {
     std::error_code error;
+    if (fs::equivalent(options_.folder, options_.model, error))
+      return wrong("expected a folder other than the model's; name another");
+    if (options_.compile.plan && dividesRows(*options_.compile.plan))
+      return wrong(
+          "expected no division of B, found one; rows of the cache are not "
+          "divided, as a prompt has one: divide N, M, V or L");
     fs::create_directories(options_.folder, error);
     if (error) return wrong("cannot create the folder: " + error.message());
+    const std::vector<std::string> before = promptFiles(options_.folder);
     CacheOptions cache;
     cache.rows = options_.rows;
     cache.length = length_;
@@ -104,7 +136,9 @@ class FolderCompiler {
       if (failed(compile(file, cache, length))) return failure();
       prompts.push_back(llvm::json::Object{{"file", file}, {"length", length}});
     }
-    return describe(std::move(prompts));
+    if (failed(describe(std::move(prompts)))) return failure();
+    removeUnused(before);
+    return success();
   }
 
  private:
@@ -128,6 +162,16 @@ class FolderCompiler {
     if (compile.plan) nameCache(*compile.plan);
     compile.output = (fs::path(options_.folder) / file).string();
     return success(succeeded(compileToFile(*module, compile, &fault_)));
+  }
+
+  // Removes prompt programs of an earlier compilation from the folder.
+  void removeUnused(const std::vector<std::string>& before) {
+    const std::vector<std::string> now = promptFiles(options_.folder);
+    for (const std::string& file : before) {
+      std::error_code error;
+      if (std::find(now.begin(), now.end(), file) == now.end())
+        fs::remove(fs::path(options_.folder) / file, error);
+    }
   }
 
   LogicalResult describe(llvm::json::Array prompts) {

@@ -26,8 +26,9 @@ struct GenerationOptions {
   std::string folder;  // to write
 };
 
-// Creates the folder and compiles into it. Emits diagnostics on failure;
-// `fault` says whose fault it is.
+// Creates the folder and compiles into it; removes prompt programs of an
+// earlier compilation. Refuses the model's own folder and plans that divide B.
+// Emits diagnostics on failure; `fault` says whose fault it is.
 mlir::LogicalResult compileGeneration(const GenerationOptions& options,
                                       Fault& fault);
 

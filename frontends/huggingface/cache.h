@@ -17,8 +17,8 @@
 
 namespace partita::huggingface {
 
-// A layer's keys and values, and which of them are new. Without `keys` there is
-// no cache.
+// A layer's keys and values, and the places of new ones. Without `keys` there
+// is no cache.
 struct LayerCache {
   Value keys, values;
   // Where new keys go: [batch, length, 2] of row and position for prompts,

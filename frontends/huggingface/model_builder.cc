@@ -91,10 +91,14 @@ bool ModelBuilder::takes(StringRef optional_input, bool fallback) const {
 
 void ModelBuilder::expectAtMost(const char* dim, int64_t size, int64_t limit,
                                 const char* reason) {
-  if (size > limit)
-    config_.complain("dimension '" + std::string(dim) + "': expected at most " +
-                     std::to_string(limit) + " (" + reason + "), found " +
-                     std::to_string(size) + "; --dim sets it");
+  if (size <= limit) return;
+  const bool is_cache = options_.cache && StringRef(dim) == "seq";
+  config_.complain(
+      (is_cache ? "length of the cache: expected at most "
+                : "dimension '" + std::string(dim) + "': expected at most ") +
+      std::to_string(limit) + " (" + reason + "), found " +
+      std::to_string(size) + (is_cache ? "; --cache-length" : "; --dim") +
+      " sets it");
 }
 
 Value ModelBuilder::argument(RankedTensorType type, StringRef kind,

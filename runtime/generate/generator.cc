@@ -137,12 +137,11 @@ absl::Status CheckPrompts(const CachedModel& model,
             absl::StrCat("expected tokens from 0 to ", model.vocabulary() - 1,
                          ", as the model's vocabulary has, found ", token,
                          "; a tokenizer of another model gives such tokens"));
-    // The last new token is not written.
-    const int64_t written = model.start() ? 0 : size;
-    const int64_t needed = written +
-                           std::max<int64_t>(0, options.max_new_tokens - 1) +
-                           (model.start() ? 1 : 0);
-    if (size > model.length() || needed > model.length())
+    // The cache has the prompt or the start token, and all new tokens but the
+    // last. The sum may be more than an int64_t holds.
+    const int64_t written = model.start() ? 1 : size;
+    if (size > model.length() ||
+        options.max_new_tokens - 1 > model.length() - written)
       return wrong(absl::StrCat(
           "expected a prompt and new tokens that fit a cache of ",
           model.length(), " tokens, found ", size, " and ",

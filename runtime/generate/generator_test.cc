@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <numeric>
 
@@ -157,6 +158,14 @@ TEST(Generator, RefusesPromptsThatDoNotFit) {
               HasSubstr("prompt 2: expected a prompt and new tokens that fit a "
                         "cache of 6 tokens, found 4 and 4"));
   EXPECT_THAT(message({}), HasSubstr("expected at least one token"));
+  GenerateOptions endless;
+  endless.max_new_tokens = std::numeric_limits<int64_t>::max();
+  EXPECT_FALSE(CheckPrompts(model, {{1, 2, 3}}, endless).ok());
+  SumModel encoding(1, 6, /*start=*/0);
+  EXPECT_FALSE(CheckPrompts(encoding, {{1}}, endless).ok());
+  GenerateOptions none;
+  none.max_new_tokens = 0;
+  EXPECT_TRUE(CheckPrompts(model, {{1, 2, 3, 4, 5, 6}}, none).ok());
   EXPECT_THAT(message({kVocabulary}),
               HasSubstr("expected tokens from 0 to 10"));
   EXPECT_THAT(message({-1}), HasSubstr("found -1"));

@@ -186,8 +186,32 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Open(
         model->description_.tokens, ": expected scores of ", rows,
         " rows, found ", base::TypeName(scores.dtype, scores.shape),
         "; compile the model again"));
+  PARTITA_RETURN_IF_ERROR(model->CheckDescription());
   model->source_lengths_.resize(rows, 1);
   return model;
+}
+
+absl::Status LoadedModel::CheckDescription() const {
+  const auto wrong = [&](const char* field, int64_t found,
+                         const std::string& expected) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options_.model, "/generation.json: '", field, "': expected ", expected,
+        ", found ", found, "; compile the model again"));
+  };
+  if (start() && *start() >= vocabulary_)
+    return wrong("start", *start(),
+                 absl::StrCat("a token below ", vocabulary_));
+  // A cache is [rows, heads, length, size].
+  for (const executor::ParameterSpec& state : tokens_.ranks->parameters()) {
+    if (state.kind != program::ParameterKind::state ||
+        state.whole.shape.size() != 4)
+      continue;
+    if (state.whole.shape[2] != length())
+      return wrong("length", length(),
+                   absl::StrCat(state.whole.shape[2], ", as the cache '",
+                                state.whole.name, "' has"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<size_t> LoadedModel::ProgramFor(int64_t tokens) {

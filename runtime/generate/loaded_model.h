@@ -17,7 +17,7 @@
 
 namespace partita::generate {
 
-// What generation.json says.
+// The contents of generation.json.
 struct Description {
   struct Prompts {
     std::string file;
@@ -61,7 +61,7 @@ class LoadedModel : public CachedModel {
   struct Program {
     std::unique_ptr<executor::RankGroup> ranks;
     std::vector<std::vector<int64_t>> inputs;  // of i64
-    // Of the output, aligned so that it is written in place.
+    // Holds the output; aligned, so that the output is written in place.
     std::unique_ptr<char, void (*)(void*)> memory{nullptr, nullptr};
 
     absl::Status Bind();
@@ -76,6 +76,8 @@ class LoadedModel : public CachedModel {
         prompts_(description_.prompts.size()) {}
   absl::StatusOr<Program> Load(const std::string& file,
                                const executor::RankGroup* states) const;
+  // Compares generation.json with the program for tokens.
+  absl::Status CheckDescription() const;
   absl::StatusOr<size_t> ProgramFor(int64_t tokens);
 
   const session::SessionOptions options_;

@@ -137,7 +137,7 @@ absl::StatusOr<NormalizerPtr> MakeSequence(Fields& fields) {
   });
 }
 
-absl::StatusOr<NormalizerPtr> MakeReplace(const json& value, Fields& fields) {
+absl::StatusOr<NormalizerPtr> MakeReplace(Fields& fields) {
   PARTITA_ASSIGN_OR_RETURN(Pattern read,
                            Pattern::Read(fields.Find("pattern"), "normalizer"));
   auto pattern = std::make_shared<Pattern>(std::move(read));
@@ -157,7 +157,7 @@ absl::StatusOr<NormalizerPtr> MakePrecompiled(Fields& fields) {
 }
 
 absl::StatusOr<NormalizerPtr> MakeByType(const std::string& type,
-                                         const json& value, Fields& fields) {
+                                         Fields& fields) {
   for (const auto& [name, form] :
        {std::pair("NFC", Form::kNfc), std::pair("NFD", Form::kNfd),
         std::pair("NFKC", Form::kNfkc), std::pair("NFKD", Form::kNfkd)})
@@ -166,7 +166,7 @@ absl::StatusOr<NormalizerPtr> MakeByType(const std::string& type,
         return Normalized(text, form);
       });
   if (type == "Sequence") return MakeSequence(fields);
-  if (type == "Replace") return MakeReplace(value, fields);
+  if (type == "Replace") return MakeReplace(fields);
   if (type == "Precompiled") return MakePrecompiled(fields);
   if (type == "BertNormalizer") return MakeBert(fields);
   if (type == "Lowercase") return Make(Lowercase);
@@ -197,7 +197,7 @@ absl::StatusOr<NormalizerPtr> ReadNormalizer(const json* value) {
   Fields fields(*value, "normalizer");
   const std::string type = fields.Text("type", "");
   PARTITA_RETURN_IF_ERROR(fields.Check());
-  absl::StatusOr<NormalizerPtr> made = MakeByType(type, *value, fields);
+  absl::StatusOr<NormalizerPtr> made = MakeByType(type, fields);
   PARTITA_RETURN_IF_ERROR(fields.Check());
   return made;
 }

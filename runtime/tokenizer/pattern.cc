@@ -17,6 +17,8 @@ absl::StatusOr<Pattern> Pattern::Read(const nlohmann::json* value,
     if (entry->is_string() && entry.key() == "String") {
       Pattern pattern;
       pattern.literal_ = entry->get<std::string>();
+      // An empty text matches where an empty expression does.
+      if (pattern.literal_.empty()) return FromRegex("");
       return pattern;
     }
   }
@@ -34,7 +36,6 @@ absl::StatusOr<std::vector<Range>> Pattern::Matches(
     const std::string& text) const {
   if (regex_) return regex_->Matches(text);
   std::vector<Range> matches;
-  if (literal_.empty()) return matches;
   for (size_t at = text.find(literal_); at != std::string::npos;
        at = text.find(literal_, at + literal_.size()))
     matches.push_back({at, at + literal_.size()});

@@ -18,7 +18,7 @@ class Pattern {
                                       const std::string& where);
   static absl::StatusOr<Pattern> FromRegex(const std::string& regex);
 
-  // Matches that are not empty, in order.
+  // Matches in order, as Regex::Matches gives them.
   absl::StatusOr<std::vector<Range>> Matches(const std::string& text) const;
   absl::StatusOr<std::string> Replace(const std::string& text,
                                       const std::string& content) const;

@@ -17,15 +17,16 @@ std::vector<Segment> SegmentsOf(size_t size, const std::vector<Range>& matches,
                                 bool invert) {
   std::vector<Segment> segments;
   size_t done = 0;
-  const auto add = [&](size_t begin, size_t end, bool matched) {
-    if (begin < end) segments.push_back({{begin, end}, matched != invert});
+  const auto add_unmatched = [&](size_t end) {
+    if (done < end) segments.push_back({{done, end}, invert});
   };
-  for (const auto& [begin, end] : matches) {
-    add(done, begin, false);
-    add(begin, end, true);
-    done = end;
+  // An empty match separates the segments beside it.
+  for (const Range& match : matches) {
+    add_unmatched(match.first);
+    segments.push_back({match, !invert});
+    done = match.second;
   }
-  add(done, size, false);
+  add_unmatched(size);
   return segments;
 }
 
@@ -74,6 +75,11 @@ std::vector<Range> SplitAt(size_t size, const std::vector<Range>& matches,
     after_match = segment.matches;
   }
   if (backwards) std::reverse(pieces.begin(), pieces.end());
+  pieces.erase(std::remove_if(pieces.begin(), pieces.end(),
+                              [](const Range& piece) {
+                                return piece.first == piece.second;
+                              }),
+               pieces.end());
   return pieces;
 }
 

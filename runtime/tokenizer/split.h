@@ -10,7 +10,7 @@
 
 namespace partita::tokenizer {
 
-// What happens to matches.
+// Places matches in pieces.
 enum class Behavior {
   kRemoved,
   kIsolated,            // each is a piece
@@ -21,8 +21,8 @@ enum class Behavior {
 absl::StatusOr<Behavior> ParseBehavior(const std::string& text,
                                        const std::string& where);
 
-// The pieces of a text of `size` bytes, none empty. `matches` are in order.
-// With `invert`, the text between them matches.
+// Returns the pieces of a text of `size` bytes, none empty. `matches` are in
+// order and may be empty. With `invert`, the text between them matches.
 std::vector<Range> SplitAt(size_t size, const std::vector<Range>& matches,
                            Behavior behavior, bool invert);
 

@@ -79,6 +79,51 @@ TEST(Tokenizer, TakesTheBestPathOfUnigrams) {
   EXPECT_EQ(*unigram.Decode({3, 2, 3}), "aa a");
 }
 
+// Tokens of a tokenizer of whole words that has this step.
+std::vector<int64_t> WordsOf(const std::string& step, const std::string& text) {
+  const std::string model = R"x("model": {"type": "WordLevel", "unk_token": "?",
+    "vocab": {"?": 0, "a": 1, "b": 2, "ab": 3, "ba": 4, "-ab": 5, "-a-b-": 6,
+      "-b-": 7, "a\n-b": 8, "a\n-b-": 9}})x";
+  return Encode(Make("{" + step + ", " + model + "}"), text);
+}
+
+TEST(Tokenizer, EmptyMatchesSplit) {
+  const auto split = [](const std::string& pattern, const std::string& behavior,
+                        const std::string& text) {
+    return WordsOf(R"x("pre_tokenizer": {"type": "Split", "pattern": )x" +
+                       pattern + R"x(, "behavior": ")x" + behavior + R"x("})x",
+                   text);
+  };
+  for (const char* behavior : {"Removed", "Isolated", "MergedWithPrevious",
+                               "MergedWithNext", "Contiguous"}) {
+    EXPECT_THAT(split(R"x({"Regex": "(?=b)"})x", behavior, "abab"),
+                ElementsAre(1, 4, 2))
+        << behavior;
+    EXPECT_THAT(split(R"x({"String": ""})x", behavior, "aba"),
+                ElementsAre(1, 2, 1))
+        << behavior;
+  }
+  EXPECT_THAT(split(R"x({"Regex": "a*"})x", "Removed", "aab"), ElementsAre(2));
+}
+
+TEST(Tokenizer, EmptyMatchesAreReplaced) {
+  const auto replaced = [](const std::string& pattern,
+                           const std::string& text) {
+    return WordsOf(R"x("normalizer": {"type": "Replace", "pattern": )x" +
+                       pattern + R"x(, "content": "-"})x",
+                   text);
+  };
+  EXPECT_THAT(replaced(R"x({"Regex": "^"})x", "ab"), ElementsAre(5));
+  EXPECT_THAT(replaced(R"x({"String": ""})x", "ab"), ElementsAre(6));
+  // No empty match is at the end of the match before.
+  EXPECT_THAT(replaced(R"x({"Regex": "a*"})x", "ab"), ElementsAre(7));
+  EXPECT_THAT(replaced(R"x({"Regex": "(?<=\\n)^"})x", "a\nb"), ElementsAre(8));
+  EXPECT_THAT(replaced(R"x({"String": ""})x", ""), ElementsAre());
+  // Only the b begins a line: none begins after the last line.
+  EXPECT_THAT(replaced(R"x({"Regex": "(?<=\\n)^|\\n\\Z"})x", "a\nb\n"),
+              ElementsAre(9));
+}
+
 TEST(Tokenizer, DamagedTextIsReplaced) {
   EXPECT_TRUE(Make(kBpe).Encode("a\xff\xc3").ok());
 }

@@ -18,6 +18,8 @@ namespace {
 // Steps of ICU's matcher for one text, in its own units of about a millisecond.
 constexpr int32_t kTimeLimit = 10000;
 constexpr int32_t kStackLimit = 32 << 20;
+// Tokenizers' ^ and $ match at each line, and only \n ends one.
+constexpr uint32_t kRegexFlags = UREGEX_MULTILINE | UREGEX_UNIX_LINES;
 
 struct Utf16 {
   std::u16string text;
@@ -65,22 +67,31 @@ uint32_t OldCategoryMask(char32_t c) {
   return age[0] > 8 ? 0 : CategoryMask(c);
 }
 
-// Tokenizers' expressions count vertical tabs and next-line as space; ICU's
-// \s does not.
-std::string WithAllSpaces(const std::string& pattern) {
+// Rewrites parts of tokenizers' expressions that ICU reads otherwise: \s counts
+// vertical tabs and next-line as space, ^ does not match after a last \n, and
+// \Z ignores no other end of a line.
+std::string ToIcu(const std::string& pattern) {
   std::string result;
+  int depth = 0;  // of sets, [...]
   for (size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] != '\\' || i + 1 == pattern.size()) {
-      result += pattern[i];
+    const char c = pattern[i];
+    if (c == '\\' && i + 1 < pattern.size()) {
+      const char next = pattern[++i];
+      if (next == 's')
+        result += "\\p{White_Space}";
+      else if (next == 'S')
+        result += "\\P{White_Space}";
+      else if (next == 'Z' && depth == 0)
+        result += "(?=\\n?\\z)";
+      else
+        result.append({'\\', next});
       continue;
     }
-    const char next = pattern[++i];
-    if (next == 's')
-      result += "\\p{White_Space}";
-    else if (next == 'S')
-      result += "\\P{White_Space}";
+    depth = c == '[' ? depth + 1 : c == ']' && depth > 0 ? depth - 1 : depth;
+    if (c == '^' && depth == 0)
+      result += "(?:^(?!\\z))";
     else
-      result.append({'\\', next});
+      result += c;
   }
   return result;
 }
@@ -209,11 +220,14 @@ void Regex::Close::operator()(void* regex) const {
 }
 
 absl::StatusOr<Regex> Regex::Compile(const std::string& pattern) {
-  const std::u16string source = ToUtf16(WithAllSpaces(pattern), false).text;
+  // ICU refuses a pattern without characters.
+  const std::u16string source =
+      ToUtf16(pattern.empty() ? "(?:)" : ToIcu(pattern), false).text;
   UErrorCode error = U_ZERO_ERROR;
   UParseError where = {};
-  URegularExpression* compiled = uregex_open(
-      source.data(), static_cast<int32_t>(source.size()), 0, &where, &error);
+  URegularExpression* compiled =
+      uregex_open(source.data(), static_cast<int32_t>(source.size()),
+                  kRegexFlags, &where, &error);
   if (U_FAILURE(error))
     return absl::InvalidArgumentError(
         absl::StrCat("expected a regular expression, found '", pattern, "' (",
@@ -227,17 +241,20 @@ absl::StatusOr<Regex> Regex::Compile(const std::string& pattern) {
 
 absl::StatusOr<std::vector<Range>> Regex::Matches(
     const std::string& text) const {
+  std::vector<Range> matches;
+  if (text.empty()) return matches;
   const Utf16 source = ToUtf16(text, true);
   URegularExpression* regex = static_cast<URegularExpression*>(regex_.get());
   UErrorCode error = U_ZERO_ERROR;
   uregex_setText(regex, source.text.data(),
                  static_cast<int32_t>(source.text.size()), &error);
-  std::vector<Range> matches;
   while (U_SUCCESS(error) && uregex_findNext(regex, &error)) {
-    const size_t begin = static_cast<size_t>(uregex_start(regex, 0, &error)),
-                 end = static_cast<size_t>(uregex_end(regex, 0, &error));
-    if (begin < end)
-      matches.push_back({source.bytes[begin], source.bytes[end]});
+    const size_t
+        begin =
+            source.bytes[static_cast<size_t>(uregex_start(regex, 0, &error))],
+        end = source.bytes[static_cast<size_t>(uregex_end(regex, 0, &error))];
+    const bool follows = !matches.empty() && matches.back().second == end;
+    if (begin < end || !follows) matches.push_back({begin, end});
   }
   if (U_FAILURE(error))
     return absl::ResourceExhaustedError(absl::StrCat(

@@ -49,8 +49,9 @@ class Regex {
  public:
   // InvalidArgument if the pattern is not a regular expression.
   static absl::StatusOr<Regex> Compile(const std::string& pattern);
-  // The matches that are not empty, in order. ResourceExhausted if the pattern
-  // needs too much time or memory on this text.
+  // The matches in order. They may be empty, but not at the end of the match
+  // before; an empty text has none. ResourceExhausted if the pattern needs too
+  // much time or memory on this text.
   absl::StatusOr<std::vector<Range>> Matches(const std::string& text) const;
 
  private:

@@ -119,7 +119,7 @@ absl::StatusOr<std::vector<std::string>> TextsOf(
 }
 
 void Print(const GenerateReport& report, const std::vector<std::string>& texts,
-           double load, double rate, std::ostream& out) {
+           std::ostream& out) {
   for (size_t i = 0; i < report.tokens.size(); ++i) {
     if (!texts.empty()) {
       out << texts[i] << "\n";
@@ -130,7 +130,12 @@ void Print(const GenerateReport& report, const std::vector<std::string>& texts,
       out << (j > 0 ? "," : "") << tokens[j];
     out << "\n";
   }
-  out << absl::StrFormat(
+}
+
+// Prints to `error`, so that standard output has the texts alone.
+void PrintSpeed(const GenerateReport& report, double load, double rate,
+                std::ostream& error) {
+  error << absl::StrFormat(
       "loaded in %.2f s; first token after %.1f ms; %d prompt tokens in %.1f "
       "ms; %d new tokens, %.1f per second\n",
       load, 1e3 * report.first_token_seconds, report.prompt_tokens,
@@ -152,7 +157,7 @@ json ToJson(const GenerateReport& report, const std::vector<std::string>& texts,
 }
 
 absl::Status RunGenerate(const GenerateCommandOptions& options,
-                         std::ostream& out) {
+                         std::ostream& out, std::ostream& error) {
   const Clock::time_point begin = Clock::now();
   PARTITA_ASSIGN_OR_RETURN(const std::unique_ptr<generate::LoadedModel> model,
                            generate::LoadedModel::Open(options.run));
@@ -184,8 +189,10 @@ absl::Status RunGenerate(const GenerateCommandOptions& options,
                .dump(-1, ' ', false, json::error_handler_t::replace)
         << "\n";
   else
-    Print(report, added, load, rate, out);
-  return Flush(out);
+    Print(report, added, out);
+  PARTITA_RETURN_IF_ERROR(Flush(out));
+  if (!options.run.json) PrintSpeed(report, load, rate, error);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -203,13 +210,14 @@ int GenerateCommand(const std::vector<std::string>& arguments,
     out << GenerateHelp();
     return Tell(Flush(out), error);
   }
+  if (options->dry_run) return 0;
   const std::optional<comm::Launch> launch = comm::DetectLaunch();
   if (launch && launch->size > 1)
     return Tell(absl::FailedPreconditionError(absl::StrCat(
                     "expected one process, with a thread per device; found ",
                     launch->size, " processes of ", launch->launcher)),
                 error);
-  return Tell(RunGenerate(*options, out), error);
+  return Tell(RunGenerate(*options, out, error), error);
 }
 
 }  // namespace partita::tools

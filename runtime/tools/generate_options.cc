@@ -31,19 +31,32 @@ absl::StatusOr<std::vector<int64_t>> ParseIds(const std::string& text) {
   return ids;
 }
 
-// Each line is a prompt.
+// Each line is a prompt. Blank lines may only be at the end.
 absl::Status ReadPrompts(const std::string& path,
                          std::vector<Prompt>& prompts) {
   PARTITA_ASSIGN_OR_RETURN(const base::MappedFile file,
                            base::MappedFile::Open(path));
   std::string_view rest = file.bytes();
+  int64_t number = 0, blank = 0;  // of lines; blank: the first one, or 0
   while (!rest.empty()) {
     const size_t end = std::min(rest.find('\n'), rest.size());
     std::string line(rest.substr(0, end));
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    prompts.push_back({std::move(line), {}, true});
     rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    ++number;
+    if (line.empty()) {
+      blank = blank > 0 ? blank : number;
+      continue;
+    }
+    if (blank > 0)
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ":", blank,
+          ": expected a prompt on each line, found a blank line; remove it"));
+    prompts.push_back({std::move(line), {}, true});
   }
+  if (number == 0 || blank == 1)
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": expected a prompt on each line, found no prompt"));
   return absl::OkStatus();
 }
 
@@ -106,18 +119,23 @@ absl::StatusOr<GenerateCommandOptions> ParseGenerateOptions(
       {"--device", SetDevice(options.run, /*trains=*/false)}};
   flags.switches = {{"--json", &options.run.json},
                     {"--ignore-end", &options.ignore_end},
+                    {"--dry-run", &options.dry_run},
                     {"--help", &options.run.help}};
   PARTITA_RETURN_IF_ERROR(ParseFlags(arguments, flags, options.run.model));
   if (options.run.help) return options;
   if (options.run.model.empty())
     return absl::InvalidArgumentError(
         "expected a folder that partita generate -o wrote, found none");
-  if (options.prompts.empty())
+  if (options.prompts.empty() && !options.dry_run)
     return absl::InvalidArgumentError(
         "expected a prompt (--prompt TEXT, --prompts FILE or --ids 1,2,3), "
         "found none");
   // Any option of drawing draws.
   const bool draws = sampling.top_k > 0 || sampling.top_p < 1;
+  if (draws && temperature == 0)
+    return absl::InvalidArgumentError(
+        "expected a --temperature above 0 with --top-k or --top-p, found 0, "
+        "which takes the best token");
   sampling.temperature = temperature >= 0 ? temperature : draws ? 1 : 0;
   sampling.seed = static_cast<uint64_t>(seed);
   return options;
@@ -133,7 +151,7 @@ Generates text with a model that partita generate -o compiled.
 
 Prompts
   --prompt TEXT            Go on from this text, which needs the model's tokenizer.json; may be repeated
-  --prompts FILE           Go on from each line of this file
+  --prompts FILE           Go on from each line of this file; blank lines may only be at its end
   --ids 1,2,3              Go on from these token ids; may be repeated
 Texts
   --max-new-tokens N       Add at most N tokens to each prompt; default 20
@@ -148,6 +166,7 @@ Choice of tokens
   --seed N                 Seed of the choices; default 0. A text depends on it and on its own place in the list alone
 Execution
   --json                   Print one JSON object: the new tokens of each prompt, and times
+  --dry-run                Check the options and read files of prompts, but do not open FOLDER; prompts may be missing
   --threads N              Use N threads over all devices of this process; default: one per processor
   --timeout SECONDS        Fail if a device makes no progress for this long; default 60
   --weights-dir DIR        Resolve relative weight paths in DIR; default: the model's folder

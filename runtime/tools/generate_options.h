@@ -24,6 +24,7 @@ struct GenerateCommandOptions {
   generate::GenerateOptions generate;
   std::vector<std::string> stop;  // strings
   bool ignore_end = false;
+  bool dry_run = false;  // do not open the model; there may be no prompts
 };
 
 // `arguments` exclude "generate". Reads files of prompts. InvalidArgument says

@@ -169,6 +169,7 @@ std::string RunHelp() {
   return absl::StrCat(
       R"(usage: partita-run [run] MODEL.partita [options]
        partita-run train MODEL.partita [options]   (see partita-run train --help)
+       partita-run generate FOLDER [options]       (see partita-run generate --help)
 
 Runs a compiled model and prints its outputs, times and memory.
 

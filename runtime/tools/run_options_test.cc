@@ -1,11 +1,13 @@
-// Every flag, and errors in command lines.
+// Flags of partita-run and of partita-run generate, and errors in command lines.
 #include "runtime/tools/run_options.h"
 
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/tools/generate_options.h"
 
 namespace partita::tools {
 namespace {
@@ -125,6 +127,42 @@ TEST(RunOptionsTest, HelpNamesEveryFlag) {
                 "default: the target that the model was compiled for.\n"
                 "                           null executes nothing: it only "
                 "plans memory and counts steps\n  --share-gpu"));
+}
+
+// Parses a command line of partita-run generate.
+std::string GenerateError(const std::vector<std::string>& arguments) {
+  return std::string(ParseGenerateOptions(arguments).status().message());
+}
+
+TEST(GenerateOptionsTest, PromptsMayBeMissingInADryRun) {
+  EXPECT_THAT(GenerateError({"m"}), HasSubstr("expected a prompt"));
+  EXPECT_EQ(GenerateError({"m", "--dry-run"}), "");
+  EXPECT_THAT(GenerateError({"m", "--dry-run", "--temperature", "abc"}),
+              HasSubstr("--temperature"));
+}
+
+TEST(GenerateOptionsTest, TheBestTokenIsNotDrawn) {
+  EXPECT_THAT(
+      GenerateError({"m", "--ids=1", "--top-p=.5", "--temperature=0"}),
+      HasSubstr("expected a --temperature above 0 with --top-k or --top-p"));
+  EXPECT_EQ(GenerateError({"m", "--ids=1", "--top-p=.5"}), "");
+}
+
+TEST(GenerateOptionsTest, FilesOfPromptsEndWithBlankLines) {
+  const std::string path = ::testing::TempDir() + "/prompts.txt";
+  const auto error = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    return GenerateError({"m", "--prompts", path});
+  };
+  EXPECT_EQ(error("a\r\nb\n\n\r\n"), "");
+  EXPECT_THAT(error("a\n\nb"), HasSubstr("prompts.txt:2: expected a prompt"));
+  EXPECT_THAT(error("\n"), HasSubstr("found no prompt"));
+  std::ofstream(path) << "a\nb\n\n";
+  const auto options =
+      ParseGenerateOptions({"m", "--ids=1", "--prompts", path, "--ids=2"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  ASSERT_EQ(options->prompts.size(), 4u);
+  EXPECT_EQ(options->prompts[2].text, "b");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@ device and on several; and what is wrong is refused."""
 
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -51,6 +52,19 @@ class GenerateTest(unittest.TestCase):
             penalized = self.generate(model, *ids(facts["prompts"]), *new, "--repetition-penalty", str(facts["penalty"]))
             self.assertEqual(penalized["tokens"], facts["penalized"], rows)
 
+    def words_tokenizer(self, folder, tokens):
+        """Adds a tokenizer of the words t0, t1 ... to a compiled model; returns its path."""
+        with open(os.path.join(folder, "generation.json"), encoding="utf8") as file:
+            facts = json.load(file)
+        facts["tokenizer"] = "tokenizer.json"
+        with open(os.path.join(folder, "generation.json"), "w", encoding="utf8") as file:
+            json.dump(facts, file)
+        path = os.path.join(folder, "tokenizer.json")
+        model = {"type": "WordLevel", "vocab": {f"t{i}": i for i in range(tokens)}, "unk_token": "t0"}
+        with open(path, "w", encoding="utf8") as file:
+            json.dump({"pre_tokenizer": {"type": "WhitespaceSplit"}, "model": model}, file)
+        return path
+
     def test_gpt2(self):
         self.check("gpt2")
 
@@ -70,11 +84,11 @@ class GenerateTest(unittest.TestCase):
         self.check("t5")
 
     def test_divided_models_generate_the_same(self):
-        for name in ("gpt2", "llama"):
+        # The others have two key-value heads, or a cache of the prompt too.
+        divisions = {"gpt2": DIVISIONS, "llama": (DIVISIONS[0], DIVISIONS[2]), "mixtral": DIVISIONS[:1], "t5": DIVISIONS[:1]}
+        for name, own in divisions.items():
             facts = self.facts(name)
-            for mesh, shard in DIVISIONS:
-                if name == "llama" and mesh == "tensor=4":
-                    continue  # it has two key-value heads
+            for mesh, shard in own:
                 with self.subTest(name=name, mesh=mesh, shard=shard):
                     model = self.compiled(name, "--rows", "2", "--mesh", mesh, "--shard", shard)
                     found = self.generate(model, *ids(facts["prompts"]), "--max-new-tokens", str(NEW_TOKENS))
@@ -102,31 +116,90 @@ class GenerateTest(unittest.TestCase):
         self.assertIn("expected token ids with commas between them", self.refusal(gpt2, "--ids", "1,x", code=2))
         self.assertIn("expected a prompt", self.refusal(gpt2, code=2))
         self.assertIn("found no file or folder", self.refusal(MODELS + "/absent", "--ids", "1"))
-        self.assertIn("expected at most 64 (n_positions)", self.refusal(MODELS + "/gpt2", "--cache-length", "65", "--ids", "1"))
+        self.assertIn("length of the cache: expected at most 64 (n_positions), found 65; --cache-length sets it",
+                      self.refusal(MODELS + "/gpt2", "--cache-length", "65", "--ids", "1"))
+        path = os.path.join(gpt2, "generation.json")
+        with open(path, encoding="utf8") as file:
+            facts = json.load(file)
+        for field, value, expected in (("length", 1000, "expected 64, as the cache"), ("start", 96, "expected a token below 96")):
+            with open(path, "w", encoding="utf8") as file:
+                json.dump({**facts, field: value}, file)
+            self.assertIn(f"generation.json: '{field}': {expected}", self.refusal(gpt2, "--ids", "1"))
+        with open(path, "w", encoding="utf8") as file:
+            json.dump(facts, file)
         os.remove(os.path.join(gpt2, "tokens.partita"))
         self.assertIn("tokens.partita", self.refusal(gpt2, "--ids", "1"))
-        with open(os.path.join(gpt2, "generation.json"), "w", encoding="utf8") as file:
+        with open(path, "w", encoding="utf8") as file:
             file.write("{}")
         self.assertIn("generation.json: 'rows': expected a number of at least 1", self.refusal(gpt2, "--ids", "1"))
 
+    def test_options_are_checked_before_compiling(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        output, lines = os.path.join(folder.name, "gpt2.generate"), os.path.join(folder.name, "lines.txt")
+        model = os.path.join(MODELS, "gpt2")
+
+        def refused(*words):
+            message = self.refusal(model, "-o", output, *words, code=2)
+            self.assertFalse(os.path.exists(output), message)
+            return message
+
+        self.assertIn("expected a prompt", self.refusal(model, code=2))
+        self.assertIn("--temperature", refused("--temperature", "abc"))
+        self.assertIn("expected a --temperature above 0 with --top-k or --top-p, found 0",
+                      refused("--ids", "1", "--top-p", "0.5", "--temperature", "0"))
+        self.assertIn("expected token ids with commas between them", refused("--ids", "1,x"))
+        self.assertIn("lines.txt", refused("--prompts", lines))
+        for text, expected in (("", "found no prompt"), ("\n\n", "found no prompt"), ("a\n\nb\n", ":2: expected a prompt on each line")):
+            with open(lines, "w", encoding="utf8") as file:
+                file.write(text)
+            self.assertIn(expected, refused("--prompts", lines))
+
+    def test_prompts_keep_their_order(self):
+        gpt2 = self.compiled("gpt2")
+        self.words_tokenizer(gpt2, 96)
+        lines = os.path.join(gpt2, "lines.txt")
+        with open(lines, "w", encoding="utf8") as file:
+            file.write("t5 t6\n\n\n")
+        alone = [self.generate(gpt2, "--ids", prompt)["tokens"][0] for prompt in ("1,2", "3", "4,4,4", "5,6")]
+        mixed = self.generate(gpt2, "--prompt", "t1 t2", "--ids", "3", "--prompt", "t4 t4 t4", "--prompts", lines)
+        self.assertEqual(mixed["tokens"], alone)
+
+    def test_standard_output_has_the_texts_alone(self):
+        done = run(self.compiled("gpt2"), "--ids", "1", "--max-new-tokens", "3")
+        self.assertEqual(len(done.stdout.strip().split(",")), 3, done.stdout)
+        self.assertIn("3 new tokens", done.stderr)
+
+    def test_a_compiled_model_takes_no_options_of_the_compilation(self):
+        gpt2 = self.compiled("gpt2")
+        for words in (("--mesh", "d=2"), ("--rows", "2"), ("--precision", "bf16"), ("--output", gpt2)):
+            self.assertIn(f"expected no {words[0]} with a folder that is compiled",
+                          self.refusal(gpt2, "--ids", "1", *words, code=2))
+
+    def test_divided_rows_are_refused(self):
+        self.assertIn("expected no division of B, found one; rows of the cache are not divided",
+                      self.refusal(MODELS + "/gpt2", "--rows", "4", "--mesh", "d=2", "--shard", "B=d", "--ids", "1"))
+
+    def test_a_folder_is_compiled_again(self):
+        folder = self.compiled("gpt2")
+        self.assertIn("prompts-64.partita", os.listdir(folder))
+        done = run(os.path.join(MODELS, "gpt2"), "--cache-length", "32", "-o", folder)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(sorted(os.listdir(folder)), ["generation.json", "prompts-32.partita", "tokens.partita"])
+
+    def test_the_folder_of_the_model_is_not_written(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        model = shutil.copytree(os.path.join(MODELS, "gpt2"), os.path.join(folder.name, "gpt2"))
+        self.assertIn("expected a folder other than the model's", self.refusal(model, "-o", model))
+        self.assertFalse(os.path.exists(os.path.join(model, "generation.json")))
+
     def test_a_tokenizer_of_another_model_is_refused(self):
         gpt2 = self.compiled("gpt2")
-        with open(os.path.join(gpt2, "generation.json"), encoding="utf8") as file:
-            facts = json.load(file)
-        facts["tokenizer"] = "tokenizer.json"
-        with open(os.path.join(gpt2, "generation.json"), "w", encoding="utf8") as file:
-            json.dump(facts, file)
-        path = os.path.join(gpt2, "tokenizer.json")
-
-        def write(tokens):
-            model = {"type": "WordLevel", "vocab": {f"t{i}": i for i in range(tokens)}, "unk_token": "t0"}
-            with open(path, "w", encoding="utf8") as file:
-                json.dump({"pre_tokenizer": {"type": "WhitespaceSplit"}, "model": model}, file)
-
-        write(97)
+        path = self.words_tokenizer(gpt2, 97)
         self.assertIn("expected at most 96 tokens, as the model has, found 97; it belongs to another model",
                       self.refusal(gpt2, "--prompt", "t1"))
-        write(96)
+        self.words_tokenizer(gpt2, 96)
         prompt = self.facts("gpt2")["prompts"][1]
         text = " ".join(f"t{token}" for token in prompt)
         new = ["--max-new-tokens", str(NEW_TOKENS)]

@@ -59,6 +59,12 @@ def byte_level(corpus):
             pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=True)])
         split.add_special_tokens(["<|im_start|>", "<|im|>"])
         yield "split_" + behavior, split
+    for name, pattern in (("before_e", Regex("(?=e)")), ("lines", Regex(r"^|\s*$")), ("everywhere", "")):
+        empty = Tokenizer.from_str(gpt2.to_str())
+        empty.normalizer = normalizers.Replace(pattern, "-")
+        empty.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(pattern, "isolated"),
+                                                       pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)])
+        yield "empty_matches_" + name, empty
 
 
 def other_bpe(corpus, lines):

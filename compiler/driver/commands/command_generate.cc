@@ -55,6 +55,12 @@ struct GenerateCommand {
   PlanArguments plan;
   std::map<std::string, std::vector<std::string>> values;
   std::map<std::string, bool> switches;
+  const CLI::App* command = nullptr;
+
+  bool hasPrompts() const {
+    return !values.at("--prompt").empty() || !values.at("--prompts").empty() ||
+           !values.at("--ids").empty();
+  }
 };
 
 // Removes a temporary folder at the end.
@@ -67,13 +73,73 @@ struct Folder {
   }
 };
 
-// Compiles the model into `folder`, unless it is compiled.
+// The options for partita-run, in the order of the command line.
+std::vector<std::string> forwarded(const GenerateCommand& command) {
+  std::vector<std::string> words;
+  std::map<std::string, size_t> taken;
+  for (const CLI::Option* option : command.command->parse_order()) {
+    const std::string name = option->get_name();
+    if (command.values.count(name) == 0) continue;
+    const size_t index = taken[name]++;
+    if (index >= option->results().size()) continue;
+    words.push_back(name);
+    words.push_back(option->results()[index]);
+  }
+  for (const auto& [name, given] : command.switches)
+    if (given) words.push_back(name);
+  return words;
+}
+
+// Refuses options of the compilation for a model that is compiled.
+ExitCode checkCompiled(const GenerateCommand& command) {
+  for (const CLI::Option* option : command.command->parse_order()) {
+    const std::string name = option->get_name();
+    if (option->get_positional() || command.values.count(name) > 0 ||
+        command.switches.count(name) > 0)
+      continue;
+    const std::string found =
+        option->results().empty() ? "" : " " + option->results().front();
+    complain("expected no " + name + " with a folder that is compiled (" +
+             command.options.model + "), found " + name + found +
+             "; compile the model itself with it");
+    return kUsageError;
+  }
+  return kSuccess;
+}
+
+// Runs `partita-run generate` and returns its exit code.
+int runGenerate(const std::string& model,
+                const std::vector<std::string>& options) {
+  std::string runner;
+  if (!take(findRunner(), runner)) return kInternalError;
+  llvm::SmallVector<llvm::StringRef> arguments = {"partita-run", "generate",
+                                                  model};
+  arguments.append(options.begin(), options.end());
+  std::string message;
+  const int code = llvm::sys::ExecuteAndWait(runner, arguments, std::nullopt,
+                                             {}, 0, 0, &message);
+  if (code >= 0) return code;
+  complain(runner + ": " + message);
+  return kInternalError;
+}
+
+// Checks all options that need no model, since compilations take long.
+int checkOptions(const GenerateCommand& command) {
+  if (!command.hasPrompts() && command.options.folder.empty()) {
+    complain(
+        "expected a prompt (--prompt TEXT, --prompts FILE or --ids 1,2,3), or "
+        "a folder to write with -o; found none");
+    return kUsageError;
+  }
+  std::vector<std::string> words = forwarded(command);
+  if (words.empty()) return kSuccess;
+  words.push_back("--dry-run");
+  return runGenerate(command.options.model, words);
+}
+
+// Compiles the model into `folder`.
 ExitCode compileInto(GenerateCommand& command, Folder& folder) {
   GenerationOptions& options = command.options;
-  if (fs::exists(fs::path(options.model) / "generation.json")) {
-    folder.path = options.model;
-    return kSuccess;
-  }
   folder.path = options.folder;
   if (folder.path.empty()) {
     llvm::SmallString<128> path;
@@ -99,32 +165,16 @@ ExitCode compileInto(GenerateCommand& command, Folder& folder) {
 
 int run(GenerateCommand& command) {
   Folder folder;
-  if (ExitCode code = compileInto(command, folder); code != kSuccess)
-    return code;
-  std::vector<std::string> words = {"partita-run", "generate", folder.path};
-  for (const auto& [name, texts] : command.values)
-    for (const std::string& text : texts) {
-      words.push_back(name);
-      words.push_back(text);
-    }
-  for (const auto& [name, given] : command.switches)
-    if (given) words.push_back(name);
-  const bool asks = command.values.at("--prompt").size() +
-                        command.values.at("--prompts").size() +
-                        command.values.at("--ids").size() >
-                    0;
-  if (!asks && !command.options.folder.empty() && !folder.is_temporary)
-    return kSuccess;
-  std::string runner;
-  if (!take(findRunner(), runner)) return kInternalError;
-  const llvm::SmallVector<llvm::StringRef> arguments(words.begin(),
-                                                     words.end());
-  std::string message;
-  const int code = llvm::sys::ExecuteAndWait(runner, arguments, std::nullopt,
-                                             {}, 0, 0, &message);
-  if (code >= 0) return code;
-  complain(runner + ": " + message);
-  return kInternalError;
+  folder.path = command.options.model;
+  if (fs::exists(fs::path(folder.path) / "generation.json")) {
+    if (ExitCode code = checkCompiled(command); code != kSuccess) return code;
+  } else {
+    if (int code = checkOptions(command); code != kSuccess) return code;
+    if (ExitCode code = compileInto(command, folder); code != kSuccess)
+      return code;
+    if (!command.hasPrompts()) return kSuccess;
+  }
+  return runGenerate(folder.path, forwarded(command));
 }
 
 }  // namespace
@@ -165,6 +215,7 @@ Command addGenerate(CLI::App& app) {
       command->add_flag(option.name, state->switches[option.name], option.help);
   }
   addPlan(state->plan, command);
+  state->command = command;
   command->footer(
       "Example:\n  partita generate gpt2/ --prompt \"The sea\" "
       "--max-new-tokens 40 --temperature 0.8 --top-k 50");

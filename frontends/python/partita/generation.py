@@ -8,6 +8,10 @@ from partita_runtime import Generator
 
 from . import commands, options
 
+# Options of `partita generate` that a Generator's call has instead.
+_OF_CALL = frozenset(("prompt", "prompts", "ids", "max_new_tokens", "temperature", "top_k", "top_p", "repetition_penalty", "seed", "stop",
+                      "ignore_end", "on_token", "json"))
+
 
 def generator(model, *, rows=1, cache_length=None, mesh=None, shard=None, plan=None, weights=None, output=None, device=None, threads=0,
               **others) -> Generator:
@@ -22,6 +26,10 @@ def generator(model, *, rows=1, cache_length=None, mesh=None, shard=None, plan=N
 
     Raises CompileError or UsageError with the message of the command line.
     """
+    of_call = sorted(_OF_CALL.intersection(others))
+    if of_call:
+        raise commands.UsageError("expected options of the compilation, found %s: give them to the call of the Generator, as in "
+                                  "generator(\"The sea\", max_new_tokens=40)" % ", ".join(of_call))
     temporary = output is None
     folder = tempfile.mkdtemp(prefix="partita-") if temporary else output
     try:

@@ -1,6 +1,7 @@
 """Models that generate text."""
 
 import ctypes
+import operator
 import os
 import threading
 
@@ -47,6 +48,9 @@ class Generator:
                 raise errors.MissingError("expected the package tokenizers for texts, found none; pip install tokenizers, or give token "
                                           "ids") from problem
             self._tokenizer = tokenizers.Tokenizer.from_file(self.tokenizer_path)
+            # The file's settings for training would cut and fill prompts.
+            self._tokenizer.no_truncation()
+            self._tokenizer.no_padding()
         return self._tokenizer
 
     def __call__(self, prompts, *, max_new_tokens=20, temperature=None, top_k=0, top_p=1.0, repetition_penalty=1.0, seed=0, stop=(),
@@ -60,7 +64,14 @@ class Generator:
         single = isinstance(prompts, str) or (len(prompts) > 0 and _is_token(prompts[0]))
         prompts = [prompts] if single else list(prompts)
         stop = [stop] if isinstance(stop, str) else list(stop)
-        ids = [self.tokenizer.encode(prompt).ids if isinstance(prompt, str) else [int(token) for token in prompt] for prompt in prompts]
+        if not all(isinstance(word, str) and word for word in stop):
+            raise errors.InvalidError("expected stop strings of at least one character, found %r" % (stop,))
+        max_new_tokens, top_k = _integer(max_new_tokens, "max_new_tokens"), _integer(top_k, "top_k")
+        seed = _integer(seed, "seed", low=0, high=2**64 - 1)
+        if temperature == 0 and (top_k or top_p < 1):
+            raise errors.InvalidError("expected a temperature above 0 with top_k or top_p, found 0, which takes the best token")
+        ids = [self.tokenizer.encode(prompt).ids if isinstance(prompt, str) else [_integer(token, "a token id") for token in prompt]
+               for prompt in prompts]
 
         def added(text, tokens):
             before = self.tokenizer.decode(ids[text])
@@ -131,6 +142,17 @@ class Generator:
     def __repr__(self):
         return "<partita.Generator %s: %d row%s of %d tokens%s>" % (self.path, self.rows, "" if self.rows == 1 else "s", self.length,
                                                                     "" if self._handle else ", closed")
+
+
+def _integer(value, what, low=-2**63, high=2**63 - 1):
+    """An integer of any library in these bounds, as ctypes takes it modulo its size."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or not low <= number <= high:
+        raise errors.InvalidError("expected %s to be an integer from %d to %d, found %r" % (what, low, high, value))
+    return number
 
 
 def _is_token(value):

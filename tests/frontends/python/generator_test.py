@@ -5,7 +5,7 @@ import os
 import tempfile
 import unittest
 
-import checkout  # pylint: disable=unused-import
+from checkout import numpy
 
 import partita
 
@@ -80,10 +80,32 @@ class GeneratorTest(unittest.TestCase):
             partita.generator(MODEL, cache_length=65)
         with self.assertRaisesRegex(partita.UsageError, "no-such-option"):
             partita.generator(MODEL, no_such_option=1)
+        for option in ("max_new_tokens", "prompt"):
+            with self.assertRaisesRegex(partita.UsageError, "expected options of the compilation, found " + option):
+                partita.generator(MODEL, **{option: 3})
         closed = partita.generator(MODEL, cache_length=64)
         closed.close()
         with self.assertRaisesRegex(partita.InvalidError, "closed"):
             closed([1])
+
+    def test_numbers_are_not_rounded_or_wrapped(self):
+        for wrong in (2**70, 1.5, "1", None):
+            with self.assertRaisesRegex(partita.InvalidError, "expected a token id to be an integer"):
+                self.generator([[wrong]])
+        for wrong in (2**64 + 3, 3.0):
+            with self.assertRaisesRegex(partita.InvalidError, "expected max_new_tokens to be an integer"):
+                self.generator([1], max_new_tokens=wrong)
+        with self.assertRaisesRegex(partita.InvalidError, "expected seed to be an integer from 0 to"):
+            self.generator([1], seed=-1)
+        with self.assertRaisesRegex(partita.InvalidError, "fit a cache of 64 tokens"):
+            self.generator([1, 2, 3], max_new_tokens=2**63 - 1)
+        self.assertEqual(self.generator([numpy.int32(token) for token in self.prompts[0]], max_new_tokens=numpy.int64(2)), self.tokens[0][:2])
+
+    def test_contradictions_are_refused(self):
+        with self.assertRaisesRegex(partita.InvalidError, "expected stop strings of at least one character"):
+            self.generator([1], stop="")
+        with self.assertRaisesRegex(partita.InvalidError, "expected a temperature above 0 with top_k or top_p"):
+            self.generator([1], temperature=0, top_p=0.5)
 
 
 if __name__ == "__main__":
