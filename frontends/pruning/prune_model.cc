@@ -8,6 +8,7 @@
 #include "frontends/pruning/pruned_weights.h"
 #include "frontends/pruning/pruning.h"
 #include "frontends/pruning/stored_tensors.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/GlobPattern.h"
 #include "runtime/base/status_macros.h"
@@ -119,7 +120,8 @@ class Pruner {
               " elements, not of a multiple of " +
               std::to_string(options_.group));
       } else {
-        chosen.lines.values = tensors_.floats(weight.argument);
+        PARTITA_ASSIGN_OR_RETURN(chosen.lines.values,
+                                 tensors_.floats(weight.argument));
         chosen_.push_back(std::move(chosen));
       }
     }
@@ -147,8 +149,8 @@ class Pruner {
     pruneGroups(chosen.lines, options_.keep, options_.group);
   }
 
-  // Weights that make the operand are reordered in the stored tensors, and if
-  // they are pruned later or were before, in their lines, too.
+  // Reorders the weight and those that make its operand: all of them in the
+  // stored tensors, and chosen weights in their lines, too.
   void permute(Chosen& chosen) {
     const std::vector<Place> places = reorderedWith(main_, chosen.weight);
     if (places.empty()) return;
@@ -167,6 +169,8 @@ class Pruner {
       for (int64_t i = 0; i < lines.length; ++i)
         reordered.at(line, i) = lines.at(line, order[i]);
     lines = std::move(reordered);
+    tensors_.reorder(chosen.weight.argument, chosen.weight.summed.front(),
+                     order);
     chosen.is_permuted = true;
     for (const Place& place : places) reorder(place, order);
   }
@@ -186,7 +190,7 @@ class Pruner {
             values[(i * length + k) * inner + j] =
                 other.lines.values[(i * length + order[k]) * inner + j];
       other.lines.values = std::move(values);
-      return;
+      break;
     }
     tensors_.reorder(place.argument, place.dim, order);
   }
@@ -199,7 +203,7 @@ class Pruner {
     if (magnitude > 0) pruned.kept_magnitude = magnitudeOf(values) / magnitude;
     pruned.is_permuted = chosen.is_permuted;
     report_.pruned.push_back(std::move(pruned));
-    tensors_.replace(chosen.weight.argument, values);
+    tensors_.setZeros(chosen.weight.argument, values);
   }
 
   mlir::func::FuncOp main_;
@@ -209,6 +213,18 @@ class Pruner {
   Report report_;
 };
 
+// True for files of weights, in any format, and their indexes: copies would
+// still hold the weights that are pruned.
+bool holdsWeights(StringRef name) {
+  static constexpr const char* kEndings[] = {
+      ".safetensors", ".index.json", ".bin",       ".pt",   ".pth",
+      ".ckpt",        ".h5",         ".ot",        ".npz",  ".msgpack",
+      ".gguf",        ".onnx",       ".onnx_data", ".data", ".tflite"};
+  return llvm::any_of(kEndings, [&](const char* ending) {
+    return name.ends_with_insensitive(ending);
+  });
+}
+
 // Files beside the weights: config.json, tokenizers ...
 Status copyOthers(const std::string& from, const std::string& to) {
   std::error_code error;
@@ -216,10 +232,7 @@ Status copyOthers(const std::string& from, const std::string& to) {
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     std::error_code kind;
     const std::string name = entry->path().filename().string();
-    const StringRef text(name);
-    if (!entry->is_regular_file(kind) || text.ends_with(".safetensors") ||
-        text.ends_with(".index.json") || text.ends_with(".bin"))
-      continue;
+    if (!entry->is_regular_file(kind) || holdsWeights(name)) continue;
     fs::copy_file(entry->path(), fs::path(to) / name, error);
     if (error) break;
   }

@@ -42,10 +42,11 @@ struct Report {
 absl::Status parsePattern(const std::string& text, Options& options);
 
 // Prunes the imported model `module`, whose weights are in files, and writes
-// the new folder `output`: model.safetensors with all stored tensors under
-// their names and in their types, and the other files of `folder` if the model
-// is one (else it is empty). Relative paths of weights are relative to
-// `source_folder`.
+// the new folder `output`: model.safetensors with the stored tensors that the
+// model reads, under their names and in their types, and the files of `folder`
+// without weights if the model is one (else it is empty). Elements that are not
+// pruned keep their bytes. Relative paths of weights are relative to
+// `source_folder`. InvalidArgument if a weight to prune is not finite.
 absl::StatusOr<Report> pruneModel(mlir::ModuleOp module, const Options& options,
                                   const std::string& source_folder,
                                   const std::string& folder,
