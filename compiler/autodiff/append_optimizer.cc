@@ -78,7 +78,9 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
       return main.emitError(
           "expected results named 'grad.<parameter>', found none; "
           "--partita-differentiate makes them");
-    if (mlir::failed(checkNoDecay(main)) || mlir::failed(readRateScales(main)))
+    if (mlir::failed(checkNoDecay(main)) ||
+        mlir::failed(checkKeepZeros(main)) ||
+        mlir::failed(readRateScales(main)))
       return failure();
     addScalarInputs(main);
     mlir::OpBuilder builder(main.front().getTerminator());
@@ -113,6 +115,25 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     return main.emitError("--no-decay: expected '")
            << pattern << "' to match a parameter that is trained, found none; "
            << "one is '" << names.front() << "'";
+  }
+
+  // Every pattern must match a trained matrix, and one must remain after
+  // exclusions.
+  LogicalResult checkKeepZeros(FuncOp main) {
+    if (keep_zeros.empty()) return success();
+    SmallVector<llvm::StringRef> names;
+    for (const Trained& trained : trained_)
+      if (trained.modelShape().size() > 1) names.push_back(trained.name);
+    const std::string pattern = firstUnmatched(keep_zeros, names);
+    if (pattern.empty() && llvm::any_of(trained_, [&](const Trained& trained) {
+          return keepsZeros(trained);
+        }))
+      return success();
+    auto error = main.emitError("--keep-zeros: expected '")
+                 << (pattern.empty() ? std::string(keep_zeros) : pattern)
+                 << "' to match a matrix that is trained, found none";
+    if (!names.empty()) error << "; one is '" << names.front() << "'";
+    return error;
   }
 
   // An item that matches no trained parameter is an error.

@@ -256,6 +256,10 @@ class PruneTest(unittest.TestCase):
         ):
             self.assertIn(expected, self.run_command(PARTITA, "prune", model, *SIZES, *arguments, "-o", self.path("x"), code=code))
             self.assertFalse(os.path.exists(self.path("x")))
+        for code, globs, found in ((1, "nothing*", "'nothing*'"), (1, "[", "'['"), (1, "*norm*", "'*norm*'"), (1, "!*q_proj*", "'!*q_proj*'"), (2, "", "''")):
+            error = self.run_command(PARTITA, "compile", model, *SIZES, "--train", "sgd", "--keep-zeros", globs, "-o", self.path("x"), code=code)
+            self.assertIn("--keep-zeros: expected", error)
+            self.assertIn(found, error)
         self.assertIn("which exists", self.run_command(PARTITA, "prune", model, *SIZES, "--sparsity", "0.5", "-o", self.folder, code=1))
         self.assertIn("expected weights in files", self.run_command(PARTITA, "prune", "coatnet-0", "--sparsity", "0.5", "-o", self.path("x"), code=1))
 

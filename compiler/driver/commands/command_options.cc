@@ -222,7 +222,10 @@ void addTraining(TrainOptions& train, CLI::App* command) {
          "Scale the learning rates of parameters, as globs and factors: "
          "\"embed*=0.1;*.head.*=10\"; the last match wins");
   option("--keep-zeros", train.keep_zeros,
-         "Keep zeros of these pruned matrices at zero, as globs: \"*\"");
+         "Keep zeros of these pruned matrices at zero, as globs: \"*\"")
+      ->check([](const std::string& text) {
+        return text.empty() ? "expected globs of matrices, found ''" : "";
+      });
   option("--clip-norm", train.clip_norm,
          "Clip the norm of all gradients together to this; 0: do not clip")
       ->check(notNegative());
