@@ -10,6 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "compiler/driver/console.h"
 #include "compiler/quantize/quantize.h"
+#include "frontends/distillation/distillation.h"
 #include "frontends/lora/lora.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
@@ -106,6 +107,9 @@ bool ModelArguments::finish() {
     if (command->get_option(name)->count() > 0 && options.teacher.empty())
       error =
           std::string("expected --teacher MODEL with ") + name + ", found none";
+  if (error.empty() && !options.distill.empty())
+    error = std::string(
+        distillation::ParseOptions(options.distill).status().message());
   if (!error.empty()) complain(error);
   return error.empty();
 }
