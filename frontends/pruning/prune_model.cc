@@ -253,6 +253,10 @@ Status parsePattern(const std::string& text, Options& options) {
       "--pattern: expected KEPT:OF, as in 2:4, found '" + text + "'");
 }
 
+Status checkLeftAlone(const Options& options) {
+  return globsOf(options.left_alone).status();
+}
+
 StatusOr<Report> pruneModel(mlir::ModuleOp module, const Options& options,
                             const std::string& source_folder,
                             const std::string& folder,

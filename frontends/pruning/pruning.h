@@ -41,6 +41,9 @@ struct Report {
 // Parses "2:4". InvalidArgument if this is no pattern.
 absl::Status parsePattern(const std::string& text, Options& options);
 
+// InvalidArgument if `left_alone` has a malformed glob.
+absl::Status checkLeftAlone(const Options& options);
+
 // Prunes the imported model `module`, whose weights are in files, and writes
 // the new folder `output`: model.safetensors with the stored tensors that the
 // model reads, under their names and in their types, and the files of `folder`

@@ -251,6 +251,7 @@ class PruneTest(unittest.TestCase):
                 (2, "found both", ("--sparsity", "0.5", "--pattern", "2:4")),
                 (2, "expected a number above 0 and up to 1, found '1.5'", ("--sparsity", "1.5")),
                 (2, "--pattern: expected KEPT:OF, as in 2:4, found '4:2'", ("--pattern", "4:2")),
+                (2, "--keep: expected patterns of names, found '['", ("--sparsity", "0.5", "--keep", "[")),
                 (1, "of which pattern 1 matches none", ("--sparsity", "0.5", "--keep", "x*")),
                 (1, "expected a weight of a product to prune, found none", ("--sparsity", "0.5", "--keep", "*")),
         ):

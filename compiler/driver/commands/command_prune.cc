@@ -91,6 +91,10 @@ int run(PruneCommand& command) {
       return kUsageError;
     }
   }
+  if (absl::Status checked = pruning::checkLeftAlone(options); !checked.ok()) {
+    complain(std::string(checked.message()));
+    return kUsageError;
+  }
   Session session;
   auto module = command.model.import(session);
   if (!module) return kUserError;
@@ -114,6 +118,9 @@ Command addPrune(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "prune", "Set the smallest weights of products to zero");
   state->model.add(command, kAnyModel);
+  // A teacher needs --train, which this command lacks.
+  for (const char* name : {"--teacher", "--teacher-weights", "--distill"})
+    command->get_option(name)->group("");
   CLI::Option* sparsity =
       command
           ->add_option("--sparsity", state->options.sparsity,
