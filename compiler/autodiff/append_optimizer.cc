@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "compiler/autodiff/choose_optimizer.h"
-#include "compiler/autodiff/glob_list.h"
 #include "compiler/autodiff/loss_scale.h"
 #include "compiler/autodiff/microbatches.h"
 #include "compiler/autodiff/passes.h"
@@ -17,6 +16,7 @@
 #include "compiler/autodiff/training_signature.h"
 #include "compiler/autodiff/update_function.h"
 #include "dialects/dist/annotations.h"
+#include "dialects/nn/glob_list.h"
 
 namespace partita::autodiff {
 
@@ -110,7 +110,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
   LogicalResult checkNoDecay(FuncOp main) {
     SmallVector<llvm::StringRef> names;
     for (const Trained& trained : trained_) names.push_back(trained.name);
-    const std::string pattern = firstUnmatched(no_decay, names);
+    const std::string pattern = nn::GlobList::firstUnmatched(no_decay, names);
     if (pattern.empty()) return success();
     return main.emitError("--no-decay: expected '")
            << pattern << "' to match a parameter that is trained, found none; "
@@ -124,7 +124,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     SmallVector<llvm::StringRef> names;
     for (const Trained& trained : trained_)
       if (trained.modelShape().size() > 1) names.push_back(trained.name);
-    const std::string pattern = firstUnmatched(keep_zeros, names);
+    const std::string pattern = nn::GlobList::firstUnmatched(keep_zeros, names);
     if (pattern.empty() && llvm::any_of(trained_, [&](const Trained& trained) {
           return keepsZeros(trained);
         }))
@@ -285,7 +285,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
   void update(FuncOp main, nn::Signature& signature, const Trained& trained) {
     mlir::OpBuilder builder(main.front().getTerminator());
     Optimizer own = optimizer_;
-    if (GlobList(no_decay).matches(trained.name)) own.weight_decay = 0;
+    if (nn::GlobList(no_decay).matches(trained.name)) own.weight_decay = 0;
     own.keeps_zeros = keepsZeros(trained);
     for (const RateScale& scale : rate_scales_)
       if (scale.names.matches(trained.name)) own.rate_scale = scale.factor;
@@ -325,7 +325,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
   // Biases may be zero without having been pruned.
   bool keepsZeros(const Trained& trained) const {
     return trained.modelShape().size() > 1 &&
-           GlobList(keep_zeros).matches(trained.name);
+           nn::GlobList(keep_zeros).matches(trained.name);
   }
 
   // Returns the update function of a parameter, and makes it if the same

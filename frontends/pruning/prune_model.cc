@@ -4,13 +4,13 @@
 #include <numeric>
 #include <utility>
 
+#include "dialects/nn/glob_list.h"
 #include "frontends/pruning/masks.h"
 #include "frontends/pruning/pruned_weights.h"
 #include "frontends/pruning/pruning.h"
 #include "frontends/pruning/stored_tensors.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
-#include "llvm/Support/GlobPattern.h"
 #include "runtime/base/status_macros.h"
 
 namespace partita::pruning {
@@ -21,22 +21,6 @@ using absl::InvalidArgumentError;
 using absl::Status;
 using absl::StatusOr;
 using llvm::StringRef;
-
-StatusOr<std::vector<llvm::GlobPattern>> globsOf(const std::string& text) {
-  std::vector<llvm::GlobPattern> globs;
-  llvm::SmallVector<StringRef> parts;
-  StringRef(text).split(parts, ';', -1, /*KeepEmpty=*/false);
-  for (StringRef part : parts) {
-    auto glob = llvm::GlobPattern::create(part.trim());
-    if (!glob) {
-      llvm::consumeError(glob.takeError());
-      return InvalidArgumentError(
-          "--keep: expected patterns of names, found '" + part.str() + "'");
-    }
-    globs.push_back(std::move(*glob));
-  }
-  return globs;
-}
 
 int64_t product(const std::vector<int64_t>& shape, size_t from, size_t to) {
   int64_t result = 1;
@@ -94,19 +78,17 @@ class Pruner {
   };
 
   Status chooseWeights() {
-    PARTITA_ASSIGN_OR_RETURN(const auto kept, globsOf(options_.left_alone));
+    const nn::GlobList kept(options_.left_alone);
     std::vector<std::string> others;
     const std::vector<PrunedWeight> found = findWeights(main_, others);
-    std::vector<bool> used(kept.size());
+    std::vector<StringRef> names;
     for (const PrunedWeight& weight : found) {
-      bool is_kept = false;
-      for (size_t i = 0; i < kept.size(); ++i)
-        if (kept[i].match(weight.name)) used[i] = is_kept = true;
+      names.push_back(weight.name);
       const auto leave = [&](const std::string& reason) {
         report_.left_alone.push_back({weight.name, reason});
       };
       Chosen chosen{weight, {}, false};
-      if (is_kept) {
+      if (kept.matches(weight.name)) {
         leave("--keep");
       } else if (!tensors_.isWhole(weight.argument)) {
         leave("it is stored in parts");
@@ -128,13 +110,13 @@ class Pruner {
     for (const std::string& name : others)
       report_.left_alone.push_back(
           {name, "more than products and convolutions read it"});
-    for (size_t i = 0; i < kept.size(); ++i)
-      if (!used[i])
-        return InvalidArgumentError(
-            "--keep: expected patterns of weights that can be pruned, found '" +
-            options_.left_alone + "', of which pattern " +
-            std::to_string(i + 1) + " matches none" +
-            (found.empty() ? "" : "; one is '" + found.front().name + "'"));
+    const std::string unmatched =
+        nn::GlobList::firstUnmatched(options_.left_alone, names);
+    if (!unmatched.empty())
+      return InvalidArgumentError(
+          "--keep: expected '" + unmatched +
+          "' to match a weight that can be pruned, found none" +
+          (found.empty() ? "" : "; one is '" + found.front().name + "'"));
     if (!chosen_.empty()) return absl::OkStatus();
     return InvalidArgumentError(
         "expected a weight of a product to prune, found none" +
@@ -254,7 +236,11 @@ Status parsePattern(const std::string& text, Options& options) {
 }
 
 Status checkLeftAlone(const Options& options) {
-  return globsOf(options.left_alone).status();
+  const std::string malformed =
+      nn::GlobList::firstMalformed(options.left_alone);
+  if (malformed.empty()) return absl::OkStatus();
+  return InvalidArgumentError("--keep: expected patterns of names, found '" +
+                              malformed + "'");
 }
 
 StatusOr<Report> pruneModel(mlir::ModuleOp module, const Options& options,

@@ -19,7 +19,7 @@ struct Options {
   // pattern.
   int64_t keep = 0, group = 0;
   bool permute = false;    // reorder sums first, so that more magnitude remains
-  std::string left_alone;  // globs of weights, separated by ';'
+  std::string left_alone;  // weights, as for nn::GlobList
 };
 
 struct PrunedTensor {

@@ -218,6 +218,11 @@ class PruneTest(unittest.TestCase):
                 else:
                     self.assertEqual(values, weights[name][1], name)
 
+    def test_all_weights_but_one_are_left_alone(self):
+        name = "model.layers.1.mlp.up_proj.weight"
+        report = self.prune(f"{MODELS}/llama", "one", "--sparsity", "0.5", "--keep", f"*; !{name}")
+        self.assertEqual([tensor["name"] for tensor in report["pruned"]], [name])
+
     def test_weights_that_are_not_finite(self):
         name = "model.layers.0.mlp.up_proj.weight"
         for number in ("nan", "inf"):
@@ -252,7 +257,7 @@ class PruneTest(unittest.TestCase):
                 (2, "expected a number above 0 and up to 1, found '1.5'", ("--sparsity", "1.5")),
                 (2, "--pattern: expected KEPT:OF, as in 2:4, found '4:2'", ("--pattern", "4:2")),
                 (2, "--keep: expected patterns of names, found '['", ("--sparsity", "0.5", "--keep", "[")),
-                (1, "of which pattern 1 matches none", ("--sparsity", "0.5", "--keep", "x*")),
+                (1, "--keep: expected 'x*' to match a weight that can be pruned, found none; one is '", ("--sparsity", "0.5", "--keep", "*;x*")),
                 (1, "expected a weight of a product to prune, found none", ("--sparsity", "0.5", "--keep", "*")),
         ):
             self.assertIn(expected, self.run_command(PARTITA, "prune", model, *SIZES, *arguments, "-o", self.path("x"), code=code))

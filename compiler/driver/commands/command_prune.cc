@@ -139,7 +139,8 @@ Command addPrune(CLI::App& app) {
                  "magnitude remains; the results stay the same")
       ->needs(pattern);
   command->add_option("--keep", state->options.left_alone,
-                      "Leave these weights alone, as globs: \"lm_head.*\"");
+                      "Leave these weights alone, as globs: \"lm_head.*\"; "
+                      "!GLOB prunes some of them");
   command
       ->add_option("-o,--output", state->output,
                    "The new folder, a model or for --weights")
