@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "compiler/autodiff/choose_optimizer.h"
-#include "compiler/autodiff/glob_list.h"
 #include "compiler/autodiff/loss_scale.h"
 #include "compiler/autodiff/microbatches.h"
 #include "compiler/autodiff/passes.h"
@@ -17,6 +16,7 @@
 #include "compiler/autodiff/training_signature.h"
 #include "compiler/autodiff/update_function.h"
 #include "dialects/dist/annotations.h"
+#include "dialects/nn/glob_list.h"
 
 namespace partita::autodiff {
 
@@ -78,7 +78,9 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
       return main.emitError(
           "expected results named 'grad.<parameter>', found none; "
           "--partita-differentiate makes them");
-    if (mlir::failed(checkNoDecay(main)) || mlir::failed(readRateScales(main)))
+    if (mlir::failed(checkNoDecay(main)) ||
+        mlir::failed(checkKeepZeros(main)) ||
+        mlir::failed(readRateScales(main)))
       return failure();
     addScalarInputs(main);
     mlir::OpBuilder builder(main.front().getTerminator());
@@ -108,11 +110,30 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
   LogicalResult checkNoDecay(FuncOp main) {
     SmallVector<llvm::StringRef> names;
     for (const Trained& trained : trained_) names.push_back(trained.name);
-    const std::string pattern = firstUnmatched(no_decay, names);
+    const std::string pattern = nn::GlobList::firstUnmatched(no_decay, names);
     if (pattern.empty()) return success();
     return main.emitError("--no-decay: expected '")
            << pattern << "' to match a parameter that is trained, found none; "
            << "one is '" << names.front() << "'";
+  }
+
+  // Every pattern must match a trained matrix, and one must remain after
+  // exclusions.
+  LogicalResult checkKeepZeros(FuncOp main) {
+    if (keep_zeros.empty()) return success();
+    SmallVector<llvm::StringRef> names;
+    for (const Trained& trained : trained_)
+      if (trained.modelShape().size() > 1) names.push_back(trained.name);
+    const std::string pattern = nn::GlobList::firstUnmatched(keep_zeros, names);
+    if (pattern.empty() && llvm::any_of(trained_, [&](const Trained& trained) {
+          return keepsZeros(trained);
+        }))
+      return success();
+    auto error = main.emitError("--keep-zeros: expected '")
+                 << (pattern.empty() ? std::string(keep_zeros) : pattern)
+                 << "' to match a matrix that is trained, found none";
+    if (!names.empty()) error << "; one is '" << names.front() << "'";
+    return error;
   }
 
   // An item that matches no trained parameter is an error.
@@ -264,7 +285,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
   void update(FuncOp main, nn::Signature& signature, const Trained& trained) {
     mlir::OpBuilder builder(main.front().getTerminator());
     Optimizer own = optimizer_;
-    if (GlobList(no_decay).matches(trained.name)) own.weight_decay = 0;
+    if (nn::GlobList(no_decay).matches(trained.name)) own.weight_decay = 0;
     own.keeps_zeros = keepsZeros(trained);
     for (const RateScale& scale : rate_scales_)
       if (scale.names.matches(trained.name)) own.rate_scale = scale.factor;
@@ -304,7 +325,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
   // Biases may be zero without having been pruned.
   bool keepsZeros(const Trained& trained) const {
     return trained.modelShape().size() > 1 &&
-           GlobList(keep_zeros).matches(trained.name);
+           nn::GlobList(keep_zeros).matches(trained.name);
   }
 
   // Returns the update function of a parameter, and makes it if the same

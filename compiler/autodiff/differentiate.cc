@@ -1,13 +1,13 @@
 // Adds gradients to @main; see passes.td. The body of @main is reversed in
 // place; other functions become pairs.
 #include "compiler/autodiff/function_gradients.h"
-#include "compiler/autodiff/glob_list.h"
 #include "compiler/autodiff/join_padded.h"
 #include "compiler/autodiff/loss_scale.h"
 #include "compiler/autodiff/passes.h"
 #include "compiler/autodiff/recompute.h"
 #include "compiler/autodiff/segments.h"
 #include "compiler/autodiff/training_signature.h"
+#include "dialects/nn/glob_list.h"
 #include "dialects/nn/math_builder.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -145,7 +145,7 @@ class Differentiate : public impl::DifferentiatePassBase<Differentiate> {
   }
 
   LogicalResult findTrained(FuncOp main) {
-    const GlobList globs(train);
+    const nn::GlobList globs(train);
     SmallVector<llvm::StringRef> names;
     for (unsigned i = 0; i < main.getNumArguments(); ++i) {
       auto type =
@@ -156,7 +156,7 @@ class Differentiate : public impl::DifferentiatePassBase<Differentiate> {
       names.push_back(argumentText(main, i, nn::kNameAttr));
       if (globs.matches(names.back())) trained_.push_back(i);
     }
-    const std::string pattern = firstUnmatched(train, names);
+    const std::string pattern = nn::GlobList::firstUnmatched(train, names);
     if (!trained_.empty() && pattern.empty()) return success();
     auto error = main.emitError("expected a parameter whose name matches '")
                  << (pattern.empty() ? train : pattern) << "', found none";

@@ -19,7 +19,7 @@ mlir::FailureOr<llvm::SmallVector<RateScale>> parseRateScales(
       return error() << "expected GLOB=FACTOR with a factor above 0, as "
                         "\"h.*=0.1\", found '"
                      << item << "'";
-    scales.push_back({item.str(), GlobList(glob.trim()), factor});
+    scales.push_back({item.str(), nn::GlobList(glob.trim()), factor});
   }
   return scales;
 }

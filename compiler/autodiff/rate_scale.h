@@ -4,14 +4,14 @@
 
 #include <string>
 
-#include "compiler/autodiff/glob_list.h"
+#include "dialects/nn/glob_list.h"
 #include "mlir/IR/Diagnostics.h"
 
 namespace partita::autodiff {
 
 struct RateScale {
   std::string text;  // as the user wrote it
-  GlobList names;
+  nn::GlobList names;
   double factor = 1;  // above 0
 };
 

@@ -108,7 +108,13 @@ class Teacher {
            << "--teacher: ";
   }
 
-  FailureOr<Values> find(const Pair& pair) {
+  // The compared value as a message names it; see findValue.
+  static std::string nameOf(FuncOp main, const std::string& name) {
+    return name.empty() ? textOf(main.getResultAttr(0, nn::kNameAttr)).str()
+                        : name;
+  }
+
+  FailureOr<Values> find(const Pair& pair, bool are_logits) {
     const Values found = {findValue(main_, pair.student, "student"),
                           findValue(taught_, pair.teacher, "teacher")};
     if (!found.student || !found.teacher) return failure();
@@ -121,20 +127,30 @@ class Teacher {
     if (ours.getShape() == theirs.getShape() && ours.getRank() > 0 &&
         fits(ours) && fits(theirs))
       return found;
-    return refuse() << "expected values of the same shape, of floats, to "
-                       "compare, found '"
-                    << pair.student << "' of " << ours << " and '"
-                    << pair.teacher << "' of " << theirs;
+    auto error = refuse() << "expected values of the same shape, of floats, to "
+                             "compare as "
+                          << (are_logits ? "logits" : "hidden values")
+                          << ", found the student's '"
+                          << nameOf(main_, pair.student) << "' of " << ours
+                          << " and the teacher's '"
+                          << nameOf(taught_, pair.teacher) << "' of " << theirs;
+    if (are_logits && ours.getRank() > 0 && theirs.getRank() > 0 &&
+        ours.getShape().back() != theirs.getShape().back())
+      error << "; kl compares probabilities over one vocabulary, here of "
+            << ours.getShape().back() << " and " << theirs.getShape().back()
+            << " entries";
+    return error;
   }
 
   LogicalResult findPairs() {
     if (options_.kl > 0) {
-      const FailureOr<Values> found = find(options_.logits);
+      const FailureOr<Values> found =
+          find(options_.logits, /*are_logits=*/true);
       if (mlir::failed(found)) return failure();
       logits_ = *found;
     }
     for (const Pair& pair : options_.hidden) {
-      const FailureOr<Values> found = find(pair);
+      const FailureOr<Values> found = find(pair, /*are_logits=*/false);
       if (mlir::failed(found)) return failure();
       hidden_.push_back(*found);
     }

@@ -33,9 +33,9 @@ struct Options {
   std::string teacher_precision;
 };
 
-// Parses "temperature=2; kl=1; cross_entropy=1; hidden=h.1:h.3;
-// hidden_loss=cosine; hidden_weight=1". InvalidArgument says what was expected
-// and found.
+// Parses "temperature=2; kl=1; cross_entropy=1; hidden_loss=cosine;
+// hidden_weight=1; hidden=transformer.h.1:transformer.h.3". InvalidArgument
+// says what was expected and found.
 absl::StatusOr<Options> ParseOptions(const std::string& text);
 
 // Adds `teacher` to the imported model `student`, and the distance between them

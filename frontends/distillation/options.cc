@@ -69,6 +69,8 @@ Status take(StringRef key, StringRef value, Options& options) {
         !status.ok())
       return status;
   }
+  if (options.hidden.empty())
+    return refuse("hidden=STUDENT:TEACHER, names in the two models", value);
   return absl::OkStatus();
 }
 
@@ -95,6 +97,9 @@ absl::StatusOr<Options> ParseOptions(const std::string& text) {
       return refuse("hidden=STUDENT:TEACHER, which values to compare, with " +
                         std::string(name),
                     text);
+  for (const char* name : {"temperature", "logits"})
+    if (llvm::is_contained(named, name) && options.kl == 0)
+      return refuse("kl above 0 with " + std::string(name), text);
   if (options.kl == 0 && (options.hidden.empty() || options.hidden_weight == 0))
     return refuse("kl or a hidden loss with a weight above 0", text);
   return options;

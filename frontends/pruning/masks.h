@@ -1,4 +1,5 @@
-// Which elements of weights to prune, on plain numbers.
+// Chooses the elements to prune by magnitude. Works on plain numbers, which
+// must be finite: NaN has no place in an order.
 #ifndef PARTITA_FRONTENDS_PRUNING_MASKS_H_
 #define PARTITA_FRONTENDS_PRUNING_MASKS_H_
 

@@ -4,12 +4,13 @@
 #include <numeric>
 #include <utility>
 
+#include "dialects/nn/glob_list.h"
 #include "frontends/pruning/masks.h"
 #include "frontends/pruning/pruned_weights.h"
 #include "frontends/pruning/pruning.h"
 #include "frontends/pruning/stored_tensors.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
-#include "llvm/Support/GlobPattern.h"
 #include "runtime/base/status_macros.h"
 
 namespace partita::pruning {
@@ -20,22 +21,6 @@ using absl::InvalidArgumentError;
 using absl::Status;
 using absl::StatusOr;
 using llvm::StringRef;
-
-StatusOr<std::vector<llvm::GlobPattern>> globsOf(const std::string& text) {
-  std::vector<llvm::GlobPattern> globs;
-  llvm::SmallVector<StringRef> parts;
-  StringRef(text).split(parts, ';', -1, /*KeepEmpty=*/false);
-  for (StringRef part : parts) {
-    auto glob = llvm::GlobPattern::create(part.trim());
-    if (!glob) {
-      llvm::consumeError(glob.takeError());
-      return InvalidArgumentError(
-          "--keep: expected patterns of names, found '" + part.str() + "'");
-    }
-    globs.push_back(std::move(*glob));
-  }
-  return globs;
-}
 
 int64_t product(const std::vector<int64_t>& shape, size_t from, size_t to) {
   int64_t result = 1;
@@ -93,19 +78,17 @@ class Pruner {
   };
 
   Status chooseWeights() {
-    PARTITA_ASSIGN_OR_RETURN(const auto kept, globsOf(options_.left_alone));
+    const nn::GlobList kept(options_.left_alone);
     std::vector<std::string> others;
     const std::vector<PrunedWeight> found = findWeights(main_, others);
-    std::vector<bool> used(kept.size());
+    std::vector<StringRef> names;
     for (const PrunedWeight& weight : found) {
-      bool is_kept = false;
-      for (size_t i = 0; i < kept.size(); ++i)
-        if (kept[i].match(weight.name)) used[i] = is_kept = true;
+      names.push_back(weight.name);
       const auto leave = [&](const std::string& reason) {
         report_.left_alone.push_back({weight.name, reason});
       };
       Chosen chosen{weight, {}, false};
-      if (is_kept) {
+      if (kept.matches(weight.name)) {
         leave("--keep");
       } else if (!tensors_.isWhole(weight.argument)) {
         leave("it is stored in parts");
@@ -119,20 +102,21 @@ class Pruner {
               " elements, not of a multiple of " +
               std::to_string(options_.group));
       } else {
-        chosen.lines.values = tensors_.floats(weight.argument);
+        PARTITA_ASSIGN_OR_RETURN(chosen.lines.values,
+                                 tensors_.floats(weight.argument));
         chosen_.push_back(std::move(chosen));
       }
     }
     for (const std::string& name : others)
       report_.left_alone.push_back(
           {name, "more than products and convolutions read it"});
-    for (size_t i = 0; i < kept.size(); ++i)
-      if (!used[i])
-        return InvalidArgumentError(
-            "--keep: expected patterns of weights that can be pruned, found '" +
-            options_.left_alone + "', of which pattern " +
-            std::to_string(i + 1) + " matches none" +
-            (found.empty() ? "" : "; one is '" + found.front().name + "'"));
+    const std::string unmatched =
+        nn::GlobList::firstUnmatched(options_.left_alone, names);
+    if (!unmatched.empty())
+      return InvalidArgumentError(
+          "--keep: expected '" + unmatched +
+          "' to match a weight that can be pruned, found none" +
+          (found.empty() ? "" : "; one is '" + found.front().name + "'"));
     if (!chosen_.empty()) return absl::OkStatus();
     return InvalidArgumentError(
         "expected a weight of a product to prune, found none" +
@@ -147,8 +131,8 @@ class Pruner {
     pruneGroups(chosen.lines, options_.keep, options_.group);
   }
 
-  // Weights that make the operand are reordered in the stored tensors, and if
-  // they are pruned later or were before, in their lines, too.
+  // Reorders the weight and those that make its operand: all of them in the
+  // stored tensors, and chosen weights in their lines, too.
   void permute(Chosen& chosen) {
     const std::vector<Place> places = reorderedWith(main_, chosen.weight);
     if (places.empty()) return;
@@ -167,6 +151,8 @@ class Pruner {
       for (int64_t i = 0; i < lines.length; ++i)
         reordered.at(line, i) = lines.at(line, order[i]);
     lines = std::move(reordered);
+    tensors_.reorder(chosen.weight.argument, chosen.weight.summed.front(),
+                     order);
     chosen.is_permuted = true;
     for (const Place& place : places) reorder(place, order);
   }
@@ -186,7 +172,7 @@ class Pruner {
             values[(i * length + k) * inner + j] =
                 other.lines.values[(i * length + order[k]) * inner + j];
       other.lines.values = std::move(values);
-      return;
+      break;
     }
     tensors_.reorder(place.argument, place.dim, order);
   }
@@ -199,7 +185,7 @@ class Pruner {
     if (magnitude > 0) pruned.kept_magnitude = magnitudeOf(values) / magnitude;
     pruned.is_permuted = chosen.is_permuted;
     report_.pruned.push_back(std::move(pruned));
-    tensors_.replace(chosen.weight.argument, values);
+    tensors_.setZeros(chosen.weight.argument, values);
   }
 
   mlir::func::FuncOp main_;
@@ -209,6 +195,18 @@ class Pruner {
   Report report_;
 };
 
+// True for files of weights, in any format, and their indexes: copies would
+// still hold the weights that are pruned.
+bool holdsWeights(StringRef name) {
+  static constexpr const char* kEndings[] = {
+      ".safetensors", ".index.json", ".bin",       ".pt",   ".pth",
+      ".ckpt",        ".h5",         ".ot",        ".npz",  ".msgpack",
+      ".gguf",        ".onnx",       ".onnx_data", ".data", ".tflite"};
+  return llvm::any_of(kEndings, [&](const char* ending) {
+    return name.ends_with_insensitive(ending);
+  });
+}
+
 // Files beside the weights: config.json, tokenizers ...
 Status copyOthers(const std::string& from, const std::string& to) {
   std::error_code error;
@@ -216,10 +214,7 @@ Status copyOthers(const std::string& from, const std::string& to) {
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     std::error_code kind;
     const std::string name = entry->path().filename().string();
-    const StringRef text(name);
-    if (!entry->is_regular_file(kind) || text.ends_with(".safetensors") ||
-        text.ends_with(".index.json") || text.ends_with(".bin"))
-      continue;
+    if (!entry->is_regular_file(kind) || holdsWeights(name)) continue;
     fs::copy_file(entry->path(), fs::path(to) / name, error);
     if (error) break;
   }
@@ -238,6 +233,14 @@ Status parsePattern(const std::string& text, Options& options) {
     return absl::OkStatus();
   return InvalidArgumentError(
       "--pattern: expected KEPT:OF, as in 2:4, found '" + text + "'");
+}
+
+Status checkLeftAlone(const Options& options) {
+  const std::string malformed =
+      nn::GlobList::firstMalformed(options.left_alone);
+  if (malformed.empty()) return absl::OkStatus();
+  return InvalidArgumentError("--keep: expected patterns of names, found '" +
+                              malformed + "'");
 }
 
 StatusOr<Report> pruneModel(mlir::ModuleOp module, const Options& options,

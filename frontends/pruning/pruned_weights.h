@@ -1,5 +1,5 @@
-// The weights of a model that can be pruned: those that only products and
-// convolutions read.
+// Finds the weights that can be pruned. Only products and convolutions may read
+// such a weight.
 #ifndef PARTITA_FRONTENDS_PRUNING_PRUNED_WEIGHTS_H_
 #define PARTITA_FRONTENDS_PRUNING_PRUNED_WEIGHTS_H_
 

@@ -19,7 +19,7 @@ struct Options {
   // pattern.
   int64_t keep = 0, group = 0;
   bool permute = false;    // reorder sums first, so that more magnitude remains
-  std::string left_alone;  // globs of weights, separated by ';'
+  std::string left_alone;  // weights, as for nn::GlobList
 };
 
 struct PrunedTensor {
@@ -41,11 +41,15 @@ struct Report {
 // Parses "2:4". InvalidArgument if this is no pattern.
 absl::Status parsePattern(const std::string& text, Options& options);
 
+// InvalidArgument if `left_alone` has a malformed glob.
+absl::Status checkLeftAlone(const Options& options);
+
 // Prunes the imported model `module`, whose weights are in files, and writes
-// the new folder `output`: model.safetensors with all stored tensors under
-// their names and in their types, and the other files of `folder` if the model
-// is one (else it is empty). Relative paths of weights are relative to
-// `source_folder`.
+// the new folder `output`: model.safetensors with the stored tensors that the
+// model reads, under their names and in their types, and the files of `folder`
+// without weights if the model is one (else it is empty). Elements that are not
+// pruned keep their bytes. Relative paths of weights are relative to
+// `source_folder`. InvalidArgument if a weight to prune is not finite.
 absl::StatusOr<Report> pruneModel(mlir::ModuleOp module, const Options& options,
                                   const std::string& source_folder,
                                   const std::string& folder,

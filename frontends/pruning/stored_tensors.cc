@@ -1,7 +1,11 @@
 // Maps files, and copies only tensors that change.
 #include "frontends/pruning/stored_tensors.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -48,6 +52,16 @@ const char* nameOf(DType dtype) {
   for (const Stored& stored : kStored)
     if (stored.dtype == dtype) return stored.name;
   return "";
+}
+
+// Neither a small number becomes zero nor a large one infinite.
+float narrow(double value) {
+  using Limits = std::numeric_limits<float>;
+  const double magnitude = std::abs(value);
+  if (magnitude == 0 || !std::isfinite(value)) return static_cast<float>(value);
+  return static_cast<float>(std::copysign(
+      std::clamp<double>(magnitude, Limits::denorm_min(), Limits::max()),
+      value));
 }
 
 }  // namespace
@@ -114,21 +128,37 @@ bool StoredTensors::isWhole(unsigned argument) const {
   return tensors_.count(argument) == 1;
 }
 
-std::vector<float> StoredTensors::floats(unsigned argument) const {
+StatusOr<std::vector<float>> StoredTensors::floats(unsigned argument) const {
   const StoredTensor& tensor = tensors_.find(argument)->second;
   const int64_t count = *base::ElementCount(tensor.shape);
   std::vector<float> values(static_cast<size_t>(count));
-  base::Convert(tensor.dtype, tensor.bytes.data(), DType::kF32, values.data(),
-                count);
+  if (tensor.dtype == DType::kF64) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      double value = 0;
+      std::memcpy(&value, tensor.bytes.data() + i * sizeof value, sizeof value);
+      values[i] = narrow(value);
+    }
+  } else {
+    base::Convert(tensor.dtype, tensor.bytes.data(), DType::kF32, values.data(),
+                  count);
+  }
+  for (size_t i = 0; i < values.size(); ++i)
+    if (!std::isfinite(values[i]))
+      return InvalidArgumentError(
+          "expected finite numbers in weights to prune, found " +
+          std::string(std::isnan(values[i]) ? "nan" : "inf") + " in '" +
+          tensor.name + "' (element " + std::to_string(i) +
+          "); --keep leaves a weight alone");
   return values;
 }
 
-void StoredTensors::replace(unsigned argument,
-                            const std::vector<float>& values) {
+void StoredTensors::setZeros(unsigned argument,
+                             const std::vector<float>& values) {
   StoredTensor& tensor = tensors_.find(argument)->second;
-  std::string bytes(tensor.bytes.size(), '\0');
-  base::Convert(DType::kF32, values.data(), tensor.dtype, bytes.data(),
-                static_cast<int64_t>(values.size()));
+  const auto size = static_cast<size_t>(base::SizeOf(tensor.dtype));
+  std::string bytes(tensor.bytes);
+  for (size_t i = 0; i < values.size(); ++i)
+    if (values[i] == 0) bytes.replace(i * size, size, size, '\0');
   tensor.own = std::move(bytes);
   tensor.bytes = tensor.own;
 }

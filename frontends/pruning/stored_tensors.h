@@ -28,12 +28,15 @@ class StoredTensors {
   static absl::StatusOr<StoredTensors> open(mlir::func::FuncOp main,
                                             const std::string& source_folder);
 
-  // The tensor of an argument in one piece, as floats; null if it has none or
-  // is stored in parts.
+  // True if the tensor of an argument is stored in one piece.
   bool isWhole(unsigned argument) const;
-  std::vector<float> floats(unsigned argument) const;
-  // Replaces the values; they are rounded to the stored type.
-  void replace(unsigned argument, const std::vector<float>& values);
+  // Its elements as floats. Finite elements stay finite, and only zeros become
+  // zero, also if the stored type has a larger range. InvalidArgument, with the
+  // tensor's name, if an element is not finite. The tensor must be whole.
+  absl::StatusOr<std::vector<float>> floats(unsigned argument) const;
+  // Sets the elements to zero whose number in `values` is zero. The others keep
+  // their bytes. The tensor must be whole.
+  void setZeros(unsigned argument, const std::vector<float>& values);
   // Reorders the elements along a dimension: element i becomes order[i].
   void reorder(unsigned argument, int64_t dim,
                const std::vector<int64_t>& order);

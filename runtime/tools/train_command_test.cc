@@ -150,6 +150,16 @@ TEST_F(TrainCommandTest, RangeTest) {
   EXPECT_LT(suggested, lines.back()["lr"].get<double>());
 }
 
+// A loss that is not a number ends a range test with its report, too.
+TEST_F(TrainCommandTest, RangeTestOfHugeRates) {
+  const json report =
+      Train({Path("model"), "--data", data_, "--steps", "200", "--lr", "1e30",
+             "--schedule", "range_test_linear"});
+  EXPECT_EQ(report["end"], "diverged");
+  EXPECT_LT(report["losses"].size(), 10u);
+  EXPECT_FALSE(report.contains("suggested_rate"));
+}
+
 // The model's batch has 5 examples.
 TEST_F(TrainCommandTest, RatesFollowTheBatch) {
   const auto rate = [&](std::vector<std::string> rule) {

@@ -83,8 +83,8 @@ std::map<std::string, FlagSetter> ValueFlags(TrainOptions& options) {
           {"--warmup", SetCount(options.schedule.warmup, 0)},
           {"--min-lr", SetNumber(options.schedule.minimum, 0, 1,
                                  "a share of --lr from 0 to 1")},
-          {"--first-lr", SetNumber(options.schedule.first, 0, 1,
-                                   "a share of --lr from 0 to 1")},
+          {"--first-lr", SetNumber(options.schedule.first, 1e-30, 1,
+                                   "a share of --lr above 0 and up to 1")},
           {"--log", SetString(options.log)},
           {"--events", SetString(options.events)},
           {"--peak-flops", SetNumber(options.peak_flops, 1, kMost, positive)},
@@ -96,6 +96,27 @@ std::map<std::string, FlagSetter> ValueFlags(TrainOptions& options) {
           {"--timeout", SetTimeout(options.run)},
           {"--weights-dir", SetString(options.run.weights_dir)},
           {"--device", SetDevice(options.run, /*trains=*/true)}};
+}
+
+// Options of schedules that the chosen one does not read.
+absl::Status CheckScheduleOptions(const train::Schedule& schedule) {
+  const std::string name = train::ScheduleName(schedule.kind);
+  const bool is_one_cycle = train::IsOneCycle(schedule.kind);
+  if (schedule.first > 0 && !is_one_cycle && !train::IsRangeTest(schedule.kind))
+    return Wrong(absl::StrCat(
+        "--first-lr: expected --schedule one_cycle, one_cycle_linear, "
+        "range_test or range_test_linear, found ",
+        name));
+  if (schedule.minimum > 0 && !train::HasMinimum(schedule.kind))
+    return Wrong(absl::StrCat(
+        "--min-lr: expected a --schedule whose rates fall: linear, cosine, "
+        "inverse_sqrt, one_cycle or one_cycle_linear, found ",
+        name));
+  // Without a step that rises, the only rate is the last one.
+  if (is_one_cycle && schedule.steps == 1 && schedule.warmup == 0)
+    return Wrong(absl::StrCat("--steps: expected at least 2 with --schedule ",
+                              name, ", which rises and falls, found 1"));
+  return absl::OkStatus();
 }
 
 absl::Status Check(const TrainOptions& options) {
@@ -118,6 +139,7 @@ absl::Status Check(const TrainOptions& options) {
                 "in a batch that --lr is for"
               : "--lr-batch: expected --lr-batch-rule linear or sqrt as well");
   PARTITA_RETURN_IF_ERROR(CheckDeviceOptions(options.run));
+  PARTITA_RETURN_IF_ERROR(CheckScheduleOptions(options.schedule));
   const absl::Status schedule = train::CheckSchedule(options.schedule);
   return schedule.ok() ? schedule
                        : Wrong(absl::StrCat("--warmup: ", schedule.message()));
@@ -174,12 +196,12 @@ Steps
   --lr-batch N               of the sizes, sqrt by its square root; default: do not scale
   --schedule KIND          Change the rate over the steps: constant, linear, cosine, inverse_sqrt, one_cycle (up and down,
                            along half cosines), one_cycle_linear, range_test (up, by equal factors) or
-                           range_test_linear; default constant. A range test ends when the loss diverges, and
-                           suggests the rate at which it fell fastest
+                           range_test_linear; default constant. A range test ends when the loss diverges or is
+                           not a number, and suggests the rate at which it fell fastest
   --warmup N               Raise the rate to RATE over the first N steps; default 0, with one_cycle 0.3 of the steps
-  --min-lr SHARE           Let linear, cosine and one_cycle fall to this share of RATE after or in the last step;
-                           default 0
-  --first-lr SHARE         Begin one_cycle and range_test with this share of RATE; default 0.04 and 1e-6
+  --min-lr SHARE           End at this share of RATE: one_cycle in the last step, linear and cosine one step later;
+                           inverse_sqrt goes no lower. Default 0
+  --first-lr SHARE         Begin one_cycle (default 0.04) or range_test (default 1e-6) with this share of RATE
 Reports
   --log FILE.jsonl         Write a JSON object per step; --resume continues the file
   --events DIR             Write event files for TensorBoard

@@ -146,7 +146,8 @@ TEST(TrainOptionsTest, Refusals) {
             "--warmup: expected none with a range test, whose rates rise "
             "anyway, found 1");
   EXPECT_EQ(Error({"--first-lr", "1.5"}),
-            "--first-lr: expected a share of --lr from 0 to 1, found '1.5'");
+            "--first-lr: expected a share of --lr above 0 and up to 1, found "
+            "'1.5'");
   EXPECT_EQ(Error({"--warmup", "6"}),
             "--warmup: expected at most as many steps of warm-up as there are "
             "(5), found 6");
@@ -169,6 +170,34 @@ TEST(TrainOptionsTest, Refusals) {
             "leave out one of the two");
   EXPECT_EQ(Error({"--repeat", "3"}), "unknown option '--repeat'");
   EXPECT_EQ(Error({"--keep"}), "--keep: expected a value, found nothing");
+}
+
+TEST(TrainOptionsTest, OptionsOfOtherSchedules) {
+  EXPECT_EQ(Error({"--schedule", "one_cycle", "--first-lr", "0"}),
+            "--first-lr: expected a share of --lr above 0 and up to 1, found "
+            "'0'");
+  for (const char* kind : {"constant", "linear", "cosine", "inverse_sqrt"})
+    EXPECT_EQ(Error({"--schedule", kind, "--first-lr", "0.1"}),
+              std::string("--first-lr: expected --schedule one_cycle, "
+                          "one_cycle_linear, range_test or range_test_linear, "
+                          "found ") +
+                  kind);
+  for (const char* kind : {"constant", "range_test", "range_test_linear"})
+    EXPECT_EQ(
+        Error({"--schedule", kind, "--min-lr", "0.1"}),
+        std::string("--min-lr: expected a --schedule whose rates fall: linear, "
+                    "cosine, inverse_sqrt, one_cycle or one_cycle_linear, "
+                    "found ") +
+            kind);
+  EXPECT_EQ(Error({"--schedule", "one_cycle", "--steps", "1"}),
+            "--steps: expected at least 2 with --schedule one_cycle, which "
+            "rises and falls, found 1");
+  for (const char* kind : {"one_cycle", "one_cycle_linear"})
+    EXPECT_EQ(
+        Error({"--schedule", kind, "--first-lr", "0.1", "--min-lr", "0.01"}),
+        "");
+  EXPECT_EQ(Error({"--schedule", "inverse_sqrt", "--min-lr", "0.1"}), "");
+  EXPECT_EQ(Error({"--schedule", "range_test", "--first-lr", "0.1"}), "");
 }
 
 TEST(TrainOptionsTest, Help) {

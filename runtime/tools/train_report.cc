@@ -91,10 +91,15 @@ std::string ToTables(const TrainReport& report) {
     absl::StrAppend(
         &text, "rate    ",
         report.suggested_rate
-            ? absl::StrCat(absl::StrFormat("%.3g", *report.suggested_rate),
-                           ", where the loss fell fastest")
+            ? absl::StrCat(
+                  absl::StrFormat("%.3g", *report.suggested_rate),
+                  ", where the loss fell fastest",
+                  report.diverged ? "; the loss diverged in the end" : "")
+        : report.diverged
+            ? "none is suggested, as the loss diverged in the first steps; "
+              "lower --lr or --first-lr"
             : "none is suggested, as the range test had too few steps",
-        report.diverged ? "; the loss diverged in the end" : "", "\n");
+        "\n");
   if (result.end == train::TrainResult::End::kSteps || report.diverged)
     return text;
   absl::StrAppend(

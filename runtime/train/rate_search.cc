@@ -14,7 +14,11 @@ constexpr size_t kFirst = 10, kAfterLast = 1;
 }  // namespace
 
 absl::Status RateSearch::OnStep(const StepRecord& record) {
-  if (std::isnan(record.loss)) return absl::OkStatus();  // not known yet
+  if (!std::isfinite(record.loss)) {
+    // The first losses may not be known yet.
+    diverged_ |= !smoothed_.empty();
+    return absl::OkStatus();
+  }
   average_ = kPast * average_ + (1 - kPast) * record.loss;
   share_of_start_ *= kPast;
   const double smoothed = average_ / (1 - share_of_start_);

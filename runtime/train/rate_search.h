@@ -16,11 +16,12 @@ class RateSearch : public Observer {
  public:
   absl::Status OnStep(const StepRecord& record) override;
 
-  // True once the smoothed loss is above four times its minimum: higher rates
-  // show nothing more.
+  // True once the smoothed loss is above four times its minimum, or the loss is
+  // not finite after a loss that was: higher rates show nothing more.
   bool Diverged() const { return diverged_; }
   // The rate at which the smoothed loss falls fastest per step, without the
-  // first ten steps and the last. Nothing if fewer than two steps remain.
+  // first ten steps and the last. Steps without a finite loss do not count.
+  // Nothing if fewer than two steps remain.
   std::optional<double> SuggestRate() const;
 
  private:

@@ -55,5 +55,24 @@ TEST(RateSearchTest, TooFewLosses) {
   EXPECT_TRUE(test.SuggestRate());
 }
 
+// Losses that are not known yet are no divergence; later ones are.
+TEST(RateSearchTest, LossesThatAreNotFinite) {
+  for (const double loss : {std::numeric_limits<double>::quiet_NaN(),
+                            std::numeric_limits<double>::infinity()}) {
+    RateSearch test;
+    ASSERT_TRUE(
+        test.OnStep(Record(1, std::numeric_limits<double>::quiet_NaN())).ok());
+    EXPECT_FALSE(test.Diverged());
+    for (int64_t step = 2; step <= 30; ++step)
+      ASSERT_TRUE(
+          test.OnStep(Record(step, 3 - 0.01 * static_cast<double>(step))).ok());
+    EXPECT_FALSE(test.Diverged());
+    ASSERT_TRUE(test.OnStep(Record(31, loss)).ok());
+    EXPECT_TRUE(test.Diverged());
+    ASSERT_TRUE(test.SuggestRate());
+    EXPECT_LE(*test.SuggestRate(), 30);
+  }
+}
+
 }  // namespace
 }  // namespace partita::train

@@ -24,10 +24,6 @@ constexpr std::pair<const char*, Kind> kKinds[] = {
     {"range_test", Kind::kRangeTest},
     {"range_test_linear", Kind::kRangeTestLinear}};
 
-bool IsOneCycle(Kind kind) {
-  return kind == Kind::kOneCycle || kind == Kind::kOneCycleLinear;
-}
-
 // The share of the rate at the beginning.
 double FirstOf(const Schedule& schedule) {
   if (schedule.first > 0) return schedule.first;
@@ -58,8 +54,22 @@ double RangeTest(const Schedule& schedule, double s) {
 
 }  // namespace
 
+bool IsOneCycle(Schedule::Kind kind) {
+  return kind == Kind::kOneCycle || kind == Kind::kOneCycleLinear;
+}
+
 bool IsRangeTest(Schedule::Kind kind) {
   return kind == Kind::kRangeTest || kind == Kind::kRangeTestLinear;
+}
+
+bool HasMinimum(Schedule::Kind kind) {
+  return kind != Kind::kConstant && !IsRangeTest(kind);
+}
+
+std::string ScheduleName(Schedule::Kind kind) {
+  for (const auto& [name, other] : kKinds)
+    if (other == kind) return name;
+  return "";
 }
 
 absl::StatusOr<Schedule::Kind> ParseScheduleKind(const std::string& name) {

@@ -51,8 +51,15 @@ struct Schedule {
   double first = 0;    // a, a share of the rate, 0 to 1; 0: the kind's default
 };
 
+// True for a schedule whose rates rise once and fall once.
+bool IsOneCycle(Schedule::Kind kind);
 // True for a schedule whose rates rise to find the largest usable one.
 bool IsRangeTest(Schedule::Kind kind);
+// True for a schedule whose rates fall to Schedule::minimum.
+bool HasMinimum(Schedule::Kind kind);
+
+// The name that ParseScheduleKind takes.
+std::string ScheduleName(Schedule::Kind kind);
 
 // "constant", "linear", "cosine", "inverse_sqrt", "one_cycle",
 // "one_cycle_linear", "range_test", "range_test_linear".

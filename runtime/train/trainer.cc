@@ -2,6 +2,7 @@
 // outputs learn from the others what to do next.
 #include "runtime/train/trainer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -121,9 +122,11 @@ class Loop {
     result_.seconds += record.seconds;
     PARTITA_RETURN_IF_ERROR(stepper_.Agree(Note(record)));
     result_.last_step = step;
-    std::vector<double> stop = {options_.stop && options_.stop() ? 1.0 : 0.0};
+    std::vector<double> stop = {options_.stop && options_.stop() ? 1.0 : 0.0,
+                                is_ruined_ ? 1.0 : 0.0};
     PARTITA_RETURN_IF_ERROR(stepper_.Max(stop));
-    ended = stop[0] > 0 && step < options_.steps;
+    is_ruined_ = stop[1] > 0;
+    ended = (stop[0] > 0 || is_ruined_) && step < options_.steps;
     if (ended) result_.end = TrainResult::End::kStopped;
     if (!ended && options_.checkpoint_every > 0 && step < options_.steps &&
         step % options_.checkpoint_every == 0)
@@ -156,6 +159,10 @@ class Loop {
       failing_[i] = !status.ok();
     }
     if (is_late || std::isfinite(record.loss)) return absl::OkStatus();
+    if (IsRangeTest(options_.schedule.kind) && HasFiniteLoss()) {
+      is_ruined_ = true;
+      return absl::OkStatus();
+    }
     return absl::FailedPreconditionError(absl::StrFormat(
         "step %d: the loss is %g (%s; learning rate %g); lower the learning "
         "rate, warm up for longer, or clip gradients; with --debug-nan the "
@@ -172,6 +179,11 @@ class Loop {
             : ""));
   }
 
+  bool HasFiniteLoss() const {
+    return std::any_of(result_.losses.begin(), result_.losses.end(),
+                       [](double loss) { return std::isfinite(loss); });
+  }
+
   void SaveNow(int64_t step) {
     if (options_.checkpoints == nullptr) return;
     const absl::Status status = options_.checkpoints->Save(step, batch_.state);
@@ -186,7 +198,7 @@ class Loop {
 
   absl::Status SaveLast() {
     if (options_.checkpoints == nullptr) return absl::OkStatus();
-    if (saved_ < result_.last_step)
+    if (saved_ < result_.last_step && !is_ruined_)
       PARTITA_RETURN_IF_ERROR(
           options_.checkpoints->Save(result_.last_step, batch_.state));
     return options_.checkpoints->Finish();
@@ -209,6 +221,8 @@ class Loop {
   // By observer, so that each failure is reported once.
   std::vector<bool> failing_;
   int64_t saved_ = 0;
+  // The loss of a range test is not finite; the same in all processes.
+  bool is_ruined_ = false;
   StepValues values_;
 };
 

@@ -117,10 +117,12 @@ std::vector<base::ConstTensor> StepInputs(
 StepRecord CountBatch(const std::vector<base::TensorSpec>& data);
 
 // Runs steps last_step + 1 to steps. The source must be positioned at the first
-// of them. A non-finite loss is an error that names the step, as is an error of
-// the program or the data. A failed observer or periodic checkpoint is
-// reported, and the run continues; the last checkpoint must succeed. Ends
-// early, with a checkpoint, if any process is asked to stop or the data ends.
+// of them. A non-finite loss is an error that names the step, but ends a range
+// test that has had a finite loss, without a last checkpoint. An error of the
+// program or the data names the step, too. A failed observer or periodic
+// checkpoint is reported, and the run continues; the last checkpoint must
+// succeed. Ends early, with a checkpoint, if any process is asked to stop or
+// the data ends.
 absl::StatusOr<TrainResult> Train(Stepper& stepper, data::BatchSource& source,
                                   const TrainerOptions& options);
 

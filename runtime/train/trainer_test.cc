@@ -308,6 +308,33 @@ TEST_F(TrainerTest, NotANumberStopsTheRun) {
   EXPECT_THAT(checkpoints_.saved, ElementsAre("2:2"));
 }
 
+// There is nothing to save of the step without a loss.
+TEST_F(TrainerTest, NotANumberEndsARangeTest) {
+  options_.schedule.kind = Schedule::Kind::kRangeTest;
+  options_.checkpoint_every = 2;
+  for (const int64_t step : {4, 5}) {
+    stepper_.nan_at = step;
+    ASSERT_TRUE(source_.Restore("0").ok());
+    checkpoints_ = FakeCheckpoints();
+    const auto result = Run();
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->last_step, step);
+    EXPECT_EQ(result->end,
+              step < 5 ? TrainResult::End::kStopped : TrainResult::End::kSteps);
+    EXPECT_TRUE(std::isnan(result->losses.back()));
+    EXPECT_EQ(checkpoints_.saved.back(), step < 5 ? "2:2" : "4:4");
+    EXPECT_TRUE(checkpoints_.finished);
+  }
+}
+
+// Without a finite loss there is no rate to report.
+TEST_F(TrainerTest, ARangeTestNeedsALoss) {
+  options_.schedule.kind = Schedule::Kind::kRangeTest;
+  stepper_.nan_at = 1;
+  EXPECT_THAT(std::string(Run().status().message()),
+              testing::StartsWith("step 1: the loss is nan"));
+}
+
 TEST_F(TrainerTest, ErrorsNameTheStep) {
   stepper_.fail_at = 3;
   EXPECT_EQ(Run().status().message(), "step 3: it broke");

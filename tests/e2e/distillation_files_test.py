@@ -75,6 +75,7 @@ class DistillationFilesTest(unittest.TestCase):
         for expected, arguments in (
                 ("expected --train with --teacher", ("--teacher", f"{DATA}/teacher")),
                 ("expected --teacher MODEL with --distill", ("--train", "adamw", "--distill", "kl=1")),
+                ("--distill: expected kl=X with a number X", ("--train", "adamw", "--teacher", f"{DATA}/teacher", "--distill", "kl=-1")),
         ):
             error = self.run_command(PARTITA, "compile", f"{DATA}/student", *SIZES, *arguments, "-o", self.path("x"), code=2)
             self.assertIn(expected, error)

@@ -192,11 +192,20 @@ TEST(DistillationRefusalTest, NamesWhatIsWrong) {
       {"teacher_precision=f8", "teacher_precision=bf16 or f16, found 'f8'"},
       {"hidden_loss=mse", "expected hidden=STUDENT:TEACHER"},
       {"hidden=a", "hidden=STUDENT:TEACHER, names in the two models"},
+      {"hidden=", "hidden=STUDENT:TEACHER, names in the two models, found ''"},
+      {"hidden=,",
+       "hidden=STUDENT:TEACHER, names in the two models, found ','"},
+      {"kl=0; hidden=a:b; temperature=3",
+       "expected kl above 0 with temperature"},
+      {"kl=0; hidden=a:b; logits=y:y", "expected kl above 0 with logits"},
       {"hidden=transformer.h.1:transformer.h.1",
        "expected an output or a layer of the student, found "
        "'transformer.h.1'; outputs: y; layers: transformer.h.0 to "
        "transformer.h.0"},
-      {"hidden=y:transformer.h.1", "expected values of the same shape"},
+      {"hidden=y:transformer.h.1",
+       "expected values of the same shape, of floats, to compare as hidden "
+       "values, found the student's 'y' of tensor<"},
+      {"hidden=transformer.h.0:y", " and the teacher's 'y' of tensor<"},
   };
   for (const auto& [distill, expected] : cases)
     EXPECT_NE(ErrorOf(teacher, distill).find(expected), std::string::npos)
@@ -205,7 +214,9 @@ TEST(DistillationRefusalTest, NamesWhatIsWrong) {
 
 TEST(DistillationRefusalTest, TeachersOfAnotherKind) {
   const std::string error = ErrorOf("tests/data/onnx-tiny/gpt2", "");
-  EXPECT_NE(error.find("expected values of the same shape"), std::string::npos)
+  EXPECT_NE(error.find("expected values of the same shape, of floats, to "
+                       "compare as logits, found the student's 'y' of tensor<"),
+            std::string::npos)
       << error;
 }
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -18,7 +19,7 @@ WAYS = {"half": ("--sparsity", "0.5"), "global": ("--sparsity", "0.3", "--global
 
 
 def read(path):
-    """The tensors of a safetensors file, of F32, BOOL and BF16 (as integers), as (shape, numbers)."""
+    """The tensors of a safetensors file, of F32, F64, BOOL and BF16 (as integers), as (shape, numbers)."""
     with open(path, "rb") as file:
         data = file.read()
     (size,) = struct.unpack("<Q", data[:8])
@@ -27,9 +28,21 @@ def read(path):
         if name == "__metadata__":
             continue
         begin, end = (8 + size + offset for offset in entry["data_offsets"])
-        letter = {"F32": "f", "BOOL": "?", "BF16": "H"}[entry["dtype"]]
+        letter = {"F32": "f", "F64": "d", "BOOL": "?", "BF16": "H"}[entry["dtype"]]
         tensors[name] = (entry["shape"], memoryview(data)[begin:end].cast(letter).tolist())
     return tensors
+
+
+def write(path, tensors, dtype="F32"):
+    """Writes tensors, as (shape, numbers), to a safetensors file of F32 or F64."""
+    header, body = {}, b""
+    for name, (shape, values) in tensors.items():
+        data = struct.pack("<%d%s" % (len(values), {"F32": "f", "F64": "d"}[dtype]), *values)
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
+        body += data
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + body)
 
 
 def read_folder(folder):
@@ -145,16 +158,8 @@ class PruneTest(unittest.TestCase):
                 restored[name] = original[name]
         folder = self.path(model + "-restored")
         os.makedirs(folder)
-        header, body = {}, b""
-        for name, (shape, values) in restored.items():
-            data = struct.pack("<%df" % len(values), *values)
-            header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
-            body += data
-        text = json.dumps(header).encode()
-        with open(os.path.join(folder, "model.safetensors"), "wb") as file:
-            file.write(struct.pack("<Q", len(text)) + text + body)
-        with open(f"{MODELS}/{model}/config.json", "rb") as source, open(os.path.join(folder, "config.json"), "wb") as target:
-            target.write(source.read())
+        write(os.path.join(folder, "model.safetensors"), restored)
+        shutil.copy(f"{MODELS}/{model}/config.json", folder)
         one, two = self.outputs(self.path(model + "-one")), self.outputs(folder)
         largest = max(abs(x) for x in two)
         self.assertGreater(largest, 0.1)
@@ -191,6 +196,53 @@ class PruneTest(unittest.TestCase):
         after = read_folder(self.path("free/step-00000001"))[name][1]
         self.assertTrue(any(y != 0 for x, y in zip(before[name][1], after) if x == 0))
 
+    def make_llama(self, name, change, dtype):
+        """Llama's folder with the weights change(name, values) of another type."""
+        os.makedirs(self.path(name))
+        shutil.copy(f"{MODELS}/llama/config.json", self.path(name))
+        tensors = {key: (shape, change(key, values)) for key, (shape, values) in read(f"{MODELS}/llama/model.safetensors").items()}
+        write(os.path.join(self.path(name), "model.safetensors"), tensors, dtype)
+        return tensors
+
+    def test_kept_elements_keep_their_bits(self):
+        # No element is a number of 32 bits, and some are smaller than all of them but zero.
+        weights = self.make_llama("wide", lambda _, values: [1e-60 if i % 50 == 7 else x * (1 + 1e-12) for i, x in enumerate(values)], "F64")
+        for way, options in (("half", ("--sparsity", "0.5")), ("moved", ("--pattern", "2:4", "--permute"))):
+            report = self.prune(self.path("wide"), way, *options)
+            names = {tensor["name"] for tensor in report["pruned"]}
+            self.assertGreater(len(names), 4)
+            for name, (shape, values) in read_folder(self.path(way)).items():
+                self.assertEqual(shape, weights[name][0])
+                if name in names or way == "moved":
+                    self.assertLessEqual({x for x in values if x != 0}, set(weights[name][1]), name)
+                else:
+                    self.assertEqual(values, weights[name][1], name)
+
+    def test_all_weights_but_one_are_left_alone(self):
+        name = "model.layers.1.mlp.up_proj.weight"
+        report = self.prune(f"{MODELS}/llama", "one", "--sparsity", "0.5", "--keep", f"*; !{name}")
+        self.assertEqual([tensor["name"] for tensor in report["pruned"]], [name])
+
+    def test_weights_that_are_not_finite(self):
+        name = "model.layers.0.mlp.up_proj.weight"
+        for number in ("nan", "inf"):
+            self.make_llama(number, lambda key, values, number=number: [float(number), *values[1:]] if key == name else values, "F32")
+            error = self.run_command(PARTITA, "prune", self.path(number), *SIZES, "--sparsity", "0.5", "-o", self.path("x"), code=1)
+            self.assertIn(f"found {number} in '{name}' (element 0)", error)
+            self.assertFalse(os.path.exists(self.path("x")))
+            self.prune(self.path(number), number + "-kept", "--sparsity", "0.5", "--keep", name)
+
+    def test_no_other_weights_are_copied(self):
+        shutil.copytree(f"{MODELS}/llama", self.path("mixed"), ignore=shutil.ignore_patterns("adapter", "*.safetensors"))
+        shutil.copy(f"{MODELS}/llama/model.safetensors", self.path("mixed"))
+        for name in ("tf_model.h5", "consolidated.00.pth", "flax_model.msgpack", "tokenizer.model"):
+            with open(os.path.join(self.path("mixed"), name), "wb") as file:
+                file.write(b"any")
+        self.prune(self.path("mixed"), "alone", "--sparsity", "0.5")
+        names = os.listdir(self.path("alone"))
+        self.assertIn("tokenizer.model", names)
+        self.assertEqual([name for name in names if name.endswith((".h5", ".pth", ".msgpack"))], [])
+
     def test_any_model_with_files(self):
         model = "tests/data/onnx-tiny/gpt2/model_eval.onnx"
         report = json.loads(self.run_command(PARTITA, "prune", model, "--dim", "batch=2,seq=8", "--sparsity", "0.5", "-o", self.path("onnx"), "--json"))
@@ -204,11 +256,16 @@ class PruneTest(unittest.TestCase):
                 (2, "found both", ("--sparsity", "0.5", "--pattern", "2:4")),
                 (2, "expected a number above 0 and up to 1, found '1.5'", ("--sparsity", "1.5")),
                 (2, "--pattern: expected KEPT:OF, as in 2:4, found '4:2'", ("--pattern", "4:2")),
-                (1, "of which pattern 1 matches none", ("--sparsity", "0.5", "--keep", "x*")),
+                (2, "--keep: expected patterns of names, found '['", ("--sparsity", "0.5", "--keep", "[")),
+                (1, "--keep: expected 'x*' to match a weight that can be pruned, found none; one is '", ("--sparsity", "0.5", "--keep", "*;x*")),
                 (1, "expected a weight of a product to prune, found none", ("--sparsity", "0.5", "--keep", "*")),
         ):
             self.assertIn(expected, self.run_command(PARTITA, "prune", model, *SIZES, *arguments, "-o", self.path("x"), code=code))
             self.assertFalse(os.path.exists(self.path("x")))
+        for code, globs, found in ((1, "nothing*", "'nothing*'"), (1, "[", "'['"), (1, "*norm*", "'*norm*'"), (1, "!*q_proj*", "'!*q_proj*'"), (2, "", "''")):
+            error = self.run_command(PARTITA, "compile", model, *SIZES, "--train", "sgd", "--keep-zeros", globs, "-o", self.path("x"), code=code)
+            self.assertIn("--keep-zeros: expected", error)
+            self.assertIn(found, error)
         self.assertIn("which exists", self.run_command(PARTITA, "prune", model, *SIZES, "--sparsity", "0.5", "-o", self.folder, code=1))
         self.assertIn("expected weights in files", self.run_command(PARTITA, "prune", "coatnet-0", "--sparsity", "0.5", "-o", self.path("x"), code=1))
 

@@ -10,6 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "compiler/driver/console.h"
 #include "compiler/quantize/quantize.h"
+#include "frontends/distillation/distillation.h"
 #include "frontends/lora/lora.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
@@ -106,6 +107,9 @@ bool ModelArguments::finish() {
     if (command->get_option(name)->count() > 0 && options.teacher.empty())
       error =
           std::string("expected --teacher MODEL with ") + name + ", found none";
+  if (error.empty() && !options.distill.empty())
+    error = std::string(
+        distillation::ParseOptions(options.distill).status().message());
   if (!error.empty()) complain(error);
   return error.empty();
 }
@@ -222,7 +226,10 @@ void addTraining(TrainOptions& train, CLI::App* command) {
          "Scale the learning rates of parameters, as globs and factors: "
          "\"embed*=0.1;*.head.*=10\"; the last match wins");
   option("--keep-zeros", train.keep_zeros,
-         "Keep zeros of these pruned matrices at zero, as globs: \"*\"");
+         "Keep zeros of these pruned matrices at zero, as globs: \"*\"")
+      ->check([](const std::string& text) {
+        return text.empty() ? "expected globs of matrices, found ''" : "";
+      });
   option("--clip-norm", train.clip_norm,
          "Clip the norm of all gradients together to this; 0: do not clip")
       ->check(notNegative());

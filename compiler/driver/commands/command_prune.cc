@@ -91,6 +91,10 @@ int run(PruneCommand& command) {
       return kUsageError;
     }
   }
+  if (absl::Status checked = pruning::checkLeftAlone(options); !checked.ok()) {
+    complain(std::string(checked.message()));
+    return kUsageError;
+  }
   Session session;
   auto module = command.model.import(session);
   if (!module) return kUserError;
@@ -114,6 +118,9 @@ Command addPrune(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "prune", "Set the smallest weights of products to zero");
   state->model.add(command, kAnyModel);
+  // A teacher needs --train, which this command lacks.
+  for (const char* name : {"--teacher", "--teacher-weights", "--distill"})
+    command->get_option(name)->group("");
   CLI::Option* sparsity =
       command
           ->add_option("--sparsity", state->options.sparsity,
@@ -132,7 +139,8 @@ Command addPrune(CLI::App& app) {
                  "magnitude remains; the results stay the same")
       ->needs(pattern);
   command->add_option("--keep", state->options.left_alone,
-                      "Leave these weights alone, as globs: \"lm_head.*\"");
+                      "Leave these weights alone, as globs: \"lm_head.*\"; "
+                      "!GLOB prunes some of them");
   command
       ->add_option("-o,--output", state->output,
                    "The new folder, a model or for --weights")
