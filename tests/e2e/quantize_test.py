@@ -217,11 +217,11 @@ func.func @main(%%x: tensor<4x8xf32> {nn.kind = "input", nn.name = "x"},
         report = self.quantize(model, *dims, *calibrate)
         subprocess.run(["rm", "-r", self.path("q")], check=True)
         decibels = sorted(layer["input_decibels"] for layer in report["layers"] if "input_low" in layer)
-        middle = decibels[len(decibels) // 2]
-        self.assertLess(middle, 45)
-        report = self.quantize(model, *dims, *calibrate, "--min-snr", str(middle))
+        least = decibels[2]  # most weights are above it, too
+        report = self.quantize(model, *dims, *calibrate, "--min-snr", str(least))
         inputs = [layer for layer in report["layers"] if "input_low" in layer]
-        self.assertEqual([layer["keeps_input"] for layer in inputs], [layer["input_decibels"] < middle for layer in inputs])
+        self.assertGreater(len(inputs), 4)
+        self.assertEqual([layer["keeps_input"] for layer in inputs], [layer["input_decibels"] < least for layer in inputs])
         self.assertIn(True, [layer["keeps_input"] for layer in inputs])
         self.outputs(self.path("q"), self.io("gpt2"))
         self.assertIn("f32 x i8", self.profile)

@@ -37,7 +37,7 @@ class RotationTest : public DividedTest {
 TEST_F(RotationTest, OneRowPerDeviceTravelsOnce) {
   for (int distance = 0; distance < 4; ++distance) {
     rotate(4, distance, R"({"a", "b"})");
-    EXPECT_THAT(sent_, ElementsAre(StartsWith("permute over a b: 24")));
+    EXPECT_THAT(sent_, ElementsAre(StartsWith("permute over a, b: 24")));
   }
   rotate(2, 1, R"({"b"})");
   EXPECT_THAT(sent_, ElementsAre(StartsWith("permute over b: 24")));
