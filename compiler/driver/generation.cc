@@ -119,7 +119,8 @@ class FolderCompiler {
     if (options_.compile.plan && dividesRows(*options_.compile.plan))
       return wrong(
           "expected no division of B, found one; rows of the cache are not "
-          "divided, as a prompt has one: divide N, M, V or L");
+          "divided, as a prompt has one: divide N, M, V or L",
+          options_.compile.plan->origin);
     fs::create_directories(options_.folder, error);
     if (error) return wrong("cannot create the folder: " + error.message());
     const std::vector<std::string> before = promptFiles(options_.folder);
@@ -142,10 +143,11 @@ class FolderCompiler {
   }
 
  private:
-  LogicalResult wrong(const std::string& what) {
+  // `origin` is a file or an option; empty: the folder.
+  LogicalResult wrong(const std::string& what, const std::string& origin = "") {
     fault_ = Fault::kUser;
     return mlir::emitError(mlir::UnknownLoc::get(session_.context()))
-           << options_.folder << ": " << what;
+           << (origin.empty() ? options_.folder : origin) << ": " << what;
   }
 
   LogicalResult compile(const std::string& file, const CacheOptions& cache,

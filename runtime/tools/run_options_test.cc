@@ -1,4 +1,4 @@
-// Flags of partita-run and of partita-run generate, and errors in command lines.
+// Flags of partita-run and partita-run generate, and errors in command lines.
 #include "runtime/tools/run_options.h"
 
 #include <fstream>

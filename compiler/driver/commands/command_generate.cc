@@ -58,8 +58,9 @@ struct GenerateCommand {
   const CLI::App* command = nullptr;
 
   bool hasPrompts() const {
-    return !values.at("--prompt").empty() || !values.at("--prompts").empty() ||
-           !values.at("--ids").empty();
+    return command->count("--prompt") + command->count("--prompts") +
+               command->count("--ids") >
+           0;
   }
 };
 
