@@ -1,7 +1,6 @@
 // Axes from groups and pairs of devices, as XLA's collectives have them.
-#include "frontends/stablehlo/manual/axes.h"
-
 #include "dialects/dist/dialect.h"
+#include "frontends/stablehlo/manual/axes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "mlir/IR/Builders.h"
