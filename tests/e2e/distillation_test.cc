@@ -204,8 +204,8 @@ TEST(DistillationRefusalTest, NamesWhatIsWrong) {
        "transformer.h.0"},
       {"hidden=y:transformer.h.1",
        "expected values of the same shape, of floats, to compare as hidden "
-       "values, found the student's 'y' of tensor<"},
-      {"hidden=transformer.h.0:y", " and the teacher's 'y' of tensor<"},
+       "values, found the student's 'y' of 'tensor<"},
+      {"hidden=transformer.h.0:y", " and the teacher's 'y' of 'tensor<"},
   };
   for (const auto& [distill, expected] : cases)
     EXPECT_NE(ErrorOf(teacher, distill).find(expected), std::string::npos)
@@ -215,7 +215,7 @@ TEST(DistillationRefusalTest, NamesWhatIsWrong) {
 TEST(DistillationRefusalTest, TeachersOfAnotherKind) {
   const std::string error = ErrorOf("tests/data/onnx-tiny/gpt2", "");
   EXPECT_NE(error.find("expected values of the same shape, of floats, to "
-                       "compare as logits, found the student's 'y' of tensor<"),
+                       "compare as logits, found the student's 'y' of 'tensor<"),
             std::string::npos)
       << error;
 }
