@@ -214,9 +214,10 @@ TEST(DistillationRefusalTest, NamesWhatIsWrong) {
 
 TEST(DistillationRefusalTest, TeachersOfAnotherKind) {
   const std::string error = ErrorOf("tests/data/onnx-tiny/gpt2", "");
-  EXPECT_NE(error.find("expected values of the same shape, of floats, to "
-                       "compare as logits, found the student's 'y' of 'tensor<"),
-            std::string::npos)
+  EXPECT_NE(
+      error.find("expected values of the same shape, of floats, to "
+                 "compare as logits, found the student's 'y' of 'tensor<"),
+      std::string::npos)
       << error;
 }
 
