@@ -5,6 +5,7 @@
 
 #include "compiler/kernels/passes.h"
 #include "dialects/dist/numbered_axes.h"
+#include "dialects/nn/row_share.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -225,12 +226,13 @@ class CoordinateThreading {
 };
 
 // Drops attributes that described the division, so that equal kernels look
-// equal.
+// equal. Prices still need the share of experts' rows.
 void dropNotes(mlir::Operation* op) {
   for (mlir::NamedAttribute attribute :
        llvm::to_vector(op->getDiscardableAttrs())) {
     mlir::Dialect* dialect = attribute.getNameDialect();
-    if (llvm::isa_and_nonnull<dist::DistDialect, nn::NNDialect>(dialect))
+    if (llvm::isa_and_nonnull<dist::DistDialect, nn::NNDialect>(dialect) &&
+        attribute.getName() != nn::kRowShareAttr)
       op->removeDiscardableAttr(attribute.getName());
   }
 }

@@ -30,6 +30,14 @@ func.func @ring(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %0 : tensor<4xf32>
 }
 
+// Names of dimensions go; the share of rows that have a matrix stays for prices.
+// CHECK-LABEL: @share
+// CHECK: nn.grouped_dot %arg0[%arg1], %arg2 {nn.row_share = 5.000000e-01 : f64} :
+func.func @share(%x: tensor<6x4xf32>, %ids: tensor<6xi64>, %w: tensor<3x5x4xf32>) -> tensor<6x5xf32> {
+  %0 = nn.grouped_dot %x[%ids], %w {nn.dims = [["B", "E"]], nn.row_share = 5.0e-1 : f64} : tensor<6x4xf32>, tensor<6xi64>, tensor<3x5x4xf32> -> tensor<6x5xf32>
+  return %0 : tensor<6x5xf32>
+}
+
 // Rows travel with their destinations, also in a group of one device.
 // CHECK-LABEL: @rows
 // CHECK: exec.collective send_rows %arg0 to %arg1 : tensor<4x2xi64> axes = [1, 1, 4] {dim = 0 : i64, fill = -1.000000e+00 : f64, size = 8 : i64} : tensor<4x6xf32> -> tensor<32x6xf32>
