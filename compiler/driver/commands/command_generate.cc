@@ -133,7 +133,9 @@ int checkOptions(const GenerateCommand& command) {
     return kUsageError;
   }
   std::vector<std::string> words = forwarded(command);
-  if (words.empty()) return kSuccess;
+  // The libraries of Python, which pass --json alone, have no partita-run.
+  if (words.empty() || words == std::vector<std::string>{"--json"})
+    return kSuccess;
   words.push_back("--dry-run");
   return runGenerate(command.options.model, words);
 }
