@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 if len(sys.argv) == 4:
+    os.environ.setdefault("HOME", os.path.expanduser("~"))  # Bazel hides it
     PYTHON = subprocess.run(["bash", sys.argv[1]], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     os.execv(PYTHON, [PYTHON, os.path.abspath(__file__), *sys.argv[2:]])
 
@@ -61,7 +62,6 @@ def byte_level(corpus):
         yield "split_" + behavior, split
     for name, pattern in (("before_e", Regex("(?=e)")), ("lines", Regex(r"^|\s*$")), ("everywhere", "")):
         empty = Tokenizer.from_str(gpt2.to_str())
-        empty.normalizer = normalizers.Replace(pattern, "-")
         empty.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(pattern, "isolated"),
                                                        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)])
         yield "empty_matches_" + name, empty
