@@ -36,8 +36,7 @@ bool isWork(Operation& op) {
 }
 
 bool moves(CollectiveOp op) {
-  // Rows are not started: an await keeps one operand only.
-  return op.getGroupSize() > 1 && !op.getTo() &&
+  return op.getGroupSize() > 1 &&
          op.getKind() != exec::CollectiveKind::kAllSlice &&
          !op.getResult().use_empty();
 }
@@ -58,15 +57,20 @@ struct Flight {
 class Overlap {
  public:
   // `ahead`: how many calls before its use a gather of arguments starts.
-  Overlap(FuncOp function, int64_t most_bytes, int64_t ahead)
-      : function_(function), most_bytes_(most_bytes), ahead_(ahead) {}
+  // `rows_only`: other collectives than those of rows stay.
+  Overlap(FuncOp function, int64_t most_bytes, int64_t ahead,
+          bool rows_only = false)
+      : function_(function),
+        most_bytes_(most_bytes),
+        ahead_(ahead),
+        rows_only_(rows_only) {}
 
   // Returns the number of started collectives.
   int64_t run() {
     hoistConstants();
     const auto all = llvm::to_vector(function_.getOps<CollectiveOp>());
     for (CollectiveOp op : llvm::reverse(all))
-      if (moves(op) && inFlight(op) > most_bytes_) sendFirst(op);
+      if (canStart(op) && inFlight(op) > most_bytes_) sendFirst(op);
     for (CollectiveOp op : collectives()) raise(op);
     if (ahead_ > 0) fetchAhead();
     for (CollectiveOp op : collectives()) lowerReaders(op);
@@ -78,6 +82,10 @@ class Overlap {
   }
 
  private:
+  bool canStart(CollectiveOp op) const {
+    return moves(op) && (op.getTo() || !rows_only_);
+  }
+
   // Constants take no memory that has a lifetime. At the front, they are
   // available wherever their users move.
   void hoistConstants() {
@@ -89,7 +97,7 @@ class Overlap {
   llvm::SmallVector<CollectiveOp> collectives() {
     return llvm::filter_to_vector(
         function_.getOps<CollectiveOp>(), [&](CollectiveOp op) {
-          return moves(op) && inFlight(op) <= most_bytes_;
+          return canStart(op) && inFlight(op) <= most_bytes_;
         });
   }
 
@@ -178,7 +186,7 @@ class Overlap {
     std::vector<CallOp> calls(function_.getOps<CallOp>().begin(),
                               function_.getOps<CallOp>().end());
     for (auto op : llvm::to_vector(function_.getOps<CollectiveOp>())) {
-      if (op.getKind() != exec::CollectiveKind::kAllGather || !moves(op))
+      if (op.getKind() != exec::CollectiveKind::kAllGather || !canStart(op))
         continue;
       const llvm::SmallVector<Operation*> feeders = feedersOf(op);
       if (lastNeeded(feeders)) continue;
@@ -283,13 +291,14 @@ class Overlap {
     mlir::OpBuilder builder(flight.end);
     auto await =
         exec::AwaitOp::create(builder, op.getLoc(), op.getResult().getType(),
-                              op.getResult(), op.getInput(), token);
+                              op.getResult(), op.getInput(), op.getTo(), token);
     op.getResult().replaceAllUsesExcept(await.getResult(), await);
     op.setToken(token);
   }
 
   FuncOp function_;
   const int64_t most_bytes_, ahead_;
+  const bool rows_only_;
   llvm::SmallPtrSet<Operation*, 16> fetched_;
   std::vector<Flight> flights_;
 };
@@ -300,8 +309,20 @@ class OverlapCollectives
   using OverlapCollectivesPassBase::OverlapCollectivesPassBase;
 
   void runOnOperation() override {
-    for (const exec::Entry& entry : exec::entriesOf(getOperation()))
+    llvm::SmallPtrSet<Operation*, 4> mains;
+    for (const exec::Entry& entry : exec::entriesOf(getOperation())) {
       started += Overlap(entry.main, most_bytes, ahead).run();
+      mains.insert(entry.main);
+    }
+    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      const auto collectives = function.getOps<CollectiveOp>();
+      if (!mains.contains(function) &&
+          llvm::any_of(collectives,
+                       [](CollectiveOp op) { return op.getTo() != nullptr; }))
+        started +=
+            Overlap(function, most_bytes, /*ahead=*/0, /*rows_only=*/true)
+                .run();
+    }
   }
 };
 

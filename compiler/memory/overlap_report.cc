@@ -2,7 +2,6 @@
 #include "compiler/memory/overlap_report.h"
 
 #include "dialects/exec/dialect.h"
-#include "dialects/exec/entries.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -38,9 +37,8 @@ std::string besideOf(exec::CollectiveOp op, exec::AwaitOp await) {
 
 std::vector<OverlapUse> listOverlaps(mlir::ModuleOp module) {
   std::vector<OverlapUse> uses;
-  for (const exec::Entry& entry : exec::entriesOf(module)) {
-    mlir::func::FuncOp main = entry.main;
-    for (auto op : main.getOps<exec::CollectiveOp>()) {
+  for (auto function : module.getOps<mlir::func::FuncOp>()) {
+    for (auto op : function.getOps<exec::CollectiveOp>()) {
       if (op.getToken() == 0) continue;
       auto await =
           llvm::cast<exec::AwaitOp>(*op.getResult().getUsers().begin());

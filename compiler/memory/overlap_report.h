@@ -17,7 +17,7 @@ struct OverlapUse {
   std::string beside;  // "3 x block_backward, segment_backward, 2 products"
 };
 
-// Lists the started collectives in the mains of a module after
+// Lists the started collectives in the functions of a module after
 // --partita-overlap-collectives, in order.
 std::vector<OverlapUse> listOverlaps(mlir::ModuleOp module);
 

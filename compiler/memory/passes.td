@@ -39,6 +39,9 @@ def OverlapCollectivesPass : Pass<"partita-overlap-collectives", "::mlir::Module
     a new one starts. A larger collective is not started. It moves behind the next sends in front of its first user, so
     that other ranks need not wait. Nothing moves up past the send of a value that was computed before it.
 
+    In layers, rows on their way to experts and back travel in the same way: beside the products of shared experts.
+    Other collectives of layers stay, as what follows needs their results.
+
     ```mlir
     %g:2 = call @backward(%x) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
     %h = call @backward_2(%g#0) : (tensor<4xf32>) -> tensor<4xf32>

@@ -123,17 +123,20 @@ std::vector<int64_t> AliveBytes(const program::Program& program, int entry) {
   const auto* body = MainOf(program, entry).body();
   const size_t count = static_cast<size_t>(SizeOrZero(body));
   Lifetimes lifetimes(count);
-  std::map<int, const Buffer*> busy;  // by token: inputs of started collectives
+  // By token: started collectives, whose inputs are busy.
+  std::map<int, const Instruction*> busy;
   for (size_t i = 0; i < count; ++i) {
     const Instruction& instruction = *body->Get(static_cast<unsigned>(i));
     if (const program::Collective* started =
             instruction.operation_as_Collective();
         started != nullptr && started->token() > 0)
-      busy[started->token()] = instruction.operands()->Get(0);
+      busy[started->token()] = &instruction;
     if (const program::Await* await = instruction.operation_as_Await()) {
-      const Buffer& input = *busy.at(await->token());
-      if (input.space() == Space::frame)
-        lifetimes.Read(input.value(), input.bytes(), i);
+      const auto* operands = busy.at(await->token())->operands();
+      for (unsigned k = 0; k + 1 < operands->size(); ++k)
+        if (operands->Get(k)->space() == Space::frame)
+          lifetimes.Read(operands->Get(k)->value(), operands->Get(k)->bytes(),
+                         i);
     }
     const int64_t operands = SizeOrZero(instruction.operands());
     const int64_t inputs = operands - instruction.outputs();

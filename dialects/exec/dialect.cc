@@ -421,8 +421,7 @@ LogicalResult verifyRows(CollectiveOp op) {
            << (sends ? "input for each row of 'to'"
                      : "result for each number of 'to'")
            << ", found " << size << ", " << in << " and " << out;
-  if (op.getToken() == 0) return success();
-  return op.emitOpError("expected no 'token', because rows are not started");
+  return success();
 }
 
 }  // namespace
@@ -460,12 +459,6 @@ LogicalResult CollectiveOp::verify() {
     return emitOpError() << "expected types that differ in the sizes of 'dim' "
                             "and 'other_dim' only, found "
                          << in << " and " << out;
-  // C6
-  const bool moves_rows =
-      kind == CollectiveKind::kSendRows || kind == CollectiveKind::kReturnRows;
-  if (moves_rows != static_cast<bool>(getTo()))
-    return emitOpError("expected 'to' in 'send_rows' and 'return_rows' only");
-  if (moves_rows) return verifyRows(*this);
   // C5
   if (static_cast<int64_t>(getToken()) < 0)
     return emitOpError() << "expected a 'token' that is not negative, found "
@@ -475,6 +468,12 @@ LogicalResult CollectiveOp::verify() {
     return emitOpError(
         "expected one 'exec.await' and no other use of what is "
         "started");
+  // C6
+  const bool moves_rows =
+      kind == CollectiveKind::kSendRows || kind == CollectiveKind::kReturnRows;
+  if (moves_rows != static_cast<bool>(getTo()))
+    return emitOpError("expected 'to' in 'send_rows' and 'return_rows' only");
+  if (moves_rows) return verifyRows(*this);
   // C4
   if (kind == CollectiveKind::kAllGather)
     return checkCover(*this, out.getDimSize(dim), in.getDimSize(dim));
@@ -501,8 +500,8 @@ LogicalResult AwaitOp::verify() {
   if (token < 1 || token != found)
     return emitOpError() << "expected the positive token of the collective, "
                          << found << ", found " << token;
-  if (collective.getInput() != getInput())
-    return emitOpError("expected the input of the collective");
+  if (collective.getInput() != getInput() || collective.getTo() != getTo())
+    return emitOpError("expected the operands of the collective");
   return success();
 }
 

@@ -248,8 +248,8 @@ def Exec_CollectiveOp : Exec_Op<"collective"> {
     - (C4) S is at most n * b. In an exchange `step` is not negative.
     - (C5) `token` is not negative. If it is positive, the collective is only started: the only use of its result is one
       `exec.await` with the same token.
-    - (C6) `send_rows` and `return_rows` have `to`, of tensors with two dimensions, and are not started; other kinds have no `to`. `size`
-      is the number of elements of `to`: a multiple of the rows of `send_rows`, and the rows that `return_rows` gives.
+    - (C6) `send_rows` and `return_rows` have `to`, of tensors with two dimensions; other kinds have no `to`. `size` is
+      the number of elements of `to`: a multiple of the rows of `send_rows`, and the rows that `return_rows` gives.
 
     Example: `%y = exec.collective all_gather %x axes = [0, 1, 4] {dim = 1 : i64} : tensor<4x2xf32> -> tensor<4x7xf32>`
   }];
@@ -277,16 +277,18 @@ def Exec_CollectiveOp : Exec_Op<"collective"> {
 def Exec_AwaitOp : Exec_Op<"await", [AllTypesMatch<["started", "result"]>]> {
   let summary = "Waits for a collective that was started";
   let description = [{
-    `started` is the result of a collective with this token in the same block, and `input` is its input. The memory of `input` must not
-    change until the await. The result is the same memory as `started`.
-    - (C1) `started` is the result of an `exec.collective` with the same, positive token, whose input is `input`.
+    `started` is the result of a collective with this token in the same block, `input` is its input, and `to` its destinations, if it has
+    any. Their memory must not change until the await. The result is the same memory as `started`.
+    - (C1) `started` is the result of an `exec.collective` with the same, positive token, whose operands are `input` and `to`.
 
     Example: `%y = exec.await %s, %x token = 1 : tensor<4xf32>, tensor<4xf32>` for
     `%s = exec.collective all_reduce %x axes = [0, 1, 2] {token = 1 : i64} : tensor<4xf32> -> tensor<4xf32>`
   }];
-  let arguments = (ins Exec_Tensor:$started, Exec_Tensor:$input, I64Attr:$token);
+  let arguments = (ins Exec_Tensor:$started, Exec_Tensor:$input, Optional<Exec_Tensor>:$to, I64Attr:$token);
   let results = (outs Exec_Tensor:$result);
-  let assemblyFormat = "$started `,` $input `token` `=` $token attr-dict `:` type($started) `,` type($input)";
+  let assemblyFormat = [{
+    $started `,` $input (`to` $to^)? `token` `=` $token attr-dict `:` type($started) `,` type($input) (`,` type($to)^)?
+  }];
 }
 
 // Not pure: for each pair of devices, the receives of one must match the sends of the other, in the same order.

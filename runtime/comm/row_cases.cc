@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/comm/started.h"
 
 namespace partita::comm {
 namespace {
@@ -72,25 +73,51 @@ absl::Status Wrong(const RowCase& given, const char* what, int64_t row,
                                           found));
 }
 
-absl::Status CheckCase(Communicator& communicator, const RowCase& given) {
+// How a member runs its operations: at once, or started and awaited.
+class Runner {
+ public:
+  Runner(Communicator& communicator, StartedOperations* started)
+      : communicator_(communicator), started_(started) {}
+
+  absl::StatusOr<std::unique_ptr<Collective>> Prepare(Operation operation) {
+    std::vector<int> ranks(static_cast<size_t>(communicator_.size()));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    return started_ == nullptr
+               ? communicator_.Prepare(std::move(operation), ranks)
+               : started_->Prepare(std::move(operation), ranks);
+  }
+  absl::Status Run(Collective& collective, const float* input,
+                   const int64_t* to, float* output) {
+    if (started_ == nullptr)
+      return communicator_.RunRows(collective, input, to, output);
+    PARTITA_ASSIGN_OR_RETURN(
+        const int64_t number,
+        started_->StartRows(collective, input, to, output));
+    return started_->Await(number);
+  }
+
+ private:
+  Communicator& communicator_;
+  StartedOperations* started_;
+};
+
+absl::Status CheckCase(Communicator& communicator, StartedOperations* started,
+                       const RowCase& given) {
+  Runner runner(communicator, started);
   const int n = communicator.size(), own = communicator.rank();
   const std::vector<int64_t> to = Destinations(given, own, n);
   const int64_t size = static_cast<int64_t>(to.size()), room = n * size;
-  std::vector<int> ranks(static_cast<size_t>(n));
-  std::iota(ranks.begin(), ranks.end(), 0);
   PARTITA_ASSIGN_OR_RETURN(
-      auto send, communicator.Prepare(
-                     Rows(Kind::kSendRows, given.rows, room, size), ranks));
+      auto send, runner.Prepare(Rows(Kind::kSendRows, given.rows, room, size)));
   PARTITA_ASSIGN_OR_RETURN(
-      auto back,
-      communicator.Prepare(Rows(Kind::kReturnRows, room, size, size), ranks));
+      auto back, runner.Prepare(Rows(Kind::kReturnRows, room, size, size)));
   std::vector<float> input, held(static_cast<size_t>(room * kWidth), 77),
       output(static_cast<size_t>(size * kWidth), 77);
   for (int64_t row = 0; row < given.rows; ++row)
     for (int64_t column = 0; column < kWidth; ++column)
       input.push_back(Element(own, row, column));
   PARTITA_RETURN_IF_ERROR(
-      communicator.RunRows(*send, input.data(), to.data(), held.data()));
+      runner.Run(*send, input.data(), to.data(), held.data()));
   int64_t row = 0;
   for (int member = 0; member < n; ++member) {
     const std::vector<int64_t> theirs = Destinations(given, member, n);
@@ -111,7 +138,7 @@ absl::Status CheckCase(Communicator& communicator, const RowCase& given) {
     if (const float found = held[static_cast<size_t>(i)]; found != -1)
       return Wrong(given, "empty", i / kWidth, found, -1);
   PARTITA_RETURN_IF_ERROR(
-      communicator.RunRows(*back, held.data(), to.data(), output.data()));
+      runner.Run(*back, held.data(), to.data(), output.data()));
   for (int64_t i = 0; i < size * kWidth; ++i) {
     const int64_t p = i / kWidth, holder = to[static_cast<size_t>(p)];
     const float expected =
@@ -154,7 +181,10 @@ absl::Status SendTooMany(Communicator& communicator) {
 
 absl::Status MoveRowsAround(Communicator& communicator) {
   for (const RowCase& given : kCases)
-    PARTITA_RETURN_IF_ERROR(CheckCase(communicator, given));
+    PARTITA_RETURN_IF_ERROR(CheckCase(communicator, nullptr, given));
+  StartedOperations started(communicator);
+  for (const RowCase& given : kCases)
+    PARTITA_RETURN_IF_ERROR(CheckCase(communicator, &started, given));
   return absl::OkStatus();
 }
 

@@ -7,6 +7,12 @@
 
 namespace partita::comm {
 
+absl::Status StartedOperations::Job::RunAt(Communicator& communicator) const {
+  return MovesRows(collective->operation().kind)
+             ? communicator.RunRows(*collective, input, to, output)
+             : communicator.Run(*collective, input, output);
+}
+
 StartedOperations::StartedOperations(Communicator& communicator)
     : communicator_(communicator), beside_(communicator.MakeBeside()) {
   if (beside_ != nullptr) thread_ = std::thread(&StartedOperations::Work, this);
@@ -44,15 +50,26 @@ absl::StatusOr<std::unique_ptr<Collective>> StartedOperations::Prepare(
 absl::StatusOr<int64_t> StartedOperations::Start(Collective& collective,
                                                  const void* input,
                                                  void* output) {
+  return Start({&collective, input, /*to=*/nullptr, output});
+}
+
+absl::StatusOr<int64_t> StartedOperations::StartRows(Collective& collective,
+                                                     const void* input,
+                                                     const int64_t* to,
+                                                     void* output) {
+  return Start({&collective, input, to, output});
+}
+
+absl::StatusOr<int64_t> StartedOperations::Start(const Job& job) {
   if (beside_ == nullptr) {
-    PARTITA_RETURN_IF_ERROR(communicator_.Run(collective, input, output));
+    PARTITA_RETURN_IF_ERROR(job.RunAt(communicator_));
     done_ = ++last_;
     return last_;
   }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     PARTITA_RETURN_IF_ERROR(failure_);
-    jobs_.push_back({&collective, input, output});
+    jobs_.push_back(job);
     ++last_;
   }
   changed_.notify_all();
@@ -85,8 +102,7 @@ void StartedOperations::Work() {
     jobs_.pop_front();
     busy_ = true;
     lock.unlock();
-    const absl::Status status =
-        beside_->Run(*job.collective, job.input, job.output);
+    const absl::Status status = job.RunAt(*beside_);
     lock.lock();
     busy_ = false;
     if (status.ok()) {

@@ -39,6 +39,9 @@ class StartedOperations {
   // complete before Await.
   absl::StatusOr<int64_t> Start(Collective& collective, const void* input,
                                 void* output);
+  // Same for Communicator::RunRows; `to` must not change before Await either.
+  absl::StatusOr<int64_t> StartRows(Collective& collective, const void* input,
+                                    const int64_t* to, void* output);
   // Waits until this operation and all operations started before it are done.
   // Like Communicator::Run, but the timeout counts from this call. After an
   // error all later calls fail.
@@ -55,8 +58,12 @@ class StartedOperations {
   struct Job {
     Collective* collective;
     const void* input;
+    const int64_t* to;  // of rows
     void* output;
+
+    absl::Status RunAt(Communicator& communicator) const;
   };
+  absl::StatusOr<int64_t> Start(const Job& job);
   void Work();
 
   Communicator& communicator_;

@@ -209,9 +209,11 @@ absl::Status BoundProgram::PrepareCollective(Step& step) {
       transfer = {ToOperation(op, NameOf(*step.instruction), context_.place),
                   GroupOf(op, context_.place)};
     }
-    const bool transfers = transfer->operation.kind == comm::Kind::kTransfer;
+    const comm::Kind kind = transfer->operation.kind;
     PARTITA_ASSIGN_OR_RETURN(
-        collective, PrepareOnDevice(*transfer, transfers || step.started > 0));
+        collective,
+        PrepareOnDevice(*transfer, kind == comm::Kind::kTransfer ||
+                                       IsStartedOnDevice(step, kind)));
     if (collective != nullptr) {
       on_device_.insert(collective.get());
       UseCollective(step, *collective);
@@ -255,7 +257,7 @@ absl::Status BoundProgram::PrepareTransfers() {
 void BoundProgram::UseCollective(Step& step, comm::Collective& collective) {
   step.collective = &collective;
   step.on_device = on_device_.count(&collective) > 0;
-  if (step.on_device && step.started > 0)
+  if (step.on_device && IsStartedOnDevice(step, collective.operation().kind))
     started_on_device_.insert(step.started);
 }
 

@@ -77,8 +77,11 @@ absl::Status BoundProgram::MoveRows(device::Stream& stream, const Step& step,
                                   context_.device, stream, buffers[0],
                                   buffers[1], buffers[2]);
   PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
-  return context_.communicator->RunRows(*step.collective, buffers[0],
-                                        static_cast<const int64_t*>(buffers[1]),
+  const int64_t* to = static_cast<const int64_t*>(buffers[1]);
+  if (step.started > 0 && started_ != nullptr)
+    return started_->StartRows(*step.collective, buffers[0], to, buffers[2])
+        .status();
+  return context_.communicator->RunRows(*step.collective, buffers[0], to,
                                         buffers[2]);
 }
 

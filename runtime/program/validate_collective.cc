@@ -116,10 +116,10 @@ bool MovesRows(CollectiveKind kind) {
 absl::Status CheckRows(const Parts& parts) {
   const int64_t size = parts.op.size();
   if (parts.input.size() != 2 || parts.op.dim() != 0 || size < 0 ||
-      size > kMaxRows || parts.op.token() != 0)
-    return parts.Bad(absl::StrCat(
-        parts.input.size(), " dimensions, rows along ", parts.op.dim(), ", ",
-        size, " destinations or token ", parts.op.token()));
+      size > kMaxRows)
+    return parts.Bad(absl::StrCat(parts.input.size(),
+                                  " dimensions, rows along ", parts.op.dim(),
+                                  " or ", size, " destinations"));
   if (parts.input[1] != parts.output[1])
     return parts.Bad(absl::StrCat("rows of ", parts.input[1], " and ",
                                   parts.output[1], " elements"));

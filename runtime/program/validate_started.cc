@@ -2,6 +2,7 @@
 // nothing uses their buffers.
 #include "runtime/program/validate_started.h"
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 #include <set>
@@ -34,7 +35,8 @@ struct Place {
 
 struct Started {
   int64_t instruction;
-  Place input, output;
+  std::vector<Place> inputs;
+  Place output;
 };
 
 class StartedChecker {
@@ -75,9 +77,12 @@ class StartedChecker {
     if (static_cast<int64_t>(busy_.size()) >= kMaxStarted)
       return Bad(absl::StrCat("more than ", kMaxStarted,
                               " collectives are started and not awaited"));
-    busy_[collective->token()] = {index,
-                                  PlaceOf(*instruction.operands()->Get(0)),
-                                  PlaceOf(*instruction.operands()->Get(1))};
+    // The output is the last operand; destinations of rows are an input, too.
+    const unsigned last = instruction.operands()->size() - 1;
+    Started started = {index, {}, PlaceOf(*instruction.operands()->Get(last))};
+    for (unsigned i = 0; i < last; ++i)
+      started.inputs.push_back(PlaceOf(*instruction.operands()->Get(i)));
+    busy_[collective->token()] = std::move(started);
     return absl::OkStatus();
   }
 
@@ -122,7 +127,11 @@ class StartedChecker {
                          bool writes) const {
     for (const auto& [token, started] : busy_) {
       const bool output = place.Overlaps(started.output);
-      if (!output && !(writes && place.Overlaps(started.input))) continue;
+      const bool changes_input =
+          writes &&
+          std::any_of(started.inputs.begin(), started.inputs.end(),
+                      [&](const Place& in) { return place.Overlaps(in); });
+      if (!output && !changes_input) continue;
       return Bad(absl::StrCat(what, writes ? " writes" : " reads", " the ",
                               output ? "output" : "input", " of token ", token,
                               ", which instruction ", started.instruction,

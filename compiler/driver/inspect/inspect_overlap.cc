@@ -1,8 +1,7 @@
-// Walks each main once.
+// Walks each function once.
 #include "compiler/driver/inspect/inspect_overlap.h"
 
 #include <map>
-#include <set>
 #include <string>
 
 namespace partita::driver {
@@ -22,12 +21,12 @@ std::string textOf(const std::map<std::string, int>& calls) {
   return text;
 }
 
-llvm::json::Object rowOf(const program::Function& main, const Started& started,
-                         int64_t awaited) {
+llvm::json::Object rowOf(const program::Function& function,
+                         const Started& started, int64_t awaited) {
   const program::Instruction& instruction = *started.instruction;
   return llvm::json::Object{
       {"name", instruction.name() ? instruction.name()->str() : std::string()},
-      {"function", main.name()->str()},
+      {"function", function.name()->str()},
       {"collective", program::EnumNameCollectiveKind(
                          instruction.operation_as_Collective()->kind())},
       {"bytes", instruction.operands()->Get(0)->bytes()},
@@ -36,11 +35,11 @@ llvm::json::Object rowOf(const program::Function& main, const Started& started,
       {"beside", textOf(started.calls)}};
 }
 
-void addRows(const program::Program& program, const program::Function& main,
+void addRows(const program::Program& program, const program::Function& function,
              llvm::json::Array& rows) {
   std::map<int, Started> busy;  // by token
-  for (unsigned i = 0; main.body() && i < main.body()->size(); ++i) {
-    const program::Instruction& instruction = *main.body()->Get(i);
+  for (unsigned i = 0; function.body() && i < function.body()->size(); ++i) {
+    const program::Instruction& instruction = *function.body()->Get(i);
     if (const auto* collective = instruction.operation_as_Collective()) {
       if (collective->token() > 0)
         busy[collective->token()] = {&instruction, i, {}};
@@ -52,7 +51,7 @@ void addRows(const program::Program& program, const program::Function& main,
               ->str();
       for (auto& [token, started] : busy) ++started.calls[name];
     } else if (const auto* await = instruction.operation_as_Await()) {
-      rows.push_back(rowOf(main, busy.at(await->token()), i));
+      rows.push_back(rowOf(function, busy.at(await->token()), i));
       busy.erase(await->token());
     }
   }
@@ -62,12 +61,8 @@ void addRows(const program::Program& program, const program::Function& main,
 
 llvm::json::Array overlappedIn(const program::Program& program) {
   llvm::json::Array rows;
-  std::set<int> mains;
-  for (const program::Entry* entry : *program.entries())
-    if (mains.insert(entry->main()).second)
-      addRows(program,
-              *program.functions()->Get(static_cast<unsigned>(entry->main())),
-              rows);
+  for (const program::Function* function : *program.functions())
+    addRows(program, *function, rows);
   return rows;
 }
 

@@ -7,9 +7,9 @@
 
 namespace partita::driver {
 
-// One object for each collective that a main starts: its name and kind, the
-// bytes of its input, the instructions that start and await it, and the
-// functions called in between.
+// One object for each collective that is started: its name and kind, the
+// function, the bytes of its input, the instructions that start and await it,
+// and the functions called in between.
 llvm::json::Array overlappedIn(const program::Program& program);
 
 }  // namespace partita::driver
