@@ -38,6 +38,10 @@ using Prices = std::vector<const PricedPlan*>;
 constexpr double kSame = 1e-9;
 // Proposals that are priced even if they exceed the effort.
 constexpr size_t kMinProposals = 3;
+// Composed prices that a search makes even if they exceed the effort: one takes
+// about a second, and long programs, whose layers have many instructions, would
+// end the search after a few.
+constexpr int64_t kMinComposed = 24;
 // Upper bound on plans compiled after composed prices have ranked them.
 constexpr size_t kFinalists = 3;
 // Pipelines are tried above these shares: of the memory limit, and of a step
@@ -269,8 +273,11 @@ class Chooser {
   // or the effort is spent.
   void climb(Prices& found, int64_t limit) {
     std::set<const PricedPlan*> varied;
-    while (pricer_.instructions() < limit &&
-           varied.insert(found.front()).second) {
+    const auto isSpent = [&] {
+      return pricer_.instructions() >= limit &&
+             (!found.front()->composed || pricer_.composed() >= kMinComposed);
+    };
+    while (!isSpent() && varied.insert(found.front()).second) {
       const PricedPlan* from = found.front();
       std::vector<plan::Plan> plans =
           variationsOf(from->plan, batch_, request_.fixed, wantsOffload(*from));
@@ -279,7 +286,7 @@ class Chooser {
                                   found_ ? found_->architecture.experts : 0,
                                   request_.fixed));
       for (const plan::Plan& plan : plans) {
-        if (pricer_.instructions() >= limit) return;
+        if (isSpent()) return;
         const PricedPlan* priced = add(plan, found);
         if (priced && found.front() == priced) break;
       }
