@@ -50,6 +50,9 @@ void addRows(const program::Program& program, const program::Function& function,
               ->name()
               ->str();
       for (auto& [token, started] : busy) ++started.calls[name];
+    } else if (instruction.operation_as_Gemm() ||
+               instruction.operation_as_GroupedGemm()) {
+      for (auto& [token, started] : busy) ++started.calls["product"];
     } else if (const auto* await = instruction.operation_as_Await()) {
       rows.push_back(rowOf(function, busy.at(await->token()), i));
       busy.erase(await->token());
