@@ -3,6 +3,8 @@
 #include "compiler/core/traffic.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <utility>
 
 namespace partita::core {
 namespace {
@@ -44,17 +46,17 @@ int64_t MovedExchange(const CollectiveWork& work) {
         device * work.step + work.offset + work.output_rows, 0, work.size);
   };
   // First and last device whose window may reach rows `begin` to `end`.
-  const auto first_into = [&](int64_t begin) {
-    return work.step == 0
-               ? 0
-               : std::max<int64_t>(0, begin - work.offset - work.output_rows) /
-                     work.step;
-  };
-  const auto last_into = [&](int64_t end) {
-    return work.step == 0
-               ? work.group - 1
-               : std::min(work.group - 1,
-                          std::max<int64_t>(0, end - work.offset) / work.step);
+  const auto reaching = [&](int64_t begin, int64_t end) {
+    if (work.step == 0) return std::pair<int64_t, int64_t>(0, work.group - 1);
+    // Windows begin in [low, high]; device 0's begins at `offset`.
+    const int64_t low = begin - work.offset - work.output_rows;
+    const int64_t high = end - work.offset;
+    const int64_t step = std::abs(work.step);
+    const int64_t nearest = work.step > 0 ? low : -high,
+                  farthest = work.step > 0 ? high : -low;
+    return std::pair(
+        std::max<int64_t>(0, nearest) / step,
+        std::min(work.group - 1, std::max<int64_t>(0, farthest) / step));
   };
   int64_t most = 0;
   for (int64_t device = 0; device < work.group; ++device) {
@@ -65,10 +67,13 @@ int64_t MovedExchange(const CollectiveWork& work) {
           0, std::min(end_of(by), own_end) - std::max(begin_of(by), own_begin));
     };
     const int64_t kept = taken(device);
-    if (own_begin == own_end && begin_of(device) == end_of(device)) break;
+    // Then the devices after it have neither rows nor windows.
+    if (work.step >= 0 && own_begin == own_end &&
+        begin_of(device) == end_of(device))
+      break;
     int64_t sent = -kept;
-    for (int64_t by = first_into(own_begin); by <= last_into(own_end); ++by)
-      sent += taken(by);
+    const auto [first, last] = reaching(own_begin, own_end);
+    for (int64_t by = first; by <= last; ++by) sent += taken(by);
     most = std::max({most, sent, end_of(device) - begin_of(device) - kept});
   }
   return most;

@@ -87,8 +87,9 @@ TEST(TrafficTest, OfAnExchangeEqualsACount) {
     for (int64_t size = 1; size <= 9; ++size)
       for (int64_t block = (size + group - 1) / group; block <= size; ++block)
         for (int64_t window = 1; window <= 5; ++window)
-          for (int64_t step = 0; step <= 3; ++step)
-            for (int64_t offset = -2; offset <= 2; ++offset) {
+          for (int64_t step = -3; step <= 3; ++step)
+            for (int64_t offset = -2; offset <= (step < 0 ? size : 2);
+                 ++offset) {
               CollectiveWork work;
               work.kind = CollectiveKind::kExchange;
               work.group = group;

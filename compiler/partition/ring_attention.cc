@@ -2,8 +2,8 @@
 
 #include <limits>
 
-#include "compiler/sharding/convert.h"
-#include "dialects/nn/math_builder.h"
+#include "compiler/partition/ring_steps.h"
+#include "compiler/partition/zigzag_attention.h"
 
 namespace partita::partition {
 namespace {
@@ -12,11 +12,9 @@ using llvm::SmallVector;
 using mlir::RankedTensorType;
 using mlir::Value;
 using mlir::ValueRange;
-using mlir::arith::CmpFPredicate;
 using mlir::arith::CmpIPredicate;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int kRows = 2;  // dimension of the sequence in q, k and v
 
 // Shared by both operations: the positions of keys, and passing them on.
 template <typename Op>
@@ -26,10 +24,10 @@ class Ring {
       : op_(op),
         form_(form),
         math_(form.builder, form.loc()),
-        rows_(form.sharding.operands[0].dims[kRows]),
-        size_(form.globalShape(op.getQ())[kRows]),
-        block_(core::BlockOf(size_, rows_)),
-        devices_(core::SizeOf(rows_.axes)) {
+        steps_(form),
+        size_(steps_.size()),
+        block_(steps_.block()),
+        devices_(steps_.devices()) {
     operands_.assign(operands.begin(), operands.end());
     key_ = at(op.getKMutable());
     value_ = at(op.getVMutable());
@@ -39,8 +37,6 @@ class Ring {
 
   int64_t devices() const { return devices_; }
   nn::MathBuilder& math() { return math_; }
-  mlir::OpBuilder& builder() { return form_.builder; }
-  mlir::Location loc() const { return form_.loc(); }
   Value q() { return operands_[at(op_.getQMutable())]; }
   Value k() const { return operands_[key_]; }
   Value v() const { return operands_[value_]; }
@@ -55,15 +51,7 @@ class Ring {
     return i < 0 ? Value() : operands_[i];
   }
 
-  // `x` of the device before this one.
-  Value passed(Value x) {
-    auto axes =
-        sharding::axesAttr(builder().getContext(), rows_.axes, form_.mesh);
-    return dist::PermuteOp::create(
-        builder(), loc(), x.getType(), x, axes, axes,
-        form_.why("keys and values travel around the devices (a ring)"),
-        /*shift=*/1);
-  }
+  Value passed(Value x) const { return steps_.passed(x); }
 
   // Passes on everything that belongs to the keys.
   void pass() {
@@ -78,7 +66,8 @@ class Ring {
   Value shift(int64_t step) {
     if (!op_.getCausalOffset()) return {};
     const Value distance = math_.multiplyInt(
-        math_.addInt(index(), math_.multiplyInt(owner(step), -1)), block_);
+        math_.addInt(steps_.index(), math_.multiplyInt(steps_.owner(step), -1)),
+        block_);
     const int given = at(op_.getShiftMutable());
     return given < 0 ? distance : math_.addInt(distance, operands_[given]);
   }
@@ -89,7 +78,7 @@ class Ring {
     const Value given = bias_ < 0 ? Value() : operands_[bias_];
     if (block_ * devices_ == size_) return given;
     const auto row = RankedTensorType::get({block_}, math_.i64());
-    const Value first = math_.multiplyInt(owner(step), block_);
+    const Value first = math_.multiplyInt(steps_.owner(step), block_);
     const Value is_inside = math_.compare(
         CmpIPredicate::slt,
         math_.addInt(math_.iota(row, 0), math_.broadcast(first, row, {})),
@@ -121,25 +110,10 @@ class Ring {
     return operand.empty() ? -1 : at(operand[0]);
   }
 
-  Value index() {
-    return dist::CoordinateOp::create(
-        builder(), loc(), RankedTensorType::get({}, math_.i64()),
-        sharding::axesAttr(builder().getContext(), rows_.axes, form_.mesh));
-  }
-
-  // The device whose keys are here in step `step`.
-  Value owner(int64_t step) {
-    const Value ahead = math_.addInt(index(), -step);
-    return math_.select(
-        math_.compare(CmpIPredicate::slt, ahead,
-                      math_.constantInt(math_.typeOf(ahead), 0)),
-        math_.addInt(ahead, devices_), ahead);
-  }
-
   Op op_;
   const LocalForm& form_;
   nn::MathBuilder math_;
-  const core::DimSharding& rows_;
+  RingSteps steps_;
   const int64_t size_, block_, devices_;
   SmallVector<Value> operands_;
   int key_ = 0, value_ = 0, bias_ = -1, segments_ = -1;
@@ -155,41 +129,11 @@ Value sumTo(nn::MathBuilder& math, Value x, llvm::ArrayRef<int64_t> shape) {
   return math.reshape(math.reduce(nn::ReduceKind::sum, x, dims), shape);
 }
 
-// A partial result of attention: [B, N, L, h] and [B, N, L].
-struct Partial {
-  Value result, lse;
-};
-
-// The weight of a partial result beside others: exp(lse - highest).
-Value weightOf(nn::MathBuilder& math, Value lse, Value highest) {
-  return math.exp(math.subtract(lse, highest));
-}
-
-// Both have f32 elements. Rows that see no key at all stay 0.
-Partial merge(nn::MathBuilder& math, const Partial& a, const Partial& b) {
-  const auto type = math.typeOf(a.lse);
-  const Value a_is_more = math.compare(CmpFPredicate::OGT, a.lse, b.lse);
-  const Value highest = math.select(a_is_more, a.lse, b.lse);
-  const Value sees_none = math.compare(CmpFPredicate::OEQ, highest,
-                                       math.constant(type, -kInfinity));
-  const Value shift = math.select(sees_none, math.constant(type, 0), highest);
-  const Value of_a = weightOf(math, a.lse, shift),
-              of_b = weightOf(math, b.lse, shift);
-  const Value sum = math.add(of_a, of_b);
-  const Value divisor = math.select(sees_none, math.constant(type, 1), sum);
-  const auto scaled = [&](Value result, Value weight) {
-    const Value share = math.asFloat(math.divide(weight, divisor),
-                                     math.typeOf(result).getElementType());
-    return math.multiply(result, math.spread(share, result, {3}));
-  };
-  return {math.add(scaled(a.result, of_a), scaled(b.result, of_b)),
-          math.add(math.log(sum), shift)};
-}
-
 }  // namespace
 
 SmallVector<Value> buildRing(nn::AttentionOp op, const LocalForm& form,
                              ValueRange operands) {
+  if (canZigzag(op, form)) return buildZigzag(op, form, operands);
   Ring<nn::AttentionOp> ring(op, form, operands);
   nn::MathBuilder& math = ring.math();
   const RankedTensorType type = form.resultType(0);
@@ -215,6 +159,7 @@ SmallVector<Value> buildRing(nn::AttentionOp op, const LocalForm& form,
 
 SmallVector<Value> buildRing(nn::AttentionGradOp op, const LocalForm& form,
                              ValueRange operands) {
+  if (canZigzag(op, form)) return buildZigzag(op, form, operands);
   Ring<nn::AttentionGradOp> ring(op, form, operands);
   nn::MathBuilder& math = ring.math();
   const Value result = ring.operand(op.getResultMutable()),

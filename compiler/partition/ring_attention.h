@@ -11,7 +11,8 @@ namespace partita::partition {
 // Context", 2023). Queries and keys are divided over the same n devices. In
 // step s, the device of index i has the keys of device i - s; after each step
 // it passes them on. Each step computes attention on the keys at hand, and the
-// partial results are merged by their `lse`.
+// partial results are merged by their `lse`. Causal attention runs on halves of
+// blocks where it can (zigzag_attention.h).
 //
 // `operands` are the form's operands without undefined rows. The operations
 // have neither sinks nor blocks (core::CanRing).

@@ -220,10 +220,10 @@ def Dist_ExchangeOp : Dist_Collective<"exchange"> {
     The operand holds a block of b of the `size` rows of `dim`, and the result w rows. The device of index r receives rows
     [r * step + offset, r * step + offset + w) from the devices that hold them; rows outside [0, size) are `fill`.
     One use is the halo of a convolution, including stride, dilation and windows wider than a block. Another is a change of the
-    block's length.
+    block's length. With a negative `step`, blocks change places in reverse order.
     - (C1) `axes` are of the mesh.
     - (C2) `dim` is a dimension; the types are equal but for its size.
-    - (C3) `size` is from 0 to n * b, and `step` at least 0.
+    - (C3) `size` is from 0 to n * b.
 
     Example: `%y = dist.exchange %x over ["tensor"] dim = 0 size = 14 step = 4 offset = -1 fill = 0.0 : tensor<4x6xf32> -> tensor<6x6xf32>`
   }];

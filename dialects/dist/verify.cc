@@ -470,10 +470,9 @@ LogicalResult ExchangeOp::verify() {
 LogicalResult ExchangeOp::verifySymbolUses(mlir::SymbolTableCollection&) {
   if (failed(onMesh(*this, getAxes().getAxes()))) return failure();  // C1
   // C3
-  const int64_t size = getSize(), step = getStep();
-  if (size < 0 || step < 0)
-    return emitOpError() << "expected 'size' and 'step' of at least 0, found "
-                         << size << " and " << step;
+  const int64_t size = getSize();
+  if (size < 0)
+    return emitOpError() << "expected a 'size' of at least 0, found " << size;
   return checkCover(*this, getAxes(), getDim(), size,
                     sizesOf(*this, getDim()).first);
 }

@@ -477,12 +477,8 @@ LogicalResult CollectiveOp::verify() {
   // C4
   if (kind == CollectiveKind::kAllGather)
     return checkCover(*this, out.getDimSize(dim), in.getDimSize(dim));
-  if (kind == CollectiveKind::kExchange) {
-    if (static_cast<int64_t>(getStep()) < 0)
-      return emitOpError() << "expected a 'step' that is not negative, found "
-                           << static_cast<int64_t>(getStep());
+  if (kind == CollectiveKind::kExchange)
     return checkCover(*this, getSize(), in.getDimSize(dim));
-  }
   if (has_other && mlir::failed(checkCover(*this, out.getDimSize(other),
                                            in.getDimSize(other))))
     return failure();

@@ -245,7 +245,7 @@ def Exec_CollectiveOp : Exec_Op<"collective"> {
       has as many devices as `axes`; otherwise it is empty.
     - (C2) `dim` is a dimension (0 in `send_rows` and `return_rows`), or -1 if the kind has none. `other_dim` is a different dimension in `all_to_all`, otherwise -1.
     - (C3) The types are equal but for the sizes of `dim` and `other_dim`.
-    - (C4) S is at most n * b. In an exchange `step` is not negative.
+    - (C4) S is at most n * b.
     - (C5) `token` is not negative. If it is positive, the collective is only started: the only use of its result is one
       `exec.await` with the same token.
     - (C6) `send_rows` and `return_rows` have `to`, of tensors with two dimensions; other kinds have no `to`. `size` is

@@ -158,6 +158,8 @@ void AddExchanges(int64_t size, int64_t block, std::vector<Operation>& all) {
           Window{block, -2 * block - 1, 4 * block + 3},  // wider than a shard
           Window{2 * block, -1, 2 * block},              // a different stride
           Window{block + 1, 0, block + 1},               // different blocks
+          Window{-block, size - block, block},           // in reverse order
+          Window{-2 * block, size, 2 * block + 1},       // with a wide stride
           Window{0, 0, size}}) {                         // all rows
       Operation op = Make(Kind::kExchange, With({2, 3, 4}, dim, block),
                           With({2, 3, 4}, dim, window.rows), dim);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <functional>
 #include <numeric>
 
@@ -55,7 +56,7 @@ int64_t PackingBytes(const PackedCollective& collective) {
       const int64_t receivers =
           collective.step == 0
               ? n - 1
-              : std::min(n - 1, (from + to) / collective.step + 1);
+              : std::min(n - 1, (from + to) / std::abs(collective.step) + 1);
       return output + receivers * input + gaps;
     }
     case Kind::kAllToAll:

@@ -1,5 +1,6 @@
-// Trains attention with sinks and with tables of blocks, undivided and with
-// divided batches, heads and sequences. Losses and gradients are equal.
+// Trains attention with sinks and with tables of blocks, and causal attention
+// in rings, undivided and with divided batches, heads and sequences. Losses and
+// gradients are equal.
 #include <cmath>
 #include <map>
 #include <memory>
@@ -134,25 +135,28 @@ std::map<std::string, HostTensor> Step(CompiledModel& model) {
   return outputs;
 }
 
+// Expects equal losses and gradients.
+void ExpectEqualSteps(const char* mask, const Case& given) {
+  SCOPED_TRACE(mask);
+  auto whole = Train(mask, {"Whole", "", ""}), divided = Train(mask, given);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  ASSERT_TRUE(divided.ok()) << divided.status();
+  const auto expected = Step(**whole), found = Step(**divided);
+  ASSERT_EQ(expected.size(), 5u);  // the loss, and four gradients
+  for (const auto& [name, tensor] : expected) {
+    ASSERT_EQ(found.count(name), 1u) << name;
+    const Distance distance = Compare(found.at(name), tensor, 0, 0);
+    EXPECT_LE(distance.largest, 1e-5 * distance.largest_expected + 1e-7)
+        << name << ", largest " << distance.largest_expected;
+    EXPECT_GT(distance.largest_expected, 1e-6) << name;
+  }
+}
+
 class SparseAttentionTest : public testing::TestWithParam<Case> {};
 
 TEST_P(SparseAttentionTest, DividedTrainsLikeUndivided) {
-  for (const char* mask : {kSinks, kShared, kPerHead}) {
-    SCOPED_TRACE(mask);
-    auto whole = Train(mask, {"Whole", "", ""}),
-         divided = Train(mask, GetParam());
-    ASSERT_TRUE(whole.ok()) << whole.status();
-    ASSERT_TRUE(divided.ok()) << divided.status();
-    const auto expected = Step(**whole), found = Step(**divided);
-    ASSERT_EQ(expected.size(), 5u);  // the loss, and four gradients
-    for (const auto& [name, tensor] : expected) {
-      ASSERT_EQ(found.count(name), 1u) << name;
-      const Distance distance = Compare(found.at(name), tensor, 0, 0);
-      EXPECT_LE(distance.largest, 1e-5 * distance.largest_expected + 1e-7)
-          << name << ", largest " << distance.largest_expected;
-      EXPECT_GT(distance.largest_expected, 1e-6) << name;
-    }
-  }
+  for (const char* mask : {kSinks, kShared, kPerHead})
+    ExpectEqualSteps(mask, GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -170,6 +174,27 @@ INSTANTIATE_TEST_SUITE_P(
     [](const testing::TestParamInfo<Case>& info) {
       return std::string(info.param.name);
     });
+
+// Two, three and four devices divide causal attention into half blocks. Five
+// keep whole blocks, as 96 positions are not ten halves.
+class CausalRingTest : public testing::TestWithParam<Case> {};
+
+TEST_P(CausalRingTest, DividedTrainsLikeUndivided) {
+  for (const char* mask :
+       {"causal_offset = 0", "causal_offset = 0 window = 60"})
+    ExpectEqualSteps(mask, GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, CausalRingTest,
+                         testing::Values(Case{"Ring2", "s=2", "L=s", "ring"},
+                                         Case{"Ring3", "s=3", "L=s", "ring"},
+                                         Case{"Ring4", "s=4", "L=s", "ring"},
+                                         Case{"Ring2N2", "t=2,s=2", "N=t;L=s",
+                                              "ring"},
+                                         Case{"Ring5", "s=5", "L=s", "ring"}),
+                         [](const testing::TestParamInfo<Case>& info) {
+                           return std::string(info.param.name);
+                         });
 
 }  // namespace
 }  // namespace partita::e2e

@@ -11,6 +11,7 @@ namespace {
 struct Masks {
   std::string attributes;
   bool shift = false, segments = false, lse = false, bias = false;
+  bool bias_of_heads = false;  // instead of one of keys
 };
 
 // An operation with its operands, in the order of the dialect.
@@ -44,18 +45,24 @@ class AttentionTest : public DividedTest {
     }
   }
 
+  // `length` is the number of queries.
   static std::string functionOf(const Masks& masks, bool backward,
-                                LongAttention way = LongAttention::kGather) {
+                                LongAttention way = LongAttention::kGather,
+                                int64_t length = 10) {
     const bool ring = way == LongAttention::kRing;
     const std::string rows = R"({}, {}, {"x"}, {})",
                       keys = ring ? rows : "{}, {}, {}, {}",
                       of_lse = R"({}, {}, {"x"})",
-                      of_bias = ring ? R"({}, {}, {}, {"x"})" : rows;
-    const std::string size = ring ? "10" : "12";
-    const std::string q = "2x4x10x3xf32", k = "2x2x" + size + "x3xf32",
-                      v = "2x2x" + size + "x5xf32", y = "2x4x10x5xf32",
-                      b = ring ? "2x1x1x10xf32" : "1x4x10x12xf32",
-                      lse = "2x4x10xf32";
+                      of_bias = masks.bias_of_heads ? "{}, {}, {}, {}"
+                                : ring              ? R"({}, {}, {}, {"x"})"
+                                                    : rows;
+    const std::string l = std::to_string(length), size = ring ? l : "12";
+    const std::string q = "2x4x" + l + "x3xf32", k = "2x2x" + size + "x3xf32",
+                      v = "2x2x" + size + "x5xf32", y = "2x4x" + l + "x5xf32",
+                      b = masks.bias_of_heads ? "1x4x1x1xf32"
+                          : ring              ? "2x1x1x" + l + "xf32"
+                                              : "1x4x10x12xf32",
+                      lse = "2x4x" + l + "xf32";
     Text text;
     text.add("q", q, rows, "");
     text.add("k", k, keys, ", ");
@@ -65,7 +72,7 @@ class AttentionTest : public DividedTest {
     if (masks.bias) text.add("b", b, of_bias, ", ");
     if (masks.shift) text.add("t", "i64", "", " shift(", ")");
     if (masks.segments) {
-      text.add("i", "2x10xi32", R"({}, {"x"})", " segments(");
+      text.add("i", "2x" + l + "xi32", R"({}, {"x"})", " segments(");
       text.add("j", "2x" + size + "xi32", ring ? R"({}, {"x"})" : "{}, {}",
                ", ", ")");
     }
@@ -149,6 +156,70 @@ TEST_F(AttentionTest, RingsEqualUndivided) {
   for (const Masks& masks : kMasks)
     for (bool backward : {false, true})
       divideOver(masks, backward, LongAttention::kRing);
+}
+
+// Causal attention that divides into two halves of a block for each device.
+const Masks kZigzagMasks[] = {
+    {"causal_offset = 0"},
+    {"causal_offset = 0 window = 13"},
+    {"causal_offset = 0 softcap = 3.0", false, /*segments=*/true},
+    {"causal_offset = 0 window = 20", false, true, /*lse=*/true},
+    {"causal_offset = 0", false, false, true, /*bias=*/true},
+    {"causal_offset = 0", false, false, false, true, /*bias_of_heads=*/true},
+};
+
+TEST_F(AttentionTest, ZigzagsEqualUndivided) {
+  for (const Masks& masks : kZigzagMasks)
+    for (bool backward : {false, true})
+      for (const char* devices : {"2", "3", "4", "6"}) {
+        const std::string function =
+            functionOf(masks, backward, LongAttention::kRing, 24);
+        SCOPED_TRACE(function + " over " + devices);
+        divide("\"x\"=" + std::string(devices), function);
+        EXPECT_NE(text_.find("zig-zag"), std::string::npos) << text_;
+      }
+}
+
+// Rings over whole blocks are kept where halves are not even, where positions
+// are shifted, and where each query sees few keys.
+TEST_F(AttentionTest, OtherRingsKeepTheirBlocks) {
+  const auto expectBlocks = [&](const Masks& masks, int64_t length) {
+    for (bool backward : {false, true}) {
+      divide(R"("x"=4)",
+             functionOf(masks, backward, LongAttention::kRing, length));
+      EXPECT_EQ(text_.find("zig-zag"), std::string::npos) << text_;
+      EXPECT_EQ(text_.find("dist.exchange"), std::string::npos) << text_;
+    }
+  };
+  expectBlocks({"causal_offset = 0"}, 20);
+  expectBlocks({"causal_offset = 0"}, 22);
+  expectBlocks({"causal_offset = 1"}, 24);
+  expectBlocks({"causal_offset = 0", /*shift=*/true}, 24);
+  expectBlocks({"causal_offset = 0 window = 6"}, 24);
+  expectBlocks({""}, 24);
+}
+
+// Two of the four products of halves in a step are visible and computed. In the
+// first step, one is, and two are causal triangles. Only triangles have masks.
+TEST_F(AttentionTest, ZigzagsComputeVisibleProducts) {
+  divide(R"("x"=4)",
+         functionOf({"causal_offset = 0"}, false, LongAttention::kRing, 24));
+  const auto count = [&](const std::string& word) {
+    int found = 0;
+    for (size_t at = 0; (at = text_.find(word, at)) != std::string::npos; ++at)
+      ++found;
+    return found;
+  };
+  EXPECT_EQ(count("= nn.attention "), 3 + 3 * 2) << text_;
+  EXPECT_EQ(count("causal_offset = 0"), 2) << text_;
+  EXPECT_EQ(count("shift("), 0) << text_;
+  // Half of each block of q, k, v and the result is exchanged once.
+  int64_t bytes = 0;
+  for (const std::string& each : sent_)
+    if (each.find("exchange") == 0)
+      bytes += std::stoll(each.substr(each.find(": ") + 2));
+  EXPECT_EQ(bytes, 4 * 2 * 3 * (4 * 3 + 2 * 3 + 2 * 5 + 4 * 5)) << text_;
+  EXPECT_EQ(count("dist.permute"), 3 * 2 * 2) << text_;
 }
 
 // Three devices pass keys and values twice, and the gradients once more.

@@ -83,6 +83,13 @@ func.func @exchange(%x: tensor<4x6xf32>) -> tensor<6x6xf32> {
   return %y : tensor<6x6xf32>
 }
 
+// Blocks in reverse order.
+// CHECK: dist.exchange %arg0 over ["tensor"] dim = 0 size = 16 step = -4 offset = 12 fill = 0.000000e+00 : tensor<4x6xf32> -> tensor<4x6xf32>
+func.func @exchange_reversed(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %y = dist.exchange %x over ["tensor"] dim = 0 size = 16 step = -4 offset = 12 fill = 0.0 : tensor<4x6xf32> -> tensor<4x6xf32>
+  return %y : tensor<4x6xf32>
+}
+
 // CHECK: dist.send_rows %arg0 to %arg1 over ["tensor"] fill = -1.000000e+00 : tensor<4x6xf32>, tensor<4x2xi64> -> tensor<32x6xf32>
 func.func @send_rows(%x: tensor<4x6xf32>, %to: tensor<4x2xi64>) -> tensor<32x6xf32> {
   %y = dist.send_rows %x to %to over ["tensor"] fill = -1.0 : tensor<4x6xf32>, tensor<4x2xi64> -> tensor<32x6xf32>

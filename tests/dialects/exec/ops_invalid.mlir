@@ -232,9 +232,9 @@ func.func @collective_c4(%x: tensor<2xf32>) {
 
 // -----
 
-func.func @collective_c4_step(%x: tensor<2xf32>) {
-  // expected-error@+1 {{'exec.collective' op expected a 'step' that is not negative, found -1}}
-  %0 = exec.collective exchange %x axes = [0, 1, 4] {dim = 0 : i64, size = 8 : i64, step = -1 : i64} : tensor<2xf32> -> tensor<4xf32>
+func.func @collective_c4_exchange(%x: tensor<2xf32>) {
+  // expected-error@+1 {{'exec.collective' op expected at most 4 blocks of 2 rows, found 9}}
+  %0 = exec.collective exchange %x axes = [0, 1, 4] {dim = 0 : i64, size = 9 : i64, step = -1 : i64} : tensor<2xf32> -> tensor<4xf32>
   return
 }
 
