@@ -287,7 +287,7 @@ def Exec_AwaitOp : Exec_Op<"await", [AllTypesMatch<["started", "result"]>]> {
   let arguments = (ins Exec_Tensor:$started, Exec_Tensor:$input, Optional<Exec_Tensor>:$to, I64Attr:$token);
   let results = (outs Exec_Tensor:$result);
   let assemblyFormat = [{
-    $started `,` $input (`to` $to^)? `token` `=` $token attr-dict `:` type($started) `,` type($input) (`,` type($to)^)?
+    $started `,` $input (`to` $to^ `:` type($to))? `token` `=` $token attr-dict `:` type($started) `,` type($input)
   }];
 }
 

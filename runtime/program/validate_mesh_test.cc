@@ -245,11 +245,10 @@ TEST(ValidateMeshTest, Rows) {  // V10
             "send_rows: expected 3 operands, 1 of them written, found 2, 1 of "
             "them written");
   EXPECT_EQ(rows(send, 7), "send_rows: 7 destinations of 3 rows");
-  EXPECT_EQ(
-      rows(send, -3),
-      "send_rows: 2 dimensions, rows along 0, -3 destinations or token 0");
+  EXPECT_EQ(rows(send, -3),
+            "send_rows: 2 dimensions, rows along 0 or -3 destinations");
   EXPECT_EQ(rows(send, 3, 1),
-            "send_rows: 2 dimensions, rows along 1, 3 destinations or token 0");
+            "send_rows: 2 dimensions, rows along 1 or 3 destinations");
   EXPECT_EQ(rows(send, 3, 0, {5, 7}), "send_rows: rows of 8 and 7 elements");
   EXPECT_EQ(rows(back, 4), "return_rows: 4 destinations of 3 rows");
 }

@@ -124,6 +124,25 @@ TEST(ValidateStartedTest, BusyBuffersAreLeftAlone) {
             "token 7, which instruction 0 starts and nothing has awaited");
 }
 
+TEST(ValidateStartedTest, DestinationsOfRowsAreBusy) {
+  // Token 3 sends two rows of x; their destinations lie where the call writes.
+  const auto send = [](int64_t destinations) {
+    return Validate([=](StartingProgram& p) {
+      InstructionT& start = *p.main()[1];
+      CollectiveT& rows = *start.operation.AsCollective();
+      rows.kind = CollectiveKind::send_rows;
+      rows.dim = 0;
+      rows.size = 2;
+      rows.input_shape = rows.output_shape = {2, 8};
+      start.operands = {Argument(0, 64), Frame(destinations, 16),
+                        Frame(64, 64)};
+    });
+  };
+  EXPECT_EQ(send(256 - 64),
+            "function 'main', instruction 2: operand 1 writes the input of "
+            "token 3, which instruction 1 starts and nothing has awaited");
+}
+
 TEST(ValidateStartedTest, AFrameOfACalleeOverlapsNothingBusy) {
   EXPECT_EQ(Validate([](StartingProgram& p) {
               p.main()[2]->operation.AsCall()->frame_offset = 64;

@@ -215,7 +215,7 @@ func.func private @add(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>) -> tensor<4x8xf
 // CHECK-NOT: token
 // CHECK: %[[S:.*]] = exec.collective return_rows %arg3 to %arg1 {{.*}}token = 1
 // CHECK-NEXT: %[[P:.*]] = exec.gemm
-// CHECK-NEXT: %[[R:.*]] = exec.await %[[S]], %arg3 to %arg1 token = 1
+// CHECK-NEXT: %[[R:.*]] = exec.await %[[S]], %arg3 to %arg1 : tensor<4x1xi64> token = 1
 // CHECK-NEXT: exec.launch @add(%[[R]], %[[P]])
 
 // The destinations stay allocated as well as the rows.
@@ -223,7 +223,7 @@ func.func private @add(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>) -> tensor<4x8xf
 // PLAN: exec.await
 func.func private @layer(%x: tensor<4x8xf32>, %to: tensor<4x1xi64>, %w: tensor<8x8xf32>, %held: tensor<8x8xf32>) -> tensor<4x8xf32> {
   %h = exec.collective all_reduce %x axes = [0, 1, 2] : tensor<4x8xf32> -> tensor<4x8xf32>
-  %back = exec.collective return_rows %held to %to axes = [0, 1, 2] {dim = 0 : i64, size = 4 : i64} : tensor<8x8xf32>, tensor<4x1xi64> -> tensor<4x8xf32>
+  %back = exec.collective return_rows %held to %to : tensor<4x1xi64> axes = [0, 1, 2] {dim = 0 : i64, size = 4 : i64} : tensor<8x8xf32> -> tensor<4x8xf32>
   %p = exec.gemm %h, %w sizes = [1, 4, 8, 8] lhs_strides = [0, 8, 1] rhs_strides = [0, 8, 1] : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
   %r = exec.launch @add(%back, %p) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   return %r : tensor<4x8xf32>
