@@ -245,11 +245,36 @@ class AttachLoss : public impl::AttachLossPassBase<AttachLoss> {
 
   void replaceResults(FuncOp main, Value value) {
     mlir::Operation* terminator = main.front().getTerminator();
+    const SmallVector<std::pair<mlir::DictionaryAttr, Value>> updates =
+        bufferUpdates(main);
     while (main.getNumResults() > 0)
       (void)main.eraseResult(main.getNumResults() - 1);
     terminator->setOperands({});
     addResult(main, "loss", value);
     if (count_) addResult(main, kTargetCountResult, count_);
+    for (const auto& [attributes, update] : updates) {
+      const unsigned index = main.getNumResults();
+      (void)main.insertResult(index, update.getType(), attributes);
+      terminator->insertOperands(index, update);
+    }
+  }
+
+  // Results that update buffers, such as the ranges of activations that are
+  // rounded. States of a model that is run step by step are not trained.
+  static SmallVector<std::pair<mlir::DictionaryAttr, Value>> bufferUpdates(
+      FuncOp main) {
+    llvm::SmallDenseSet<mlir::Attribute> buffers;
+    for (unsigned i = 0; i < main.getNumArguments(); ++i)
+      if (auto kind = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kKindAttr);
+          kind && kind.getValue() == "buffer")
+        buffers.insert(main.getArgAttr(i, nn::kNameAttr));
+    SmallVector<std::pair<mlir::DictionaryAttr, Value>> updates;
+    for (unsigned i = 0; i < main.getNumResults(); ++i)
+      if (mlir::Attribute name = main.getResultAttr(i, nn::kUpdatesAttr);
+          name && buffers.contains(name))
+        updates.push_back({main.getResultAttrDict(i),
+                           main.front().getTerminator()->getOperand(i)});
+    return updates;
   }
 
   static void addResult(FuncOp main, llvm::StringRef name, Value value) {

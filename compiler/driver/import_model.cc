@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "compiler/autodiff/passes.h"
+#include "compiler/quantize/fake_quantize.h"
 #include "frontends/distillation/distillation.h"
 #include "frontends/huggingface/huggingface.h"
 #include "frontends/lora/lora.h"
@@ -233,6 +234,29 @@ mlir::OwningOpRef<mlir::ModuleOp> importAny(const std::string& model,
   return importByConfig(model, /*is_folder=*/false, options, context);
 }
 
+// Simulates integers of 8 bits. `may_lack_ranges` says if `weights` may.
+mlir::LogicalResult simulateIntegers(mlir::ModuleOp module,
+                                     const ImportOptions& options,
+                                     bool& may_lack_ranges) {
+  const auto fake = quantize::parseFakeOptions(options.fake_quantize);
+  const auto refuse = [&](const std::string& message) {
+    return mlir::emitError(mlir::UnknownLoc::get(module.getContext()))
+           << message;
+  };
+  if (!fake.ok()) return refuse(std::string(fake.status().message()));
+  if (!options.lora.empty())
+    return refuse(
+        "--fake-quantize: expected no --lora, whose adapters are not rounded, "
+        "found both; merge the adapters first (partita lora merge)");
+  may_lack_ranges = options.training && fake->moves_ranges;
+  if (fake->rounds_inputs && !may_lack_ranges && options.weights.empty())
+    return refuse(
+        "--fake-quantize: expected --weights with a checkpoint that has ranges "
+        "of activations, or --train with ranges=moving, which records them, "
+        "found neither");
+  return quantize::fakeQuantize(module, *fake, options.training);
+}
+
 // Adds the teacher that the options name. It reads the same inputs, and is not
 // trained.
 mlir::LogicalResult addTeacher(mlir::ModuleOp module,
@@ -286,10 +310,16 @@ mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string& model,
     if (mlir::failed(lora::addAdapters(*module, *lora, options.seed)))
       return nullptr;
   }
+  bool may_lack_ranges = false;
+  if (module && !options.fake_quantize.empty() &&
+      mlir::failed(simulateIntegers(*module, options, may_lack_ranges)))
+    return nullptr;
   if (module && !options.weights.empty() &&
       mlir::failed(huggingface::takeWeights(
-          *module, options.weights,
-          [](llvm::StringRef name) { return lora::isAdapter(name); })))
+          *module, options.weights, [&](llvm::StringRef name) {
+            return lora::isAdapter(name) ||
+                   (may_lack_ranges && quantize::isRangeName(name));
+          })))
     return nullptr;
   if (module && !options.teacher.empty() &&
       mlir::failed(addTeacher(*module, options)))

@@ -43,6 +43,10 @@ struct ImportOptions {
   // frontends/lora/lora.h parses. Empty: none. Adapters that `weights` has
   // replace theirs.
   std::string lora;
+  // Integers of 8 bits that the model simulates, as fake_quantize.h in
+  // compiler/quantize parses them. Empty: none. Ranges that `weights` has
+  // replace zeros when training; otherwise `weights` must have them.
+  std::string fake_quantize;
   // A model of any kind whose outputs the model learns, and what
   // frontends/distillation/distillation.h parses. Empty: none, or its defaults.
   std::string teacher, distill;

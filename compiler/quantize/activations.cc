@@ -44,12 +44,14 @@ void inlineCall(CallOp call, FuncOp callee) {
   call.erase();
 }
 
-// Collects the products that read a weight, through transposes.
+// Collects the products that read a weight, through transposes and reshapes.
 void findProducts(Value weight,
                   llvm::SmallVectorImpl<mlir::OpOperand*>& operands) {
   for (mlir::OpOperand& use : weight.getUses()) {
     if (auto transpose = llvm::dyn_cast<nn::TransposeOp>(use.getOwner()))
       findProducts(transpose.getResult(), operands);
+    else if (auto reshape = llvm::dyn_cast<nn::ReshapeOp>(use.getOwner()))
+      findProducts(reshape.getResult(), operands);
     else if (llvm::isa<nn::DotGeneralOp>(use.getOwner()))
       operands.push_back(
           &use.getOwner()->getOpOperand(1 - use.getOperandNumber()));
@@ -294,12 +296,15 @@ mlir::OwningOpRef<mlir::ModuleOp> histogramProbe(
 }
 
 Grid gridOf(const Range& range) {
-  const double low = std::min(range.low, 0.0), high = std::max(range.high, 0.0);
+  // In f32, as the steps of training compute it (fake_quantize.cc).
+  const float low = static_cast<float>(std::min(range.low, 0.0)),
+              high = static_cast<float>(std::max(range.high, 0.0)),
+              steps = static_cast<float>(kSteps);
   Grid grid;
-  grid.scale = static_cast<float>((high - low) / kSteps);
+  grid.scale = (high - low) / steps;
   if (!(grid.scale > 0)) return {1, 0};  // only zeros were seen
-  grid.zero = static_cast<int32_t>(std::clamp(
-      std::nearbyint(-low / static_cast<double>(grid.scale)), 0.0, kSteps));
+  grid.zero = static_cast<int32_t>(
+      std::clamp(std::nearbyint(-low / grid.scale), 0.0f, steps));
   return grid;
 }
 

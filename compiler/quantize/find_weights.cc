@@ -1,12 +1,15 @@
-// Follows a weight from an argument of @main through transposes and calls to
-// the operations that read it.
+// Follows a weight from an argument of @main through transposes, reshapes and
+// calls to the operations that read it.
 #include "compiler/quantize/find_weights.h"
 
 #include <optional>
 
-#include "dialects/nn/dialect.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/plan/glob.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
 #include "mlir/IR/SymbolTable.h"
+#include "runtime/base/status_macros.h"
 
 namespace partita::quantize {
 namespace {
@@ -18,14 +21,26 @@ using mlir::Value;
 using mlir::func::CallOp;
 using mlir::func::FuncOp;
 
+constexpr size_t kMostListed = 12;  // weights in a message
+
+bool matches(const std::string& pattern, const std::string& name) {
+  llvm::StringRef module(name);
+  module.consume_back(".weight");
+  if (plan::MatchesGlob(pattern, name) ||
+      plan::MatchesGlob(pattern, module.str()))
+    return true;
+  return pattern.find_first_of("*?[{\\") == std::string::npos &&
+         (llvm::StringRef(name).ends_with("." + pattern) ||
+          module.ends_with("." + pattern));
+}
+
 class Reader {
  public:
   Reader(FuncOp main, Weight& weight)
       : symbols_(main->getParentOfType<mlir::ModuleOp>()), weight_(weight) {
     Value value = main.getArgument(weight.argument);
-    const int64_t rank =
-        llvm::cast<RankedTensorType>(value.getType()).getRank();
-    follow(value, llvm::to_vector(llvm::seq<int64_t>(0, rank)),
+    rank_ = llvm::cast<RankedTensorType>(value.getType()).getRank();
+    follow(value, llvm::to_vector(llvm::seq<int64_t>(0, rank_)),
            /*may_call=*/true);
     if (!weight_.obstacle.empty()) return;
     if (channels_)
@@ -45,6 +60,11 @@ class Reader {
         for (const int64_t dim : transpose.getPerm())
           turned.push_back(dims[dim]);
         follow(transpose.getResult(), turned, /*may_call=*/false);
+      } else if (auto reshape = llvm::dyn_cast<nn::ReshapeOp>(user);
+                 reshape && !keptDims(reshape).empty()) {
+        SmallVector<int64_t> kept;
+        for (const int64_t dim : keptDims(reshape)) kept.push_back(dims[dim]);
+        follow(reshape.getResult(), kept, /*may_call=*/false);
       } else if (auto call = llvm::dyn_cast<CallOp>(user); call && may_call) {
         FuncOp callee = symbols_.lookup<FuncOp>(call.getCallee());
         follow(callee.getArgument(use.getOperandNumber()), dims,
@@ -66,11 +86,10 @@ class Reader {
   void read(nn::DotGeneralOp dot, bool is_rhs, ArrayRef<int64_t> dims) {
     const ArrayRef<int64_t> contract =
         is_rhs ? dot.getRhsContract() : dot.getLhsContract();
-    SmallVector<int64_t> channels;
-    for (auto [i, dim] : llvm::enumerate(dims))
-      if (!llvm::is_contained(contract, static_cast<int64_t>(i)))
-        channels.push_back(dim);
-    llvm::sort(channels);
+    SmallVector<int64_t> summed, channels;
+    for (const int64_t dim : contract) summed.push_back(dims[dim]);
+    for (int64_t dim = 0; dim < rank_; ++dim)
+      if (!llvm::is_contained(summed, dim)) channels.push_back(dim);
     if (!dot.getLhsBatch().empty())
       weight_.obstacle = "a product of batches reads it";
     else if (dot.getLhs() == dot.getRhs())
@@ -87,12 +106,13 @@ class Reader {
 
   mlir::SymbolTable symbols_;
   Weight& weight_;
+  int64_t rank_ = 0;
   std::optional<SmallVector<int64_t>> channels_;
 };
 
 }  // namespace
 
-std::vector<Weight> findWeights(FuncOp main) {
+std::vector<Weight> findWeights(FuncOp main, bool needs_file) {
   std::vector<Weight> weights;
   for (unsigned i = 0; i < main.getNumArguments(); ++i) {
     auto type = llvm::dyn_cast<RankedTensorType>(main.getArgument(i).getType());
@@ -101,13 +121,58 @@ std::vector<Weight> findWeights(FuncOp main) {
         !name || !main.getArgAttr(i, nn::kSourceAttr))
       continue;
     Weight weight{i, name.str(), {}, {}};
-    if (!llvm::isa<nn::FileAttr>(main.getArgAttr(i, nn::kSourceAttr)))
+    if (needs_file &&
+        !llvm::isa<nn::FileAttr>(main.getArgAttr(i, nn::kSourceAttr)))
       weight.obstacle = "its numbers are not one stretch of a file";
     else
       Reader(main, weight);
     weights.push_back(std::move(weight));
   }
   return weights;
+}
+
+absl::Status keepWeights(std::vector<Weight>& weights,
+                         const std::vector<std::string>& keep, bool embeddings,
+                         const std::string& option) {
+  for (Weight& weight : weights)
+    if (weight.obstacle.empty() && !weight.is_multiplied && !embeddings)
+      weight.obstacle = "no product reads it (--embeddings)";
+  for (const std::string& pattern : keep) {
+    PARTITA_RETURN_IF_ERROR(plan::CheckGlob(pattern));
+    bool found = false;
+    for (Weight& weight : weights) {
+      if (!matches(pattern, weight.name)) continue;
+      found = true;
+      if (weight.obstacle.empty()) weight.obstacle = option + " " + pattern;
+    }
+    if (found) continue;
+    std::string message = absl::StrCat(
+        option, ": expected patterns of weights, found none that matches '",
+        pattern, "'");
+    for (size_t i = 0; i < weights.size() && i < kMostListed; ++i)
+      absl::StrAppend(&message, i == 0 ? "; the first weights are " : ", ",
+                      weights[i].name);
+    return absl::InvalidArgumentError(message);
+  }
+  return absl::OkStatus();
+}
+
+SmallVector<int64_t> keptDims(nn::ReshapeOp reshape) {
+  const auto from = llvm::cast<RankedTensorType>(reshape.getInput().getType());
+  const RankedTensorType to = reshape.getType();
+  SmallVector<int64_t> kept;
+  int64_t dim = 0;
+  for (int64_t i = 0; i < from.getRank(); ++i) {
+    // The first dimensions of size 1 stay, if any do.
+    if (dim < to.getRank() && from.getDimSize(i) == to.getDimSize(dim)) {
+      kept.push_back(i);
+      ++dim;
+    } else if (from.getDimSize(i) != 1) {
+      return {};
+    }
+  }
+  if (dim < to.getRank()) return {};
+  return kept;
 }
 
 }  // namespace partita::quantize

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "dialects/nn/dialect.h"
 #include "llvm/ADT/SmallVector.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -25,7 +27,23 @@ struct Weight {
   std::string obstacle;
 };
 
-std::vector<Weight> findWeights(mlir::func::FuncOp main);
+// Weights whose numbers are not in a file have an obstacle, unless
+// `needs_file` is false.
+std::vector<Weight> findWeights(mlir::func::FuncOp main,
+                                bool needs_file = true);
+
+// Gives obstacles to weights that match a pattern of `keep`, and to tables that
+// no product reads unless `embeddings` is true. A pattern is a glob of the
+// parameter's name or its module's (without ".weight"); one without a glob's
+// characters also matches the end of a name. InvalidArgument if a pattern
+// matches no weight; `option` names the patterns.
+absl::Status keepWeights(std::vector<Weight>& weights,
+                         const std::vector<std::string>& keep, bool embeddings,
+                         const std::string& option = "--keep");
+
+// The dimensions of the input that a reshape keeps, if it only drops dimensions
+// of size 1; empty otherwise.
+llvm::SmallVector<int64_t> keptDims(nn::ReshapeOp reshape);
 
 }  // namespace partita::quantize
 

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/plan/glob.h"
 #include "compiler/quantize/find_weights.h"
 #include "compiler/quantize/round_weight.h"
 #include "compiler/quantize/smooth.h"
@@ -17,7 +16,6 @@
 #include "compiler/quantize/weight_file.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringRef.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/status_macros.h"
 
@@ -28,22 +26,10 @@ namespace fs = std::filesystem;
 using absl::InvalidArgumentError;
 using absl::Status;
 using base::DType;
-using llvm::StringRef;
 using mlir::RankedTensorType;
 using mlir::func::FuncOp;
 
 constexpr size_t kMostListed = 12;  // weights in a message
-
-bool matches(const std::string& pattern, const std::string& name) {
-  StringRef module(name);
-  module.consume_back(".weight");
-  if (plan::MatchesGlob(pattern, name) ||
-      plan::MatchesGlob(pattern, module.str()))
-    return true;
-  return pattern.find_first_of("*?[{\\") == std::string::npos &&
-         (StringRef(name).ends_with("." + pattern) ||
-          module.ends_with("." + pattern));
-}
 
 class Quantization {
  public:
@@ -51,7 +37,8 @@ class Quantization {
       : main_(main), options_(options), weights_(findWeights(main)) {}
 
   absl::StatusOr<Report> run(const std::string& output) {
-    PARTITA_RETURN_IF_ERROR(keepByName());
+    PARTITA_RETURN_IF_ERROR(
+        keepWeights(weights_, options_.keep, options_.embeddings));
     if (options_.calibration) PARTITA_RETURN_IF_ERROR(chooseRanges());
     PARTITA_RETURN_IF_ERROR(roundAll());
     if (rounded_.empty()) return refuseNone();
@@ -91,31 +78,6 @@ class Quantization {
     const RankedTensorType type = typeOf(argument);
     return type.getNumElements() * static_cast<int64_t>(llvm::divideCeil(
                                        type.getElementTypeBitWidth(), 8));
-  }
-
-  Status keepByName() {
-    for (Weight& weight : weights_)
-      if (weight.obstacle.empty() && !weight.is_multiplied &&
-          !options_.embeddings)
-        weight.obstacle = "no product reads it (--embeddings)";
-    for (const std::string& pattern : options_.keep) {
-      PARTITA_RETURN_IF_ERROR(plan::CheckGlob(pattern));
-      bool found = false;
-      for (Weight& weight : weights_) {
-        if (!matches(pattern, weight.name)) continue;
-        found = true;
-        if (weight.obstacle.empty()) weight.obstacle = "--keep " + pattern;
-      }
-      if (found) continue;
-      std::string message = absl::StrCat(
-          "--keep: expected patterns of weights, found none that matches '",
-          pattern, "'");
-      for (size_t i = 0; i < weights_.size() && i < kMostListed; ++i)
-        absl::StrAppend(&message, i == 0 ? "; the first weights are " : ", ",
-                        weights_[i].name);
-      return InvalidArgumentError(message);
-    }
-    return absl::OkStatus();
   }
 
   Status roundAll() {

@@ -37,9 +37,7 @@ class Calibration {
 };
 
 struct Options {
-  // Globs of weights that stay as they are, by the parameter's name or its
-  // module's (without ".weight"). A pattern without a glob's characters also
-  // matches the end of a name.
+  // Patterns of weights that stay as they are; see keepWeights.
   std::vector<std::string> keep;
   // A weight or an activation stays as it is if rounding leaves fewer decibels
   // of signal to noise. 0: none does.

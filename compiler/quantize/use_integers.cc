@@ -1,6 +1,7 @@
 // Changes @main's arguments, then the arguments of the functions that get them.
 #include "compiler/quantize/use_integers.h"
 
+#include "compiler/quantize/find_weights.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -120,8 +121,10 @@ class Change {
          llvm::make_early_inc_range(argument.getUsers()))
       if (auto gather = llvm::dyn_cast<nn::GatherOp>(user))
         changeTable(gather, argument, function.getArgument(scale));
+      else if (auto reshape = llvm::dyn_cast<nn::ReshapeOp>(user))
+        changeReshape(reshape, argument, function.getArgument(scale), channels);
     const auto reads = [](mlir::OpOperand& use) {
-      return !llvm::isa<CallOp, nn::GatherOp>(use.getOwner());
+      return !llvm::isa<CallOp, nn::GatherOp, nn::ReshapeOp>(use.getOwner());
     };
     if (!llvm::any_of(argument.getUses(), reads)) return scale;
     const Value wide = arith::SIToFPOp::create(builder, loc, type, argument);
@@ -132,6 +135,32 @@ class Change {
       return reads(use) && use.getOwner() != wide.getDefiningOp();
     });
     return scale;
+  }
+
+  // Reshapes integers and their scales, so that products read the integers.
+  static void changeReshape(nn::ReshapeOp reshape, Value weight, Value scale,
+                            ArrayRef<int64_t> channels) {
+    mlir::OpBuilder builder(reshape);
+    const mlir::Location loc = reshape.getLoc();
+    RankedTensorType type = reshape.getType();
+    llvm::SmallVector<int64_t> dims, sizes;
+    for (auto [i, dim] : llvm::enumerate(keptDims(reshape))) {
+      if (!llvm::is_contained(channels, dim)) continue;
+      dims.push_back(static_cast<int64_t>(i));
+      sizes.push_back(type.getDimSize(static_cast<int64_t>(i)));
+    }
+    const Value integers = nn::ReshapeOp::create(
+        builder, loc, type.clone(builder.getI8Type()), weight);
+    const Value scales = nn::ReshapeOp::create(
+        builder, loc, RankedTensorType::get(sizes, type.getElementType()),
+        scale);
+    const Value wide = arith::SIToFPOp::create(builder, loc, type, integers);
+    reshape.replaceAllUsesWith(
+        arith::MulFOp::create(
+            builder, loc, wide,
+            nn::BroadcastOp::create(builder, loc, type, scales, dims))
+            .getResult());
+    reshape.erase();
   }
 
   // Looks up integers and their rows' scales.

@@ -56,8 +56,8 @@ def SplitBatchPass : Pass<"partita-split-batch", "::mlir::ModuleOp"> {
     every dimension that carries B by `microbatches`. Later passes differentiate
     and divide one microbatch; `--partita-accumulate` makes a step of several.
     Refuses models whose batch rows are treated differently, or depend on each
-    other except through batch norms and the loss. Refuses inputs whose batch is
-    not their first dimension.
+    other except through batch norms, the loss, and ranges of activations that
+    training rounds. Refuses inputs whose batch is not their first dimension.
 
     ```mlir
     // microbatches=2

@@ -4,6 +4,7 @@
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/sharding_rule.h"
 #include "llvm/ADT/STLExtras.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace partita::sharding {
 
@@ -133,11 +134,12 @@ struct SplitBatchPass : public impl::SplitBatchPassBase<SplitBatchPass> {
     return type.clone(shape);
   }
 
-  // Requires each row to be computed independently. Exceptions are batch norms,
-  // whose statistics are per microbatch, and sums that the loss adds up.
+  // Requires each row to be computed independently. Exceptions are batch norms
+  // and ranges of activations that are rounded, which are statistics of a
+  // microbatch, and sums that the loss adds up.
   LogicalResult checkRows(FuncOp function, Operation* op) {
     std::optional<nn::ShardingRule> rule = nn::shardingRuleOf(op);
-    if (!rule || llvm::isa<nn::BatchNormOp>(op) ||
+    if (!rule || llvm::isa<nn::BatchNormOp>(op) || isRange(op) ||
         addsUpToResults(function, op->getResult(0)))
       return success();
     size_t ruled = 0;
@@ -155,6 +157,16 @@ struct SplitBatchPass : public impl::SplitBatchPassBase<SplitBatchPass> {
               "leave microbatches out");
     }
     return success();
+  }
+
+  // True for the least or greatest of all elements of a copy of bits, through
+  // which no gradient flows (compiler/quantize/fake_quantize.cc).
+  static bool isRange(Operation* op) {
+    auto reduce = llvm::dyn_cast<nn::ReduceOp>(op);
+    return reduce && reduce.getType().getRank() == 0 &&
+           (reduce.getKind() == nn::ReduceKind::min ||
+            reduce.getKind() == nn::ReduceKind::max) &&
+           reduce.getInput().getDefiningOp<mlir::arith::BitcastOp>();
   }
 
   // True if `value` is a scalar used only for results: the loss of @main, or

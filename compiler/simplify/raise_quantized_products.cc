@@ -139,6 +139,8 @@ class Rewriter {
   Value withWeight(const Dequantized& weight, bool is_rhs) {
     // Others are computed in every run, so that f32 is as good.
     mlir::Operation* source = weight.integer.getDefiningOp();
+    while (source && mlir::isa<nn::ReshapeOp>(source))
+      source = source->getOperand(0).getDefiningOp();
     if ((source && !source->hasTrait<mlir::OpTrait::ConstantLike>()) ||
         weight.zero || weight.is_unsigned)
       return {};

@@ -3,6 +3,7 @@
 #include "frontends/huggingface/huggingface.h"
 #include "frontends/huggingface/weights.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "runtime/base/range_names.h"
 
 namespace partita::huggingface {
 
@@ -20,6 +21,9 @@ mlir::LogicalResult takeWeights(mlir::ModuleOp module,
               "is one), found none of them";
   mlir::FailureOr<Weights> weights = Weights::open(folder, module.getContext());
   if (failed(weights)) return mlir::failure();
+  // Only models that round activations read their ranges.
+  weights->ignore({std::string("*") + base::kRangeLowSuffix,
+                   std::string("*") + base::kRangeHighSuffix});
   for (unsigned i = 0; i < main.getNumArguments(); ++i) {
     auto name = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
     if (!name || !main.getArgAttr(i, nn::kSourceAttr)) continue;

@@ -1,4 +1,5 @@
-// Follows parameters from @main through calls and transposes to their readers.
+// Follows parameters from @main through calls, transposes and reshapes to their
+// readers.
 #include "frontends/pruning/pruned_weights.h"
 
 #include <algorithm>
@@ -20,6 +21,22 @@ using mlir::func::FuncOp;
 
 RankedTensorType typeOf(Value value) {
   return llvm::cast<RankedTensorType>(value.getType());
+}
+
+// The dimensions of the input that a reshape keeps, if it only drops dimensions
+// of size 1, as for the kernel of a 1x1 convolution.
+std::optional<Dims> keptDims(nn::ReshapeOp reshape) {
+  const auto from = typeOf(reshape.getInput()).getShape(),
+             to = typeOf(reshape.getResult()).getShape();
+  Dims kept;
+  for (int64_t dim = 0; dim < static_cast<int64_t>(from.size()); ++dim) {
+    if (kept.size() < to.size() && from[dim] == to[kept.size()])
+      kept.push_back(dim);
+    else if (from[dim] != 1)
+      return std::nullopt;
+  }
+  if (kept.size() != to.size()) return std::nullopt;
+  return kept;
 }
 
 // The dimensions of `weight` that its readers sum over, in terms of `dims`: the
@@ -46,6 +63,12 @@ bool findSummed(Value weight, const Dims& dims, std::optional<Dims>& summed) {
       Dims moved;
       for (int64_t from : transpose.getPerm()) moved.push_back(dims[from]);
       if (!findSummed(transpose.getResult(), moved, summed)) return false;
+    } else if (auto reshape = llvm::dyn_cast<nn::ReshapeOp>(reader)) {
+      const std::optional<Dims> kept = keptDims(reshape);
+      if (!kept) return false;
+      Dims moved;
+      for (const int64_t from : *kept) moved.push_back(dims[from]);
+      if (!findSummed(reshape.getResult(), moved, summed)) return false;
     } else if (auto dot = llvm::dyn_cast<nn::DotGeneralOp>(reader)) {
       const bool is_lhs = use.getOperandNumber() == 0;
       const auto contracted =

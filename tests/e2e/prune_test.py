@@ -249,6 +249,27 @@ class PruneTest(unittest.TestCase):
         self.assertGreater(len(report["pruned"]), 4)
         self.run_command(PARTITA, "compile", model, "--dim", "batch=2,seq=8", "--weights", self.path("onnx"), "-o", self.path("m.partita"))
 
+    # A kernel of a 1x1 convolution that the model multiplies as a matrix.
+    def test_kernel_of_1x1(self):
+        values = [((7 * i) % 31 + 1) / 16 for i in range(24)]
+        write(self.path("w.safetensors"), {"w": ([3, 8, 1, 1], values)})
+        begin = os.path.getsize(self.path("w.safetensors")) - 96
+        with open(self.path("m.mlir"), "w") as file:
+            file.write("""
+func.func @main(%%x: tensor<4x8xf32> {nn.kind = "input", nn.name = "x"},
+                %%k: tensor<3x8x1x1xf32> {nn.kind = "parameter", nn.name = "w", nn.source = #nn.file<"w.safetensors", %d, 96, f32>})
+    -> (tensor<4x3xf32> {nn.name = "y"}) {
+  %%w = nn.reshape %%k : tensor<3x8x1x1xf32> -> tensor<3x8xf32>
+  %%0 = nn.dot_general %%x, %%w contract = [1] x [1] : tensor<4x8xf32>, tensor<3x8xf32> -> tensor<4x3xf32>
+  return %%0 : tensor<4x3xf32>
+}
+""" % begin)
+        self.run_command(PARTITA, "prune", self.path("m.mlir"), "--pattern", "2:4", "-o", self.path("pruned"))
+        (shape, pruned), = read_folder(self.path("pruned")).values()
+        self.assertEqual(shape, [3, 8, 1, 1])
+        for before, after in zip(groups([3, 8], values, False), groups([3, 8], pruned, False)):
+            self.assertEqual(after, [value if value >= sorted(before)[2] else 0 for value in before])
+
     def test_refusals(self):
         model = f"{MODELS}/llama"
         for code, expected, arguments in (

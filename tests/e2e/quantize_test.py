@@ -186,6 +186,24 @@ func.func @main(%%x: tensor<4x8xf32> {nn.kind = "input", nn.name = "x"},
             subprocess.run(["rm", "-r", self.path("q")], check=True)
         self.assertLess(errors["0.7"], 0.6 * errors["0"])
 
+    # A kernel of a 1x1 convolution that the model multiplies as a matrix.
+    def test_kernel_of_1x1(self):
+        exact = self.write_product()
+        with open(self.path("m.mlir")) as file:
+            text = file.read()
+        text = text.replace("%w: tensor<8x6xf32>", "%k: tensor<8x6x1x1xf32>").replace(
+            "  %0 =", "  %w = nn.reshape %k : tensor<8x6x1x1xf32> -> tensor<8x6xf32>\n  %0 =")
+        with open(self.path("m.mlir"), "w") as file:
+            file.write(text)
+        for options, kind in (((), "f32 x i8"), (("--calibrate", self.path("x.safetensors")), "u8 x i8")):
+            (layer,) = self.quantize(self.path("m.mlir"), *options)["layers"]
+            self.assertEqual((layer["bytes_before"], layer["bytes_after"]), (192, 48 + 24))
+            found = self.outputs(self.path("q"), self.path("x.safetensors"))
+            self.assertIn(kind, self.profile)
+            self.assertGreater(cosine(found, exact), 0.999)
+            self.partita("verify", self.path("q"), "--mesh", "t=2", "--name", "x:1=E", "--shard", "E=t")
+            subprocess.run(["rm", "-r", self.path("q")], check=True)
+
     def test_divided(self):
         for name, options in (("gpt2", ()), ("gpt2", ("--calibrate", self.io("gpt2"))), ("vit", ())):
             with self.subTest(model=name, options=options):

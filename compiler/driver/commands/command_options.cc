@@ -9,6 +9,7 @@
 
 #include "CLI/CLI.hpp"
 #include "compiler/driver/console.h"
+#include "compiler/quantize/fake_quantize.h"
 #include "compiler/quantize/quantize.h"
 #include "frontends/distillation/distillation.h"
 #include "frontends/lora/lora.h"
@@ -48,6 +49,18 @@ void ModelArguments::add(CLI::App* command, const std::string& what) {
       "--lora", options.lora,
       "Add low-rank adapters, which are all that --train trains: \"rank=8; "
       "alpha=16; targets=*.q_proj,*.v_proj\", or a PEFT folder");
+  command
+      ->add_option(
+          "--fake-quantize", options.fake_quantize,
+          "Round weights of products and their inputs to 8 bits in floats, as "
+          "partita quantize does with the same option afterwards; with "
+          "--train, "
+          "gradients pass the rounding and steps record the inputs' ranges: "
+          "\"bits=8; averaging=0.01; ranges=moving\", or fixed; \"inputs=n\": "
+          "weights only; \"keep=*.head,*.fc1\"")
+      ->check([](const std::string& text) {
+        return std::string(quantize::parseFakeOptions(text).status().message());
+      });
   command->add_option("--teacher", options.teacher,
                       "With --train: also learn the outputs of this model, "
                       "which is not trained; read like the model");
@@ -79,8 +92,8 @@ void ModelArguments::add(CLI::App* command, const std::string& what) {
 std::string ModelArguments::given() const {
   for (const char* name :
        {"--dim", "--input-shape", "--optional-inputs", "--onnx-configuration",
-        "--ignore-shardings", "--weights", "--lora", "--teacher",
-        "--teacher-weights", "--distill", "--seed", "--dropout"})
+        "--ignore-shardings", "--weights", "--lora", "--fake-quantize",
+        "--teacher", "--teacher-weights", "--distill", "--seed", "--dropout"})
     if (command->get_option(name)->count() > 0) return name;
   return "";
 }

@@ -9,8 +9,11 @@
 #include "compiler/driver/commands/calibrate.h"
 #include "compiler/driver/commands/command_options.h"
 #include "compiler/driver/commands/commands.h"
+#include "compiler/quantize/fake_quantize.h"
 #include "compiler/quantize/quantize.h"
+#include "compiler/quantize/recorded_ranges.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include "runtime/base/quantity.h"
 
@@ -56,6 +59,12 @@ llvm::json::Value factsOf(const quantize::Report& report,
                             {"layers", std::move(layers)}};
 }
 
+// Ranges that training recorded have none.
+std::string decibelsText(const llvm::json::Object& layer) {
+  const auto decibels = layer.getNumber("input_decibels");
+  return decibels ? llvm::formatv(" {0,5:F1} dB", *decibels).str() : "";
+}
+
 void printLayer(const llvm::json::Object& layer, llvm::raw_ostream& stream) {
   stream << llvm::format(
       "  %-48s %10s %10s  ", layer.getString("weight")->str().c_str(),
@@ -69,9 +78,9 @@ void printLayer(const llvm::json::Object& layer, llvm::raw_ostream& stream) {
   else
     stream << "no error";
   if (const auto low = layer.getNumber("input_low"))
-    stream << llvm::format("  %9.3g to %-9.3g %5.1f dB", *low,
-                           *layer.getNumber("input_high"),
-                           layer.getNumber("input_decibels").value_or(0))
+    stream << llvm::format("  %9.3g to %-9.3g", *low,
+                           *layer.getNumber("input_high"))
+           << decibelsText(layer)
            << (layer.getBoolean("keeps_input").value_or(false) ? ", kept" : "");
   stream << "\n";
 }
@@ -91,9 +100,35 @@ void print(const llvm::json::Value& value, llvm::raw_ostream& stream) {
                                           static_cast<double>(before));
 }
 
+// Takes the options and the ranges of the trained model that --fake-quantize
+// simulates. Returns false after a message.
+bool takeRanges(QuantizeCommand& command, Session& session,
+                std::optional<quantize::RecordedRanges>& recorded) {
+  ImportOptions& model = command.model.options;
+  if (model.fake_quantize.empty()) return true;
+  auto simulated = command.model.import(session);
+  quantize::FakeOptions fake;
+  if (!simulated ||
+      !take(quantize::parseFakeOptions(model.fake_quantize), fake))
+    return false;
+  model.fake_quantize.clear();
+  command.options.keep = fake.keep;
+  command.options.embeddings = fake.embeddings;
+  if (!fake.rounds_inputs) return true;
+  quantize::RecordedRanges ranges;
+  if (!take(quantize::RecordedRanges::read(*simulated, command.model.folder()),
+            ranges))
+    return false;
+  command.options.calibration = &recorded.emplace(std::move(ranges));
+  command.options.smoothing = 0;
+  return true;
+}
+
 int run(QuantizeCommand& command) {
   if (!command.model.finish()) return kUsageError;
   Session session;
+  std::optional<quantize::RecordedRanges> recorded;
+  if (!takeRanges(command, session, recorded)) return kUserError;
   auto module = command.model.import(session);
   if (!module) return kUserError;
   command.options.folder = command.model.folder();
@@ -144,18 +179,24 @@ Command addQuantize(CLI::App& app) {
                    "weights, from 0 (nothing) to 1; default: 0.7")
       ->check(CLI::Range(0.0, 1.0))
       ->needs(calibrate);
-  command->add_flag("--embeddings", state->options.embeddings,
-                    "Round tables that only look-ups by row read, too");
-  command
-      ->add_option("--keep", state->options.keep,
-                   "Keep the weights that match this pattern as they are; may "
-                   "be repeated: \"*.lm_head\"")
-      ->allow_extra_args(false);
-  command
-      ->add_option("--min-snr", state->options.least_decibels,
-                   "Keep weights and inputs whose rounding would leave less "
-                   "signal to noise, in decibels, e.g. 35")
-      ->check(CLI::NonNegativeNumber);
+  CLI::Option* embeddings =
+      command->add_flag("--embeddings", state->options.embeddings,
+                        "Round tables that only look-ups by row read, too");
+  CLI::Option* keep =
+      command
+          ->add_option("--keep", state->options.keep,
+                       "Keep the weights that match this pattern as they are; "
+                       "may be repeated: \"*.lm_head\"")
+          ->allow_extra_args(false);
+  CLI::Option* least =
+      command
+          ->add_option("--min-snr", state->options.least_decibels,
+                       "Keep weights and inputs whose rounding would leave "
+                       "less signal to noise, in decibels, e.g. 35")
+          ->check(CLI::NonNegativeNumber);
+  // It says itself what is rounded.
+  for (CLI::Option* other : {calibrate, embeddings, keep, least})
+    command->get_option("--fake-quantize")->excludes(other);
   addJson(state->json, command);
   command->footer(
       "Example:\n  partita quantize model.onnx --dim batch=1,seq=128 -o "

@@ -102,3 +102,16 @@ func.func @main(%x: tensor<4x6xf32> {nn.dims = ["B", "E"], nn.kind = "input", nn
   %0 = nn.softmax %x axis = 0 {nn.dims = [["B", "E"]]} : tensor<4x6xf32>
   return %0 : tensor<4x6xf32>
 }
+
+// -----
+
+// The range of a copy of the bits is a statistic of the microbatch.
+// CHECK-LABEL: func.func @main(
+// CHECK: nn.reduce max {{.*}} : tensor<2x6xf32> -> tensor<f32>
+func.func @main(%x: tensor<4x6xf32> {nn.dims = ["B", "E"], nn.kind = "input", nn.name = "x"}) -> (tensor<4x6xf32>, tensor<f32>) {
+  %0 = arith.bitcast %x {nn.dims = [["B", "E"]]} : tensor<4x6xf32> to tensor<4x6xi32>
+  %1 = arith.bitcast %0 {nn.dims = [["B", "E"]]} : tensor<4x6xi32> to tensor<4x6xf32>
+  %2 = nn.reduce max %1 dims = [0, 1] {nn.dims = [[]]} : tensor<4x6xf32> -> tensor<f32>
+  %3 = nn.broadcast %2 dims = [] {nn.dims = [["B", "E"]]} : tensor<f32> -> tensor<4x6xf32>
+  return %3, %2 : tensor<4x6xf32>, tensor<f32>
+}
