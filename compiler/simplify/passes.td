@@ -26,7 +26,9 @@ def RaiseCompositesPass : Pass<"partita-raise-composites", "::mlir::func::FuncOp
       `nn.grouped_dot`, and a weighted sum. If rows are sorted by their expert
       for grouped products, and put back in order behind them, they are left in
       their own order instead. A product of each row with a matrix gathered by
-      the row's choice of `nn.top_k` becomes `nn.grouped_dot` first.
+      the row's choice of `nn.top_k` becomes `nn.grouped_dot` first. So does a
+      product with a matrix per group of consecutive rows whose sizes are data,
+      which JAX writes as a sum over groups of masked rows (`ragged_dot`).
 
     A mask by select becomes a bias: 0 where the key is visible, and the lowest
     finite number elsewhere. A query without a visible key therefore weighs all

@@ -23,6 +23,7 @@ class RaiseCompositesPass
 
     mlir::RewritePatternSet products(&getContext());
     populateRaiseGroupedDots(products);
+    populateRaiseRaggedDots(products);
     if (failed(
             mlir::applyPatternsGreedily(getOperation(), std::move(products))))
       return signalPassFailure();
