@@ -25,7 +25,10 @@ def RaiseCompositesPass : Pass<"partita-raise-composites", "::mlir::func::FuncOp
     - `nn.experts` from `nn.grouped_dot`, an activation, a product with a second
       `nn.grouped_dot`, and a weighted sum. If rows are sorted by their expert
       for grouped products, and put back in order behind them, they are left in
-      their own order instead.
+      their own order instead. A product of each row with a matrix gathered by
+      the row's choice of `nn.top_k` becomes `nn.grouped_dot` first. So does a
+      product with a matrix per group of consecutive rows whose sizes are data,
+      which JAX writes as a sum over groups of masked rows (`ragged_dot`).
 
     A mask by select becomes a bias: 0 where the key is visible, and the lowest
     finite number elsewhere. A query without a visible key therefore weighs all
@@ -87,6 +90,35 @@ def AbsorbTransposesPass : Pass<"partita-absorb-transposes", "::mlir::func::Func
   }];
   let dependentDialects = ["::partita::nn::NNDialect"];
   let statistics = [Statistic<"absorbed", "absorbed", "Transposes absorbed">];
+}
+
+def JoinExpertsPass : Pass<"partita-join-experts", "::mlir::ModuleOp"> {
+  let summary = "Makes a mixture of experts of a sum of one MLP per expert";
+  let description = [{
+    Programs with a loop over experts add up an MLP per expert, whose result for
+    a row is multiplied by the row's weight for that expert, or is zero if the
+    row did not choose it. If experts 0, 1, ... of a sum all have the same rows,
+    choices and weights, the sum becomes `nn.experts`.
+
+    Weights of the experts that are arguments of `@main` from files, without
+    another use, become one argument with `nn.parts`: a tensor per expert on
+    disk, which can be divided over experts. Slices of one tensor, in order, give
+    that tensor. Others are concatenated.
+
+    A sum that lacks one of the experts, or has one twice, stays as it is.
+
+    ```mlir
+    %is0 = arith.cmpi eq, %ids, %zero : tensor<6x2xi64>
+    %p0 = arith.select %is0, %weights, %zeros : tensor<6x2xi1>, tensor<6x2xf32>
+    %c0 = nn.reduce sum %p0 dims = [1] : tensor<6x2xf32> -> tensor<6xf32>
+    %y0 = arith.mulf %mlp0, (broadcast of %c0)
+    %y = arith.addf %y0, %y1
+    // becomes
+    %y = nn.experts %x[%ids], %weights gate(%gates : ...) up(%ups : ...) down(%downs : ...) activation = silu : ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::partita::nn::NNDialect"];
+  let statistics = [Statistic<"mixtures", "mixtures", "Mixtures of experts made">];
 }
 
 def FoldBatchNormPass : Pass<"partita-fold-batch-norm", "::mlir::func::FuncOp"> {

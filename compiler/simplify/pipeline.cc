@@ -17,6 +17,8 @@ void buildSimplifyPipeline(mlir::OpPassManager& pm,
   pm.addNestedPass<mlir::func::FuncOp>(createRaiseCompositesPass());
   // After attention is raised, because it fixes the layout of its operands.
   pm.addNestedPass<mlir::func::FuncOp>(createAbsorbTransposesPass());
+  // After transposes of weights are gone.
+  pm.addPass(createJoinExpertsPass());
   // After norms are raised, and before layers are compared, so that layers have
   // fewer operations.
   if (!options.training) {
@@ -24,7 +26,7 @@ void buildSimplifyPipeline(mlir::OpPassManager& pm,
     // After batch norms, which leave a convolution and a shift.
     pm.addPass(createFoldScalesPass());
   }
-  // After transposes of weights are gone.
+  // Likewise.
   pm.addNestedPass<mlir::func::FuncOp>(createRaiseQuantizedProductsPass());
   pm.addPass(mlir::createCanonicalizerPass());
   pm.addPass(mlir::createCSEPass());

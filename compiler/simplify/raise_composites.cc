@@ -21,6 +21,13 @@ class RaiseCompositesPass
     if (failed(mlir::applyPatternsGreedily(getOperation(), std::move(parts))))
       return signalPassFailure();
 
+    mlir::RewritePatternSet products(&getContext());
+    populateRaiseGroupedDots(products);
+    populateRaiseRaggedDots(products);
+    if (failed(
+            mlir::applyPatternsGreedily(getOperation(), std::move(products))))
+      return signalPassFailure();
+
     mlir::RewritePatternSet mixtures(&getContext());
     populateUnsortRows(mixtures);
     populateRaiseExperts(mixtures, experts);

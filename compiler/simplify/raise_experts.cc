@@ -1,13 +1,12 @@
 // Raises mixtures of experts from products of each row with the matrix of its
 // index, as they are after rows are unsorted.
-#include <cmath>
-
+#include "compiler/simplify/activation_match.h"
+#include "compiler/simplify/index_map.h"
 #include "compiler/simplify/raise_patterns.h"
 #include "compiler/simplify/view.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 
 namespace partita::simplify {
 namespace {
@@ -18,98 +17,23 @@ using mlir::PatternRewriter;
 using mlir::RankedTensorType;
 using mlir::SmallVector;
 using mlir::Value;
-using nn::ExpertActivation;
 namespace arith = mlir::arith;
-namespace math = mlir::math;
-
-//===----------------------------------------------------------------------===//
-// Activations
-//===----------------------------------------------------------------------===//
-
-// The other operand of a product or sum with this splat constant.
-template <typename Op>
-Value without(Value value, double constant) {
-  auto op = value.getDefiningOp<Op>();
-  if (!op) return {};
-  for (unsigned i : {0u, 1u}) {
-    const std::optional<double> found = splatOf(op->getOperand(i));
-    if (found && std::abs(*found - constant) < 1e-6 * std::abs(constant))
-      return op->getOperand(1 - i);
-  }
-  return {};
-}
-
-// The x of 1 / (1 + exp(-x)).
-Value inSigmoid(Value value) {
-  auto quotient = value.getDefiningOp<arith::DivFOp>();
-  if (!quotient || splatOf(quotient.getLhs()) != 1.0) return {};
-  Value sum = without<arith::AddFOp>(quotient.getRhs(), 1);
-  auto exp = sum ? sum.getDefiningOp<math::ExpOp>() : math::ExpOp();
-  auto negated =
-      exp ? exp.getOperand().getDefiningOp<arith::NegFOp>() : arith::NegFOp();
-  return negated ? negated.getOperand() : Value();
-}
-
-// The x of 1 + erf(x / sqrt(2)).
-Value inErf(Value value) {
-  Value erf = without<arith::AddFOp>(value, 1);
-  auto op = erf ? erf.getDefiningOp<math::ErfOp>() : math::ErfOp();
-  if (!op) return {};
-  if (Value x = without<arith::MulFOp>(op.getOperand(), std::sqrt(0.5)))
-    return x;
-  auto quotient = op.getOperand().getDefiningOp<arith::DivFOp>();
-  const std::optional<double> divisor =
-      quotient ? splatOf(quotient.getRhs()) : std::nullopt;
-  return divisor && std::abs(*divisor - std::sqrt(2.0)) < 1e-6
-             ? quotient.getLhs()
-             : Value();
-}
-
-struct Activated {
-  ExpertActivation activation;
-  Value input;
-};
-
-// Half of x times 1 + erf(x / sqrt(2)), in any order of the products.
-std::optional<Activated> matchGelu(arith::MulFOp product) {
-  for (unsigned i : {0u, 1u}) {
-    const Value a = product->getOperand(i), b = product->getOperand(1 - i);
-    // (x * 0.5) * (1 + erf)
-    Value x = inErf(b);
-    if (x && without<arith::MulFOp>(a, 0.5) == x)
-      return Activated{ExpertActivation::gelu, x};
-    // x * ((1 + erf) * 0.5)
-    Value halved = without<arith::MulFOp>(b, 0.5);
-    if (halved && inErf(halved) == a)
-      return Activated{ExpertActivation::gelu, a};
-    // (x * (1 + erf)) * 0.5
-    if (splatOf(b) != 0.5) continue;
-    auto inner = a.getDefiningOp<arith::MulFOp>();
-    for (unsigned j : {0u, 1u}) {
-      if (inner && inErf(inner->getOperand(j)) == inner->getOperand(1 - j))
-        return Activated{ExpertActivation::gelu, inner->getOperand(1 - j)};
-    }
-  }
-  return std::nullopt;
-}
-
-std::optional<Activated> matchActivation(Value value) {
-  if (auto product = value.getDefiningOp<arith::MulFOp>()) {
-    for (unsigned i : {0u, 1u})
-      if (inSigmoid(product->getOperand(i)) == product->getOperand(1 - i))
-        return Activated{ExpertActivation::silu, product->getOperand(1 - i)};
-    return matchGelu(product);
-  }
-  if (auto maximum = value.getDefiningOp<arith::MaximumFOp>())
-    for (unsigned i : {0u, 1u})
-      if (splatOf(maximum->getOperand(i)) == 0.0)
-        return Activated{ExpertActivation::relu, maximum->getOperand(1 - i)};
-  return std::nullopt;
-}
 
 //===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//
+
+Value withoutReshapes(Value value) {
+  while (auto reshape = value.getDefiningOp<nn::ReshapeOp>())
+    value = reshape.getInput();
+  return value;
+}
+
+// The value before reshapes that end in its own shape.
+Value direct(Value value) {
+  const Value inner = withoutReshapes(value);
+  return inner.getType() == value.getType() ? inner : value;
+}
 
 // Rows [R, K], each times the matrix [N, K] of its index; of the N results,
 // `count` from `first`.
@@ -121,6 +45,7 @@ struct Product {
 std::optional<Product> matchProduct(Value value) {
   int64_t first = 0;
   const int64_t count = tensorType(value).getShape().back();
+  value = direct(value);
   if (auto slice = value.getDefiningOp<nn::SliceOp>()) {
     const ArrayRef<int64_t> starts = slice.getStarts();
     if (starts.size() != 2 || starts[0] != 0 ||
@@ -131,7 +56,7 @@ std::optional<Product> matchProduct(Value value) {
     first = starts[1];
     value = slice.getInput();
   }
-  auto op = value.getDefiningOp<nn::GroupedDotOp>();
+  auto op = direct(value).getDefiningOp<nn::GroupedDotOp>();
   if (!op) return std::nullopt;
   return Product{op, first, count};
 }
@@ -157,28 +82,32 @@ struct Rows {
   SmallVector<int64_t> shape;  // of the positions
 };
 
-// Matches rows as reshape(broadcast(x)), with k repeats of each.
+// The tensor that rows [positions * choices, width] repeat, each of its rows
+// `choices` times; null if there is none.
+Value repeatedRows(Value rows, int64_t choices) {
+  if (choices == 1) return rows;
+  enum : int { kPosition, kChoice, kColumn };
+  const int64_t width = tensorType(rows).getDimSize(1),
+                positions = tensorType(rows).getDimSize(0) / choices;
+  Access access = {
+      rows, {wholeRange(kPosition, positions), wholeRange(kColumn, width)}};
+  llvm::append_range(access.dims[0], wholeRange(kChoice, choices));
+  Access whole;
+  whole.dims = {wholeRange(kPosition, positions), wholeRange(kColumn, width)};
+  access = peel(access);
+  return access.digits() == whole.digits() &&
+                 tensorType(access.value).getRank() > 0 &&
+                 tensorType(access.value).getShape().back() == width
+             ? access.value
+             : Value();
+}
+
+// Matches rows that repeat each row of x k times.
 std::optional<Rows> matchRows(Value rows, int64_t choices) {
   const int64_t width = tensorType(rows).getDimSize(1);
-  Value x = rows;
-  if (choices != 1) {
-    auto reshape = rows.getDefiningOp<nn::ReshapeOp>();
-    auto broadcast = reshape
-                         ? reshape.getInput().getDefiningOp<nn::BroadcastOp>()
-                         : nn::BroadcastOp();
-    if (!broadcast) return std::nullopt;
-    const ArrayRef<int64_t> shape = broadcast.getType().getShape();
-    const View view = peel(viewOf(broadcast.getResult()));
-    const int64_t rank = shape.size();
-    // [..., k, K], where only k repeats.
-    SmallVector<int64_t> others;
-    for (int64_t dim = 0; dim < rank; ++dim)
-      if (dim != rank - 2 && shape[dim] != 1) others.push_back(dim);
-    if (rank < 3 || shape[rank - 2] != choices || shape[rank - 1] != width ||
-        view.largeDims() != others)
-      return std::nullopt;
-    x = view.value;
-  }
+  if (tensorType(rows).getDimSize(0) % choices != 0) return std::nullopt;
+  Value x = repeatedRows(rows, choices);
+  if (!x) return std::nullopt;
   // The sizes before positions were merged, if a reshape did so.
   while (auto reshape = x.getDefiningOp<nn::ReshapeOp>()) {
     if (reshape.getInput().getType().getShape().back() != width) break;
@@ -239,7 +168,7 @@ class RaiseExperts : public mlir::OpRewritePattern<nn::ReduceOp> {
         !llvm::is_sorted(weight.dims))
       return mlir::failure();
 
-    const Value h = down->op.getX();
+    const Value h = direct(down->op.getX());
     std::optional<Product> gate, up;
     std::optional<Activated> activated;
     if (auto product = h.getDefiningOp<arith::MulFOp>()) {
@@ -260,7 +189,8 @@ class RaiseExperts : public mlir::OpRewritePattern<nn::ReduceOp> {
     const Value ids = down->op.getIds();
     for (std::optional<Product> inner : {gate, up})
       if (inner &&
-          (inner->op.getIds() != ids || inner->op.getX() != up->op.getX()))
+          (withoutReshapes(inner->op.getIds()) != withoutReshapes(ids) ||
+           direct(inner->op.getX()) != direct(up->op.getX())))
         return mlir::failure();
     const std::optional<Rows> x = matchRows(up->op.getX(), choices);
     if (!x) return mlir::failure();

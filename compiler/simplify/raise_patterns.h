@@ -16,6 +16,12 @@ void populateRaiseSoftmax(mlir::RewritePatternSet& patterns,
 void populateRaiseNorms(mlir::RewritePatternSet& patterns,
                         mlir::Pass::Statistic& layer_norms,
                         mlir::Pass::Statistic& rms_norms);
+// Makes nn.grouped_dot of products with matrices that are gathered by a choice
+// of the largest scores.
+void populateRaiseGroupedDots(mlir::RewritePatternSet& patterns);
+// Makes nn.grouped_dot and its gradient of products of rows that are zero
+// outside their group of consecutive rows.
+void populateRaiseRaggedDots(mlir::RewritePatternSet& patterns);
 // Moves the rows of grouped products back into the order that they had before
 // they were sorted by group.
 void populateUnsortRows(mlir::RewritePatternSet& patterns);

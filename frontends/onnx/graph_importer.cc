@@ -261,7 +261,9 @@ LogicalResult GraphImporter::importWith(const Node& node, Scope& scope) {
         findSequence(llvm::StringRef(input), scope))
       return context.error("expected tensors, found the sequence '" +
                            llvm::StringRef(input) + "'");
-  if (failed(handler->import(context)) || emitter_.failed()) return failure();
+  if (failed(checkCounts(node, scope)) || failed(handler->import(context)) ||
+      emitter_.failed())
+    return failure();
   for (std::string_view output : node.outputs) {
     if (!output.empty() && !scope.values.count(llvm::StringRef(output)) &&
         !scope.sequences.count(llvm::StringRef(output))) {
@@ -269,6 +271,35 @@ LogicalResult GraphImporter::importWith(const Node& node, Scope& scope) {
           ("output " + llvm::Twine(&output - node.outputs.data())).str());
     }
   }
+  return success();
+}
+
+LogicalResult GraphImporter::checkCounts(const Node& node, Scope& scope) {
+  if (chosen_.empty()) return success();
+  const llvm::StringRef op(node.op_type);
+  const auto isChosen = [&](size_t i) {
+    const Val value = lookup(llvm::StringRef(node.inputs[i]), scope);
+    return value && chosen_.isChosen(value.value);
+  };
+  bool counts = (op == "Shape" || op == "Size") && isChosen(0);
+  for (auto [i, input] : llvm::enumerate(node.inputs)) {
+    if (input.empty() || !scope.counts.contains(llvm::StringRef(input)))
+      continue;
+    if (i == 1 && (op == "Reshape" || op == "Expand") && isChosen(0)) continue;
+    if (!llvm::is_contained(
+            {"Cast", "Concat", "Equal", "Gather", "Identity", "Mul", "Reshape",
+             "Slice", "Squeeze", "Unsqueeze", "Where"},
+            op))
+      return unsupported(
+          emitter_.loc(), "NonZero",
+          op + ": input " + llvm::Twine(i) + " ('" + llvm::StringRef(input) +
+              "') is computed from the number of rows that a NonZero chooses: "
+              "expected only shapes of these rows");
+    counts = true;
+  }
+  if (counts)
+    for (std::string_view output : node.outputs)
+      scope.counts.insert(llvm::StringRef(output));
   return success();
 }
 
@@ -288,6 +319,8 @@ LogicalResult GraphImporter::inlineFunction(const Function& function,
       inner.sequences[llvm::StringRef(name)] = *sequence;
     else
       inner.values[llvm::StringRef(name)] = lookup(given, scope);
+    if (scope.counts.contains(given))
+      inner.counts.insert(llvm::StringRef(name));
   }
   mlir::Location loc = emitter_.loc();
   // An optional input that is absent at the call is absent in the body.
@@ -317,6 +350,8 @@ LogicalResult GraphImporter::inlineFunction(const Function& function,
              << "'";
     }
     scope.values[llvm::StringRef(node.outputs[i])] = value;
+    if (inner.counts.contains(llvm::StringRef(name)))
+      scope.counts.insert(llvm::StringRef(node.outputs[i]));
   }
   return success();
 }

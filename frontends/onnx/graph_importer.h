@@ -9,11 +9,13 @@
 
 #include "frontends/builder/main_builder.h"
 #include "frontends/onnx/annotations.h"
+#include "frontends/onnx/chosen_rows.h"
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/node_context.h"
 #include "frontends/onnx/weight_names.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace partita::onnx {
@@ -26,6 +28,8 @@ struct Scope {
   // Lists of tensors, which only operators on sequences take.
   llvm::StringMap<llvm::SmallVector<Val>> sequences;
   llvm::StringMap<const TensorProto*> initializers;
+  // Shapes with the number of rows that a NonZero chooses.
+  llvm::StringSet<> counts;
   // Nodes that are not imported yet, by output. Distinguishes a cycle from a
   // missing value.
   llvm::StringMap<const Node*> later;
@@ -66,6 +70,9 @@ class GraphImporter {
   LogicalResult importNodes(llvm::ArrayRef<Node> nodes, Scope& scope);
   LogicalResult importNode(const Node& node, Scope& scope);
   LogicalResult importWith(const Node& node, Scope& scope);
+  // Refuses a node that computes with the number of rows that a NonZero
+  // chooses. Shapes may have it: the rows are all rows until they are added up.
+  LogicalResult checkCounts(const Node& node, Scope& scope);
   // Apply the node's device annotations: of its inputs before it is imported
   // (the node then uses the annotated values), of its outputs afterwards.
   LogicalResult annotateInputs(Node& node, Scope& scope);
@@ -104,6 +111,7 @@ class GraphImporter {
   Emitter emitter_;
   builder::MainBuilder signature_;
   std::optional<Annotations> annotations_;
+  ChosenRows chosen_;
   llvm::DenseMap<const TensorProto*, FoldedWeight> folded_;
   std::deque<std::string> use_names_;  // names of values made for one node's
                                        // use

@@ -173,12 +173,20 @@ constexpr Handler kHandlers[] = {
     {"Xor", 6, kNow, 2, importBinary},
 };
 
+// Operators of onnxruntime, in its domain com.microsoft.
+constexpr Handler kRuntimeHandlers[] = {
+    {"MoE", 1, 1, 3, importMoe},
+};
+
 }  // namespace
 
 const Handler* findHandler(llvm::StringRef op_type, llvm::StringRef domain,
                            int64_t opset) {
-  if (!domain.empty()) return nullptr;
-  for (const Handler& handler : kHandlers) {
+  const llvm::ArrayRef<Handler> handlers =
+      domain.empty()              ? llvm::ArrayRef<Handler>(kHandlers)
+      : domain == "com.microsoft" ? llvm::ArrayRef<Handler>(kRuntimeHandlers)
+                                  : llvm::ArrayRef<Handler>();
+  for (const Handler& handler : handlers) {
     if (handler.op_type == op_type && handler.since <= opset &&
         opset <= handler.until)
       return &handler;

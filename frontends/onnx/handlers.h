@@ -19,8 +19,8 @@ struct Handler {
   bool takes_sequences = false;
 };
 
-// Returns the handler of an operator of the default domain, or null if there is
-// none for this opset.
+// Returns the handler of an operator of the default domain or of com.microsoft,
+// or null if there is none for this opset.
 const Handler* findHandler(llvm::StringRef op_type, llvm::StringRef domain,
                            int64_t opset);
 

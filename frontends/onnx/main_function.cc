@@ -33,6 +33,15 @@ bool isMask(std::string_view bytes) {
   return hides && shows;
 }
 
+// True if all numbers are the same.
+bool isUniform(std::string_view bytes, uint64_t count) {
+  if (count == 0 || bytes.size() % count != 0) return false;
+  const std::string_view first = bytes.substr(0, bytes.size() / count);
+  for (size_t at = 0; at < bytes.size(); at += first.size())
+    if (bytes.substr(at, first.size()) != first) return false;
+  return true;
+}
+
 bool matchesAny(llvm::StringRef name, llvm::ArrayRef<std::string> globs) {
   return llvm::any_of(globs, [&](const std::string& glob) {
     auto pattern = llvm::GlobPattern::create(glob);
@@ -258,7 +267,9 @@ FailureOr<Val> GraphImporter::materialize(const TensorProto& tensor,
   const bool is_mask = element.type.isF32() && tensor.dims.size() >= 2 &&
                        count <= kMaxMaskElements && *range &&
                        isMask((*range)->bytes);
-  if (!is_small && !is_mask && *range && !is_packed)
+  const bool is_fill = isFill(name) && count <= kMaxMaskElements && *range &&
+                       isUniform((*range)->bytes, count);
+  if (!is_small && !is_mask && !is_fill && *range && !is_packed)
     return addWeight(tensor, name);
   auto attr = files_.decode(tensor, main_.getContext(), message);
   if (failed(attr)) {
@@ -266,6 +277,9 @@ FailureOr<Val> GraphImporter::materialize(const TensorProto& tensor,
                    llvm::Twine(tensor.offset) + "): " + message);
     return failure();
   }
+  if (is_fill && !attr->isSplat())
+    attr = mlir::DenseElementsAttr::get(attr->getType(),
+                                        *attr->value_begin<mlir::Attribute>());
   return emitter_.constant(*attr, element.is_unsigned);
 }
 
@@ -353,8 +367,17 @@ LogicalResult GraphImporter::finishMain(const Graph& graph, Scope& scope) {
              << toString(type);
     }
     results.push_back({name.str(), value});
+    if (scope.counts.contains(name))
+      return unsupported(main_.getLoc(), "NonZero",
+                         "output '" + name +
+                             "' is the number of rows that a NonZero chooses: "
+                             "shapes are static");
   }
   signature_.finish(results);
+  if (failed(chosen_.resolve())) {
+    report_.unsupported.push_back("NonZero");
+    return failure();
+  }
   if (annotations_) annotations_->finish(main_);
   return success();
 }

@@ -254,6 +254,10 @@ Val NodeContext::separateInitializer(unsigned i, llvm::StringRef name) {
   return failed(weight) ? Val() : *weight;
 }
 
+Val NodeContext::chooseRows(Val mask) {
+  return importer_.chosen_.choose(e, mask);
+}
+
 Val NodeContext::nextSeed() { return importer_.signature_.nextSeed(); }
 
 FailureOr<llvm::SmallVector<Val>> NodeContext::inlineGraph(const Graph& graph) {

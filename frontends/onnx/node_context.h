@@ -84,6 +84,8 @@ class NodeContext {
   // If input i is an initializer that became an argument: another argument with
   // the same data, named `name`. Otherwise null.
   Val separateInitializer(unsigned i, llvm::StringRef name);
+  // The indices of the elements that are not zero, for NonZero.
+  Val chooseRows(Val mask);
   // Returns a new scalar i64 seed at each call, derived from the input `seed`.
   // The first call creates that input. Each call adds the same operations, so
   // that layers stay equal.

@@ -78,6 +78,15 @@ bool isAnonymous(llvm::StringRef name) {
              stem);
 }
 
+bool isFill(llvm::StringRef name) {
+  auto [stem, number] = name.rsplit('_');
+  if (!number.empty() && llvm::all_of(number, llvm::isDigit)) name = stem;
+  return llvm::is_contained(
+      {"zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones",
+       "full", "full_like", "new_full"},
+      name);
+}
+
 bool isBufferName(llvm::StringRef name) {
   llvm::StringRef last = name.rsplit('.').second;
   if (last.empty()) last = name;

@@ -16,6 +16,10 @@ namespace partita::onnx {
 // module's code: "attn.lifted_tensor_0".
 bool isAnonymous(llvm::StringRef name);
 
+// True for names that PyTorch's exporter gives to tensors of one number that
+// code of a module makes: "zeros_like", "full_2".
+bool isFill(llvm::StringRef name);
+
 // True for names of stored but untrained state of a module.
 bool isBufferName(llvm::StringRef name);
 

@@ -96,5 +96,12 @@ TEST_F(WeightNamesTest, TwoParametersWithOneMangledName) {
   EXPECT_EQ(restored("val_1"), "");
 }
 
+TEST(WeightNamesOfFillsTest, AreThoseOfOperations) {
+  for (const char* name : {"zeros_like", "zeros_like_1", "full_12", "ones"})
+    EXPECT_TRUE(isFill(name)) << name;
+  for (const char* name : {"m.zeros", "zeros_of", "full_bias", "zeros_like_"})
+    EXPECT_FALSE(isFill(name)) << name;
+}
+
 }  // namespace
 }  // namespace partita::onnx

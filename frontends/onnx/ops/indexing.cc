@@ -175,8 +175,11 @@ LogicalResult importTensorScatter(NodeContext& n) {
   return n.result(n.e.transpose(result, builder::inversePermutation(perm)));
 }
 
-// The number of nonzero elements is a shape, so the input must be known.
+// The number of nonzero elements is a shape. If it depends on the model's
+// inputs, rows at these indices must come together again (chosen_rows.h).
 LogicalResult importNonZero(NodeContext& n) {
+  if (!n.isConstant(0) && n.in(0).rank() > 0 && n.in(0).size() > 0)
+    return n.result(n.chooseRows(n.in(0)));
   auto values = n.constFloats(0);
   if (failed(values)) return failure();
   Dims shape = n.in(0).shape();

@@ -73,6 +73,9 @@ LogicalResult importClip(NodeContext& n);
 LogicalResult importIsNan(NodeContext& n);
 LogicalResult importIsInf(NodeContext& n);
 
+// experts.cc
+LogicalResult importMoe(NodeContext& n);
+
 // indexing.cc
 LogicalResult importGather(NodeContext& n);
 LogicalResult importGatherElements(NodeContext& n);

@@ -1,5 +1,6 @@
 // Matrix products and convolutions.
 #include "frontends/builder/padding.h"
+#include "frontends/builder/reduction.h"
 #include "frontends/builder/window.h"
 #include "frontends/stablehlo/ops/ops.h"
 #include "llvm/ADT/STLExtras.h"
@@ -202,6 +203,59 @@ Val importConvolution(OpContext& n) {
   if (n.failed()) return {};
   return n.e.cast(
       n.e.transpose(y, builder::inversePermutation(c.output.perm())), type);
+}
+
+// A row's group is the number of groups that end at the row or before it.
+Val importRaggedDot(OpContext& n) {
+  const auto attributes = mlir::dyn_cast_or_null<mlir::DictionaryAttr>(
+      n.op.getAttr("composite_attributes"));
+  const auto numbers = attributes
+                           ? mlir::dyn_cast_or_null<mlir::ArrayAttr>(
+                                 attributes.get("ragged_dot_dimension_numbers"))
+                           : mlir::ArrayAttr();
+  if (!numbers || numbers.size() != 6 || n.size() != 3) return {};
+  // Batch of both, contracted of both, ragged of the rows, groups of matrices.
+  Shape dims[6];
+  for (auto [i, attribute] : llvm::enumerate(numbers)) {
+    const auto list = mlir::dyn_cast<mlir::DenseIntElementsAttr>(attribute);
+    if (!list) return {};
+    for (const llvm::APInt& dim : list.getValues<llvm::APInt>())
+      dims[i].push_back(dim.getSExtValue());
+  }
+  const Val rows = n.in(0), other = n.in(1), sizes = n.in(2);
+  const mlir::RankedTensorType type =
+      n.e.tensor(n.result().shape, n.result().element.type);
+  if (n.failed() || !dims[0].empty() || !dims[1].empty() ||
+      dims[4] != Shape{0} || rows.rank() != 2 || sizes.rank() != 1 ||
+      sizes.isFloat() || !rows.isFloat() ||
+      rows.element() != type.getElementType() ||
+      other.element() != rows.element())
+    return {};
+  Emitter& e = n.e;
+  const int64_t count = rows.dim(0), groups = sizes.dim(0);
+  const auto ids = [&] {
+    const Val ends =
+        builder::cumulate(e, nn::ReduceKind::sum, e.cast(sizes, e.i64()), 0);
+    const Val row = e.iota({count, groups}, 0, e.i64());
+    const Val ended =
+        e.compare(Compare::ge, row, e.broadcast(ends, row.shape()));
+    return e.reduce(nn::ReduceKind::sum, e.cast(ended, e.i64()), {1},
+                    /*keep_dims=*/false);
+  };
+  // The matrix of a group is a sum over its rows.
+  if (dims[2] == Shape{0} && dims[3] == Shape{0} && dims[5].empty() &&
+      other.rank() == 2 && other.dim(0) == count &&
+      llvm::equal(type.getShape(), Shape{groups, rows.dim(1), other.dim(1)}))
+    return {e.create<nn::GroupedDotWeightGradOp>(type, other.value, ids().value,
+                                                 rows.value)};
+  if (dims[2] != Shape{1} || dims[3].size() != 1 || dims[3][0] < 1 ||
+      dims[3][0] > 2 || dims[5] != Shape{0} || other.rank() != 3 ||
+      other.dim(0) != groups || rows.dim(1) != other.dim(dims[3][0]) ||
+      !llvm::equal(type.getShape(),
+                   Shape{count, other.dim(dims[3][0] == 1 ? 2 : 1)}))
+    return {};
+  return {e.create<nn::GroupedDotOp>(type, rows.value, ids().value, other.value,
+                                     /*transposed=*/dims[3][0] == 1)};
 }
 
 }  // namespace partita::stablehlo

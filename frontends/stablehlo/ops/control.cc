@@ -36,6 +36,8 @@ Val importComposite(OpContext& n) {
   if (name == "chlo.top_k" && n.op.getNumResults() == 2) return importTopK(n);
   if (name == "chlo.erf" && n.size() == 1 && n.in(0).isFloat())
     return n.e.unary<mlir::math::ErfOp>(n.in(0));
+  if (name == "chlo.ragged_dot")
+    if (const Val product = importRaggedDot(n)) return product;
   const std::string decomposition = n.text("decomposition");
   const Values arguments = n.all();
   if (n.failed()) return {};

@@ -45,6 +45,9 @@ inline bool isBelow31Bits(int64_t size) {
 
 // contraction.cc
 Val importDotGeneral(OpContext& n);
+// The composite chlo.ragged_dot of rows [R, K], a matrix per group, and sizes
+// of the groups. Null without an error for its other forms.
+Val importRaggedDot(OpContext& n);
 Val importConvolution(OpContext& n);
 
 // reduction.cc

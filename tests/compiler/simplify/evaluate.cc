@@ -9,6 +9,7 @@
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/interpreter.h"
 #include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/xxhash.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -46,13 +47,10 @@ nn::Tensor madeUp(RankedTensorType type, uint64_t seed) {
 
 namespace {
 
-// The data of an argument with nn.source.
-nn::Tensor stored(FuncOp function, unsigned argument, RankedTensorType type) {
-  const auto given =
-      function.getArgAttrOfType<mlir::StringAttr>(argument, nn::kNameAttr);
-  const std::string name = given ? given.str() : std::to_string(argument);
-  auto file =
-      function.getArgAttrOfType<nn::FileAttr>(argument, nn::kSourceAttr);
+// The data of a tensor of this name and source.
+nn::Tensor stored(mlir::Attribute source, const std::string& name,
+                  RankedTensorType type) {
+  auto file = mlir::dyn_cast_if_present<nn::FileAttr>(source);
   // The loader does conversions; any numbers are good enough here.
   if (!file || file.getStored() != type.getElementType())
     return madeUp(type, llvm::xxh3_64bits(name));
@@ -67,6 +65,27 @@ nn::Tensor stored(FuncOp function, unsigned argument, RankedTensorType type) {
                                  (*buffer)->getBufferSize()));
   EXPECT_TRUE(succeeded(tensor)) << name;
   return succeeded(tensor) ? *tensor : nn::Tensor(type);
+}
+
+// The data of an argument with nn.source, or of its parts.
+nn::Tensor stored(FuncOp function, unsigned argument, RankedTensorType type) {
+  const auto given =
+      function.getArgAttrOfType<mlir::StringAttr>(argument, nn::kNameAttr);
+  const std::string name = given ? given.str() : std::to_string(argument);
+  const mlir::Attribute source = function.getArgAttr(argument, nn::kSourceAttr);
+  const auto parts = mlir::dyn_cast_if_present<mlir::ArrayAttr>(source);
+  if (!parts) return stored(source, name, type);
+  nn::Tensor whole(type);
+  const auto [before, after] = llvm::StringRef(name).split('*');
+  int64_t next = 0;
+  for (auto [i, file] : llvm::enumerate(parts)) {
+    const nn::Tensor part =
+        stored(file, (before + llvm::Twine(i) + after).str(),
+               type.clone(type.getShape().drop_front()));
+    for (int64_t at = 0; at < part.size(); ++at)
+      whole.copyFrom(next++, part, at);
+  }
+  return whole;
 }
 
 std::vector<nn::Tensor> interpreted(FuncOp function,

@@ -65,3 +65,43 @@ func.func @other_ids(%x: tensor<6x4xf32>, %ids: tensor<6xi64>, %others: tensor<6
   %sum = nn.reduce sum %r dims = [1] : tensor<6x1x4xf32> -> tensor<6x4xf32>
   return %sum : tensor<6x4xf32>
 }
+
+// -----
+
+// Matrices that are gathered for each row, as transformers' batched_mm does.
+// CHECK-LABEL: @gathered
+// CHECK-DAG: %[[W:.*]], %[[IDS:.*]] = nn.top_k
+// CHECK: nn.experts %arg0[%[[IDS]]], %[[W]] up(%arg2 : tensor<3x5x4xf32>) down(%arg3 : tensor<3x4x5xf32>) activation = relu
+// CHECK-NOT: nn.gather
+func.func @gathered(%x: tensor<6x4xf32>, %scores: tensor<6x3xf32>, %w: tensor<3x5x4xf32>, %d: tensor<3x4x5xf32>) -> tensor<6x4xf32> {
+  %p, %ids = nn.top_k %scores largest = true : tensor<6x3xf32> -> tensor<6x2xf32>, tensor<6x2xi64>
+  %0 = nn.broadcast %x dims = [0, 2] : tensor<6x4xf32> -> tensor<6x2x4xf32>
+  %1 = nn.reshape %0 : tensor<6x2x4xf32> -> tensor<12x4x1xf32>
+  %i = nn.reshape %ids : tensor<6x2xi64> -> tensor<12x1xi64>
+  %2 = nn.gather %w[%i] axes = [0] : tensor<3x5x4xf32>, tensor<12x1xi64> -> tensor<12x5x4xf32>
+  %3 = nn.dot_general %2, %1 batch = [0] x [0] contract = [2] x [1] : tensor<12x5x4xf32>, tensor<12x4x1xf32> -> tensor<12x5x1xf32>
+  %4 = nn.reshape %3 : tensor<12x5x1xf32> -> tensor<12x5xf32>
+  %zero = arith.constant dense<0.0> : tensor<12x5xf32>
+  %h = arith.maximumf %4, %zero : tensor<12x5xf32>
+  %5 = nn.reshape %h : tensor<12x5xf32> -> tensor<12x5x1xf32>
+  %6 = nn.gather %d[%i] axes = [0] : tensor<3x4x5xf32>, tensor<12x1xi64> -> tensor<12x4x5xf32>
+  %7 = nn.dot_general %6, %5 batch = [0] x [0] contract = [2] x [1] : tensor<12x4x5xf32>, tensor<12x5x1xf32> -> tensor<12x4x1xf32>
+  %8 = nn.reshape %7 : tensor<12x4x1xf32> -> tensor<12x4xf32>
+  %q = nn.reshape %p : tensor<6x2xf32> -> tensor<12xf32>
+  %b = nn.broadcast %q dims = [0] : tensor<12xf32> -> tensor<12x4xf32>
+  %m = arith.mulf %8, %b : tensor<12x4xf32>
+  %r = nn.reshape %m : tensor<12x4xf32> -> tensor<6x2x4xf32>
+  %sum = nn.reduce sum %r dims = [1] : tensor<6x2x4xf32> -> tensor<6x4xf32>
+  return %sum : tensor<6x4xf32>
+}
+
+// -----
+
+// An index may be larger than the number of matrices, where a gather takes the last one.
+// CHECK-LABEL: @clamped
+// CHECK: nn.dot_general
+func.func @clamped(%x: tensor<12x4x1xf32>, %i: tensor<12x1xi64>, %w: tensor<3x5x4xf32>) -> tensor<12x5x1xf32> {
+  %0 = nn.gather %w[%i] axes = [0] : tensor<3x5x4xf32>, tensor<12x1xi64> -> tensor<12x5x4xf32>
+  %1 = nn.dot_general %0, %x batch = [0] x [0] contract = [2] x [1] : tensor<12x5x4xf32>, tensor<12x4x1xf32> -> tensor<12x5x1xf32>
+  return %1 : tensor<12x5x1xf32>
+}
