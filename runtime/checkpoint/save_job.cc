@@ -51,6 +51,7 @@ absl::Status WritePieces(const SaveJob& job, const std::string& folder) {
       PARTITA_RETURN_IF_ERROR(file.Write(
           piece.target, std::string_view(job.snapshot + piece.source,
                                          static_cast<size_t>(piece.size))));
+      if (job.written) job.written(piece);
     }
     PARTITA_RETURN_IF_ERROR(file.Sync());
   }

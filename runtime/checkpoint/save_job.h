@@ -3,6 +3,7 @@
 #define PARTITA_RUNTIME_CHECKPOINT_SAVE_JOB_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,8 @@ struct SaveJob {
   };
   std::vector<Piece> pieces;  // by file
   const char* snapshot = nullptr;
+  // Called for each piece once it is written. Null: nothing to do.
+  std::function<void(const Piece&)> written;
   // Names and contents of further files.
   std::vector<std::pair<std::string, std::string>> companions;
 };

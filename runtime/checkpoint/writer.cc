@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,52 +15,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/file_error.h"
-#include "runtime/base/quantity.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/files.h"
 #include "runtime/checkpoint/folder.h"
 #include "runtime/checkpoint/save_job.h"
+#include "runtime/checkpoint/snapshot_memory.h"
 
 namespace partita::checkpoint {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-
-// Anonymous memory that grows and is reused between snapshots.
-class SnapshotMemory {
- public:
-  SnapshotMemory() = default;
-  SnapshotMemory(const SnapshotMemory&) = delete;
-  SnapshotMemory& operator=(const SnapshotMemory&) = delete;
-  ~SnapshotMemory() { Free(); }
-
-  char* data() { return data_; }
-
-  absl::Status Reserve(int64_t bytes) {
-    if (bytes <= bytes_) return absl::OkStatus();
-    Free();
-    void* memory =
-        mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-      return absl::ResourceExhaustedError(
-          absl::StrCat("checkpoint: no memory for a snapshot of ",
-                       base::FormatBytes(bytes), "; nothing was written"));
-    data_ = static_cast<char*>(memory);
-    bytes_ = bytes;
-    return absl::OkStatus();
-  }
-
- private:
-  void Free() {
-    if (data_ != nullptr) munmap(data_, static_cast<size_t>(bytes_));
-    data_ = nullptr;
-    bytes_ = 0;
-  }
-  char* data_ = nullptr;
-  int64_t bytes_ = 0;
-};
 
 absl::Status CheckRuns(const Entry& entry) {
   const int64_t size = base::SizeOf(entry.spec.dtype);
@@ -199,11 +163,12 @@ class Writer::Impl {
       if (!entry.runs.empty())
         total += (entry.block_bytes + kAlignment - 1) / kAlignment * kAlignment;
     }
-    PARTITA_RETURN_IF_ERROR(memory_.Reserve(total));
+    PARTITA_RETURN_IF_ERROR(memory_.Reserve(total, options_.snapshot_folder));
     for (size_t i = 0; i < entries.size(); ++i) {
       const Entry& entry = entries[i];
       if (entry.runs.empty()) continue;
       PARTITA_RETURN_IF_ERROR(entry.read(memory_.data() + offsets[i]));
+      memory_.Unload(offsets[i], entry.block_bytes);
       const int64_t size = base::SizeOf(entry.spec.dtype);
       for (const Run& run : entry.runs)
         job.pieces.push_back({job.layout.places[i].file,
@@ -216,6 +181,9 @@ class Writer::Impl {
                        std::pair(b.file, b.target);
               });
     job.snapshot = memory_.data();
+    job.written = [this](const SaveJob::Piece& piece) {
+      memory_.Unload(piece.source, piece.size);
+    };
     return absl::OkStatus();
   }
 

@@ -27,6 +27,9 @@ struct WriterOptions {
   // which Hugging Face's loader expects beside the weights.
   std::vector<std::string> companions;
   int64_t shard_bytes = 5'000'000'000;
+  // Folder for a nameless file that holds the snapshot while it is written;
+  // empty: the snapshot is in memory.
+  std::string snapshot_folder;
   // With several processes, each has a writer for the same folder. `run` is the
   // same on all of them and different for every run; a single process may leave
   // it empty.
@@ -47,7 +50,8 @@ struct SaveResult {
   double seconds = 0;  // in the background
 };
 
-// Saves in two phases. Save copies this rank's blocks into memory. Then a
+// Saves in two phases. Save copies this rank's blocks into memory, or into a
+// file of its own. Then a
 // thread writes them to files in a folder with a temporary name, and syncs
 // them. Rank 0 waits in that folder for the other ranks' markers, computes
 // checksums, writes state.json and renames the folder. So a folder with a

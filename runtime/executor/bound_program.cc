@@ -70,6 +70,7 @@ absl::StatusOr<std::unique_ptr<BoundProgram>> BoundProgram::Bind(
     bound->device_exchange_ = std::make_unique<DeviceExchange>(
         context.device, *context.device_communicator);
   PARTITA_RETURN_IF_ERROR(bound->Flatten(function, arguments, frame, "", ""));
+  PARTITA_RETURN_IF_ERROR(bound->PlanStates());
   PARTITA_RETURN_IF_ERROR(bound->PrepareTransfers());
   int64_t scratch = 0;
   for (const Step& step : bound->steps_)
@@ -137,6 +138,7 @@ absl::Status BoundProgram::Flatten(int index,
         relocations_.push_back({buffers_.size(), operand.port});
       buffers_.push_back(operand.data);
       buffer_globals_.push_back(operand.global);
+      buffer_states_.push_back(operand.state);
     }
     if (step.kind == Operation::Launch)
       PARTITA_RETURN_IF_ERROR(ResolveKernel(step));

@@ -24,6 +24,7 @@
 #include "runtime/executor/host_exchange.h"
 #include "runtime/executor/nan_trace.h"
 #include "runtime/executor/profile.h"
+#include "runtime/executor/state_store.h"
 #include "runtime/program/artifact.h"
 #include "runtime/program/mesh.h"
 
@@ -37,6 +38,8 @@ struct Slot {
   // Not negative: a global that no step writes, so libraries may keep copies of
   // it. -1 for globals that steps update.
   int global = -1;
+  // Not negative: a parameter of the state store, whose memory is a buffer.
+  int state = -1;
 };
 
 class BoundProgram {
@@ -54,6 +57,8 @@ class BoundProgram {
     // Called once no remaining step reads this global: libraries hold a packed
     // copy.
     std::function<void(int global)> release;
+    // Null: all states are in memory. Else it must outlive the program.
+    StateStore* states = nullptr;
   };
 
   // `data` is the artifact's data section in device memory, `frame` the memory
@@ -111,6 +116,15 @@ class BoundProgram {
     const program::Instruction* instruction;
     int path = 0;  // into paths_
   };
+  // A part of a step whose states are in one window of the state store.
+  struct StatePart {
+    int window = 0;
+    // Indices into buffers_ and the pieces, if the part is some pieces of a
+    // launch. Empty: the part is the whole step.
+    std::vector<size_t> operands;
+    device::LaunchPieces pieces;
+    device::LaunchShape shape;
+  };
   using Tokens = std::map<int, int64_t>;  // token -> Step::started
   struct Relocation {
     size_t buffer;  // index into buffers_
@@ -132,6 +146,15 @@ class BoundProgram {
   Slot Resolve(const program::Buffer& buffer,
                const std::vector<Slot>& arguments, char* frame) const;
   absl::Status ResolveKernel(Step& step);
+  absl::Status PlanStates();
+  // The operands of each piece of a launch, or of the whole step.
+  std::vector<std::vector<size_t>> OperandsByPiece(const Step& step) const;
+  StatePart PartOf(const Step& step, size_t first_piece, size_t end_piece,
+                   const std::vector<std::vector<size_t>>& operands) const;
+  absl::Status RunParts(device::Stream& stream, const Step& step,
+                        const std::vector<StatePart>& parts);
+  absl::Status EnterWindow(device::Stream& stream, int window);
+  absl::Status LeaveWindow(device::Stream& stream);
   absl::Status PrepareLibraryOps();
   absl::Status PrepareCollective(Step& step);
   absl::Status PrepareTransfers();
@@ -168,6 +191,7 @@ class BoundProgram {
   absl::Status PlanEvents();
   absl::Status MakeSlots();
   absl::Status RunStep(device::Stream& stream, const Step& step);
+  absl::Status RunOperation(device::Stream& stream, const Step& step);
   absl::Status MeetTransfers(device::Stream& stream, int64_t step,
                              Profile* profile);
   absl::Status BeginTransfer(device::Stream& stream, const Step& step,
@@ -192,6 +216,9 @@ class BoundProgram {
   std::vector<void*> buffers_;
   std::vector<int>
       buffer_globals_;  // parallel to buffers_: the global behind it or -1
+  std::vector<int> buffer_states_;  // parallel to buffers_: Slot::state
+  std::map<int64_t, std::vector<StatePart>> state_parts_;  // by step
+  int window_ = -1;  // of the state store, entered by this run; -1: none
   std::vector<Relocation> relocations_;
   // Transfers that happen before or after their own step, and the number of
   // these events that the current run has handled.

@@ -108,6 +108,13 @@ absl::Status BoundProgram::AwaitStarted(device::Stream& stream,
 }
 
 absl::Status BoundProgram::RunStep(device::Stream& stream, const Step& step) {
+  const auto parts = state_parts_.find(&step - steps_.data());
+  return parts == state_parts_.end() ? RunOperation(stream, step)
+                                     : RunParts(stream, step, parts->second);
+}
+
+absl::Status BoundProgram::RunOperation(device::Stream& stream,
+                                        const Step& step) {
   void* const* buffers = buffers_.data() + step.first;
   switch (step.kind) {
     case Operation::Launch:
@@ -210,7 +217,11 @@ absl::StatusOr<bool> BoundProgram::AllRanksAgree(bool own,
 absl::Status BoundProgram::RunSteps(device::Stream& stream, Profile* profile,
                                     NanTrace* trace,
                                     const Meanwhile& meanwhile) {
+  const bool reads = !state_parts_.empty();
+  window_ = -1;
+  if (reads) context_.states->BeginRun();
   PARTITA_RETURN_IF_ERROR(EnqueueSteps(stream, profile, trace));
+  if (reads) PARTITA_RETURN_IF_ERROR(LeaveWindow(stream));
   PARTITA_RETURN_IF_ERROR(EndRun(stream, meanwhile));
   if (profile != nullptr) profile->CountRun();
   return absl::OkStatus();

@@ -1,6 +1,7 @@
 // Loads and runs artifacts.
 #include "runtime/executor/executor.h"
 
+#include <map>
 #include <set>
 #include <utility>
 
@@ -140,14 +141,46 @@ absl::Status Executor::LoadWeights(const LoadOptions& options) {
   const std::string folder = options.weights_dir.empty()
                                  ? FolderOf(artifact_->path())
                                  : options.weights_dir;
+  const std::vector<Weights::Use> uses = FindUses(artifact_->program(), entry_);
+  PARTITA_RETURN_IF_ERROR(MakeStateStore(options, uses));
   PARTITA_ASSIGN_OR_RETURN(
       weights_,
       Weights::Load(
           {*artifact_, device_, *stream_, place_, communicator_, folder,
-           options.states == nullptr ? nullptr
-                                     : options.states->weights_.get()},
-          FindUses(artifact_->program(), entry_)));
+           options.states == nullptr ? nullptr : options.states->weights_.get(),
+           states_.get()},
+          uses));
   return weights_->AddDerived(entry_);
+}
+
+// The name tells ranks and models apart that use the same folder.
+absl::Status Executor::MakeStateStore(const LoadOptions& options,
+                                      const std::vector<Weights::Use>& uses) {
+  if (options.state_store.folder.empty()) return absl::OkStatus();
+  if (!device_.SharesHostMemory() || !device_.KeepsContent())
+    return absl::FailedPreconditionError(absl::StrCat(
+        "optimizer states can be in files on devices whose memory is the "
+        "host's, which device '",
+        device_.Name(), "' is not; leave the folder for them out"));
+  const auto& parameters = *artifact_->program().parameters();
+  std::map<size_t, int64_t> bytes;
+  for (size_t i = 0; i < uses.size() && options.states == nullptr; ++i) {
+    const program::Parameter& parameter =
+        *parameters.Get(static_cast<unsigned>(i));
+    const int64_t size = program::BytesOf(*parameter.type());
+    if (uses[i].updated && size > 0 &&
+        parameter.kind() == program::ParameterKind::state)
+      bytes[i] = size;
+  }
+  const int rank = communicator_ == nullptr ? 0 : communicator_->rank();
+  PARTITA_ASSIGN_OR_RETURN(
+      states_, StateStore::Create(options.state_store,
+                                  absl::StrCat("states-",
+                                               absl::Hex(artifact_->checksum(),
+                                                         absl::kZeroPad8),
+                                               "-rank", rank, ".bin"),
+                                  bytes));
+  return absl::OkStatus();
 }
 
 void Executor::DescribePorts() {
@@ -179,10 +212,10 @@ absl::Status Executor::LoadData() {
 }
 
 BoundProgram::Context Executor::BindContext(std::function<void(int)> release) {
-  return {*artifact_,        device_,
-          module_.get(),     place_,
-          communicator_,     device_communicator_,
-          std::move(release)};
+  return {*artifact_,         device_,
+          module_.get(),      place_,
+          communicator_,      device_communicator_,
+          std::move(release), states_.get()};
 }
 
 absl::Status Executor::RunInit() {
@@ -235,6 +268,9 @@ absl::Status Executor::BindMain() {
   for (int64_t i = 0; i < program::SizeOrZero(entry_.main_updates()); ++i)
     updates.push_back(entry_.main_updates()->Get(static_cast<unsigned>(i)));
   const std::set<int> updated(updates.begin(), updates.end());
+  const auto in_file = [this](int global) {
+    return states_ != nullptr && states_->Has(static_cast<size_t>(global));
+  };
   std::vector<Slot> arguments;
   int port = 0;
   for (size_t i = 0; i < inputs_.size(); ++i)
@@ -242,13 +278,14 @@ absl::Status Executor::BindMain() {
   for (int64_t i = 0; i < program::SizeOrZero(entry_.main_globals()); ++i) {
     const int global = entry_.main_globals()->Get(static_cast<unsigned>(i));
     arguments.push_back({weights_->globals()[static_cast<size_t>(global)].data,
-                         -1, updated.count(global) > 0 ? -1 : global});
+                         -1, updated.count(global) > 0 ? -1 : global,
+                         in_file(global) ? global : -1});
   }
   for (size_t i = 0; i < outputs_.size(); ++i)
     arguments.push_back({nullptr, port++});
   for (const int global : updates)
-    arguments.push_back(
-        {weights_->globals()[static_cast<size_t>(global)].data});
+    arguments.push_back({weights_->globals()[static_cast<size_t>(global)].data,
+                         -1, -1, in_file(global) ? global : -1});
   const auto release = [this](int global) {
     weights_->Release(static_cast<size_t>(global));
   };
@@ -384,6 +421,10 @@ MemoryUse Executor::Memory() const {
   for (const Port& port : ports_) use.staging += port.staging.bytes();
   use.mapped = weights_->MappedBytes();
   use.host = weights_->HostBytes();
+  if (states_ != nullptr) {
+    use.host += states_->BufferBytes();
+    use.files = states_->FileBytes();
+  }
   return use;
 }
 

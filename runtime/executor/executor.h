@@ -19,6 +19,7 @@
 #include "runtime/executor/nan_trace.h"
 #include "runtime/executor/parameters.h"
 #include "runtime/executor/profile.h"
+#include "runtime/executor/state_store.h"
 #include "runtime/executor/tensor.h"
 #include "runtime/executor/uploads.h"
 #include "runtime/executor/weights.h"
@@ -43,6 +44,8 @@ struct LoadOptions {
   // program are its states, by name; it must outlive this executor. Null: own
   // states.
   const Executor* states = nullptr;
+  // Stores optimizer states in a file, on devices that share host memory.
+  StateStoreOptions state_store;
 };
 
 // Bytes that a loaded model holds.
@@ -56,7 +59,9 @@ struct MemoryUse {
   // run, outputs, and tensors being sent.
   int64_t staging = 0;
   int64_t mapped = 0;  // weights read in place from mapped files
-  int64_t host = 0;    // states kept in host memory; not in Total()
+  // States kept in host memory, or buffers of states in files; not in Total().
+  int64_t host = 0;
+  int64_t files = 0;  // of states, on disk
   int64_t Total() const { return arena + globals + packed + scratch + staging; }
 };
 
@@ -136,8 +141,8 @@ class Executor {
   Profile* profile() { return profile_.get(); }
 
   // Traces non-finite numbers from now on; slow. FailedPrecondition if the
-  // device keeps memory of its own, or if the program lacks the types of its
-  // steps' outputs.
+  // device keeps memory of its own, if the program lacks the types of its
+  // steps' outputs, or if states are in a file.
   absl::Status EnableNanTrace();
   // The worst kind of number in the last run's outcomes: the loss (the output
   // "loss", else the first output) and the updated parameters. Padding does not
@@ -155,6 +160,8 @@ class Executor {
   void DescribePorts();
   absl::Status LoadData();
   absl::Status LoadWeights(const LoadOptions& options);
+  absl::Status MakeStateStore(const LoadOptions& options,
+                              const std::vector<Weights::Use>& uses);
   absl::Status RunInit();
   absl::Status BindMain();
   absl::Status MakeStaging();
@@ -191,6 +198,7 @@ class Executor {
   std::unique_ptr<device::Module> module_;
   device::Allocation data_copy_;  // on devices with memory of their own
   char* data_ = nullptr;
+  std::unique_ptr<StateStore> states_;  // null: all states are in memory
   std::unique_ptr<Weights> weights_;
   device::Allocation arena_;
   std::vector<Port> ports_;           // inputs, then outputs

@@ -25,6 +25,12 @@ absl::Status Executor::EnableNanTrace() {
         "numbers can be traced on devices whose memory is the host's, which "
         "device '",
         device_.Name(), "' is not"));
+  if (states_ != nullptr)
+    return absl::FailedPreconditionError(
+        absl::StrCat(artifact_->path(),
+                     ": numbers can be traced if optimizer states are in "
+                     "memory, found them in a file; leave the folder for "
+                     "them out"));
   if (!TellsTypes(artifact_->program()))
     return absl::FailedPreconditionError(absl::StrCat(
         artifact_->path(),

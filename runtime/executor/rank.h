@@ -40,6 +40,7 @@ struct RankOptions {
   // The executor on that device whose states are used (LoadOptions). Unset: own
   // states.
   std::function<const Executor*(int index)> states_of;
+  StateStoreOptions state_store;  // as in LoadOptions
 };
 
 // Used by one thread at a time.

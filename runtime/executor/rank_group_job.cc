@@ -116,7 +116,8 @@ absl::StatusOr<std::vector<RankUse>> RankGroup::Uses() {
                                        static_cast<double>(memory.scratch),
                                        static_cast<double>(memory.staging),
                                        static_cast<double>(memory.mapped),
-                                       static_cast<double>(memory.host)};
+                                       static_cast<double>(memory.host),
+                                       static_cast<double>(memory.files)};
   std::vector<double> all(numbers.size() * static_cast<size_t>(processes()), 0);
   std::copy(numbers.begin(), numbers.end(),
             all.begin() + rank() * static_cast<int64_t>(numbers.size()));
@@ -129,7 +130,7 @@ absl::StatusOr<std::vector<RankUse>> RankGroup::Uses() {
                     whole(1),
                     all[i + 2],
                     {whole(3), whole(4), whole(5), whole(6), whole(7), whole(8),
-                     whole(9)}});
+                     whole(9), whole(10)}});
   }
   return uses;
 }

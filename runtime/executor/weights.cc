@@ -103,8 +103,12 @@ absl::StatusOr<std::unique_ptr<Weights>> Weights::Load(
       PARTITA_RETURN_IF_ERROR(context.communicator->Progress());
     const program::Parameter& parameter =
         *context.artifact.program().parameters()->Get(static_cast<unsigned>(i));
-    const absl::Status status =
+    absl::Status status =
         weights->LoadParameter(parameter, uses[i], weights->globals_[i]);
+    if (status.ok() && weights->InStore(i)) {
+      status = context.store->Write(i, weights->globals_[i].data);
+      weights->globals_[i] = Global();
+    }
     if (!status.ok()) {
       return absl::Status(status.code(),
                           absl::StrCat("parameter '", parameter.name()->str(),
@@ -308,6 +312,7 @@ void Weights::Release(size_t index) {
 }
 
 absl::Status Weights::Read(size_t index, void* host) {
+  if (InStore(index)) return context_.store->Read(index, host);
   const Global* global = &globals_[index];
   Global again;
   if (global->data == nullptr || global->released > 0) {
@@ -323,6 +328,7 @@ absl::Status Weights::Read(size_t index, void* host) {
 }
 
 absl::Status Weights::Write(size_t index, const void* host) {
+  if (InStore(index)) return context_.store->Write(index, host);
   const Global& global = globals_[index];
   PARTITA_RETURN_IF_ERROR(context_.device.CopyToDevice(
       context_.stream, global.data, host, global.bytes));

@@ -14,6 +14,7 @@
 #include "runtime/comm/communicator.h"
 #include "runtime/device/device.h"
 #include "runtime/executor/block_map.h"
+#include "runtime/executor/state_store.h"
 #include "runtime/program/artifact.h"
 #include "runtime/program/mesh.h"
 
@@ -21,8 +22,8 @@ namespace partita::executor {
 
 // A buffer that outlives a run: a parameter or a derived value.
 struct Global {
-  char* data =
-      nullptr;  // on the device; null: not loaded, because no step uses it
+  char* data = nullptr;  // on the device; null: not loaded, because no step
+                         // uses it, or in the state store
   int64_t bytes = 0;
   device::Allocation owned;  // empty if `data` is in a mapped file
   // The file that holds `data`, or null.
@@ -54,6 +55,8 @@ class Weights {
     // Another program's tensors on the same device, whose states are used in
     // place of own ones; must outlive the weights. Null: none.
     const Weights* states = nullptr;
+    // Holds states in a file; must outlive the weights. Null: none are.
+    StateStore* store = nullptr;
   };
 
   // Loads this device's blocks. A block stays in its mapped file if its type,
@@ -84,6 +87,9 @@ class Weights {
 
  private:
   explicit Weights(const Context& context) : context_(context) {}
+  bool InStore(size_t index) const {
+    return context_.store != nullptr && context_.store->Has(index);
+  }
   absl::Status LoadParameter(const program::Parameter& parameter,
                              const Use& use, Global& global);
   // Uses the state of this name of context.states. FailedPrecondition if there

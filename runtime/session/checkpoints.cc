@@ -252,6 +252,8 @@ absl::StatusOr<std::unique_ptr<TrainCheckpoints>> TrainCheckpoints::Open(
   writer.keep = options.keep;
   writer.until_confirmed = true;
   writer.start_step = start_step;
+  // States that do not fit in memory do not fit there in a snapshot either.
+  writer.snapshot_folder = options.loaded.offload_dir;
   writer.companions = Companions(ranks, options);
   writer.rank = ranks.rank();
   writer.ranks = ranks.processes();

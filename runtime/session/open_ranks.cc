@@ -25,6 +25,7 @@ absl::StatusOr<executor::RankOptions> RankOptionsOf(
     bool in_threads) {
   executor::RankOptions rank;
   rank.weights_dir = options.weights_dir;
+  rank.state_store = {options.offload_dir, options.offload_buffers};
   rank.make_device = [options, artifact, threads](int index) {
     return MakeDevice(options, artifact->program(), index, threads);
   };

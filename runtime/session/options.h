@@ -2,6 +2,7 @@
 #ifndef PARTITA_RUNTIME_SESSION_OPTIONS_H_
 #define PARTITA_RUNTIME_SESSION_OPTIONS_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -21,6 +22,10 @@ struct SessionOptions {
   int devices = 0;  // expected number; 0: as the model was compiled for
   std::optional<double> timeout;  // seconds that ranks wait for each other
   bool share_gpu = false;         // all devices use GPU 0
+  // Existing folder for files of optimizer states, and an upper bound on their
+  // buffers in bytes per device. Empty: states are in memory; 0: as needed.
+  std::string offload_dir;
+  int64_t offload_buffers = 0;
 };
 
 }  // namespace partita::session

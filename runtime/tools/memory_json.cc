@@ -9,7 +9,8 @@ json MemoryJson(const executor::MemoryUse& memory) {
   return {{"total", memory.Total()},   {"arena", memory.arena},
           {"globals", memory.globals}, {"packed", memory.packed},
           {"scratch", memory.scratch}, {"staging", memory.staging},
-          {"mapped", memory.mapped},   {"host", memory.host}};
+          {"mapped", memory.mapped},   {"host", memory.host},
+          {"files", memory.files}};
 }
 
 json RanksJson(const std::vector<executor::RankUse>& ranks) {

@@ -104,7 +104,11 @@ std::string MemoryText(const executor::MemoryUse& memory,
   if (memory.staging > 0)
     absl::StrAppend(&text, ", staging ", base::FormatBytes(memory.staging));
   absl::StrAppend(&text, "; mapped weights ", base::FormatBytes(memory.mapped));
-  if (memory.host > 0)
+  if (memory.files > 0)
+    absl::StrAppend(&text, ", states in files ",
+                    base::FormatBytes(memory.files), ", their buffers ",
+                    base::FormatBytes(memory.host));
+  else if (memory.host > 0)
     absl::StrAppend(&text, ", states on the host ",
                     base::FormatBytes(memory.host));
   return text;

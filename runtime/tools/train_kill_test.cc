@@ -1,6 +1,6 @@
 // Kills a training run at random moments, a third of them while a checkpoint is
-// written, and compares it with an undisturbed run. Arguments: partita-run, and
-// the number of kills.
+// written, and compares it with an undisturbed run. Arguments: partita-run, the
+// number of kills, and, for states in files, "files".
 #include <signal.h>
 
 #include <algorithm>
@@ -29,6 +29,7 @@ using Losses = std::map<int64_t, double>;
 
 std::string program;
 int kills = 0;
+bool states_in_files = false;
 constexpr int64_t kEvery = 20;
 
 // True if this process has an unfinished checkpoint. Earlier processes'
@@ -104,9 +105,15 @@ class TrainKillTest : public ::testing::Test {
   const int64_t steps_ = kills * 8 * kEvery;
 };
 
+// Only killed processes leave files of states behind.
 TEST_F(TrainKillTest, GoesOnAsIfNothingHadHappened) {
   TrainProcess undisturbed(program, files_.Arguments("whole", steps_, 0));
   ASSERT_EQ(undisturbed.Wait(), 0) << undisturbed.Said();
+  const std::string states = files_.Path("states");
+  if (states_in_files) {
+    std::filesystem::create_directory(states);
+    files_.more = {"--offload-dir", states};
+  }
   const Losses whole = ReadLosses(files_.Log("whole"));
   ASSERT_EQ(whole.size(), static_cast<size_t>(steps_));
 
@@ -139,6 +146,7 @@ TEST_F(TrainKillTest, GoesOnAsIfNothingHadHappened) {
   TrainProcess last(program, files_.Arguments("killed", steps_, 0));
   ASSERT_EQ(last.Wait(), 0) << last.Said();
   EXPECT_EQ(ReadLosses(files_.Log("killed")), whole);
+  if (states_in_files) EXPECT_TRUE(std::filesystem::is_empty(states));
   for (const char* group : {"model", "optimizer"}) {
     const auto bytes = [&](const std::string& run) {
       return ReadFile(checkpoint::StepPath(files_.Path(run), steps_) + "/" +
@@ -158,8 +166,9 @@ TEST_F(TrainKillTest, GoesOnAsIfNothingHadHappened) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  if (argc != 3) return 2;
+  if (argc < 3) return 2;
   partita::tools::program = argv[1];
   partita::tools::kills = std::atoi(argv[2]);
+  partita::tools::states_in_files = argc > 3 && argv[3] == std::string("files");
   return RUN_ALL_TESTS();
 }

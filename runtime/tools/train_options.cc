@@ -95,6 +95,8 @@ std::map<std::string, FlagSetter> ValueFlags(TrainOptions& options) {
           {"--devices", SetCount(options.run.devices, 1)},
           {"--timeout", SetTimeout(options.run)},
           {"--weights-dir", SetString(options.run.weights_dir)},
+          {"--offload-dir", SetString(options.run.offload_dir)},
+          {"--offload-buffers", SetCount(options.run.offload_buffers, 1)},
           {"--device", SetDevice(options.run, /*trains=*/true)}};
 }
 
@@ -220,6 +222,10 @@ Execution
   --devices N              Run N devices as threads of this process; must equal the number that the model was
                            compiled for, which is the default. Under mpirun, srun and torchrun each process is one
   --timeout SECONDS        Fail if a device makes no progress for this long; default 60
+  --offload-dir DIR        Keep optimizer states in files in DIR, which must exist, one per device: read them before their
+                           update and write them behind it. The files are removed at the end. On CPUs. Default: in memory
+  --offload-buffers BYTES  Limit a device's buffers for these states; default: three times the states of the largest
+                           tensor, at least 3 MiB
   --weights-dir DIR        Resolve relative weight paths in DIR; default: the model's folder
 )",
       DeviceHelp(/*trains=*/true),

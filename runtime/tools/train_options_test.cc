@@ -75,6 +75,9 @@ TEST(TrainOptionsTest, EveryFlag) {
                                                   "2",
                                                   "--weights-dir",
                                                   "w",
+                                                  "--offload-dir",
+                                                  "states",
+                                                  "--offload-buffers=5000",
                                                   "--device",
                                                   "cuda",
                                                   "--share-gpu",
@@ -109,6 +112,8 @@ TEST(TrainOptionsTest, EveryFlag) {
   EXPECT_EQ(options.run.devices, 4);
   EXPECT_EQ(options.run.timeout, 2);
   EXPECT_EQ(options.run.weights_dir, "w");
+  EXPECT_EQ(options.run.offload_dir, "states");
+  EXPECT_EQ(options.run.offload_buffers, 5000);
   EXPECT_EQ(options.run.device, "cuda");
   EXPECT_TRUE(options.run.share_gpu);
   EXPECT_TRUE(options.resume && options.quiet && options.debug_nan &&

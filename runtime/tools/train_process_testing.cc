@@ -124,6 +124,7 @@ std::vector<std::string> TrainFiles::Arguments(const std::string& name,
       "--resume",   "--checkpoint-dir",
       Path(name),   "--keep",
       "2"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
   if (checkpoint_every > 0) {
     arguments.push_back("--checkpoint-every");
     arguments.push_back(std::to_string(checkpoint_every));

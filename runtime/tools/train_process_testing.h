@@ -51,6 +51,7 @@ class TrainProcess {
 // A training program with batches of 256 rows, and its data, in a folder.
 struct TrainFiles {
   std::string folder;
+  std::vector<std::string> more;  // further arguments of all runs
 
   static absl::Status Write(const std::string& folder);
   std::string Path(const std::string& name) const {

@@ -73,18 +73,22 @@ std::string ToTables(const TrainReport& report) {
   add(static_cast<double>(report.tokens), "", " tokens/s");
   add(report.flops_per_step, " ", "FLOP/s");
   const executor::MemoryUse& memory = report.memory;
-  absl::StrAppend(&text, "\nmemory  ", base::FormatBytes(memory.Total()),
-                  report.devices > 1 ? absl::StrCat(", the fullest of ",
-                                                    report.devices, " devices")
-                                     : "",
-                  ": arena ", base::FormatBytes(memory.arena),
-                  ", weights and states ", base::FormatBytes(memory.globals),
-                  ", scratch ", base::FormatBytes(memory.scratch),
-                  memory.host > 0 ? absl::StrCat("; states on the host ",
-                                                 base::FormatBytes(memory.host))
-                                  : "",
-                  "; peak of the process ",
-                  base::FormatBytes(report.peak_process_bytes), "\n");
+  absl::StrAppend(
+      &text, "\nmemory  ", base::FormatBytes(memory.Total()),
+      report.devices > 1
+          ? absl::StrCat(", the fullest of ", report.devices, " devices")
+          : "",
+      ": arena ", base::FormatBytes(memory.arena), ", weights and states ",
+      base::FormatBytes(memory.globals), ", scratch ",
+      base::FormatBytes(memory.scratch),
+      memory.files > 0
+          ? absl::StrCat("; states in files ", base::FormatBytes(memory.files),
+                         ", their buffers ", base::FormatBytes(memory.host))
+      : memory.host > 0 ? absl::StrCat("; states on the host ",
+                                       base::FormatBytes(memory.host))
+                        : "",
+      "; peak of the process ", base::FormatBytes(report.peak_process_bytes),
+      "\n");
   for (const std::string& warning : report.warnings)
     absl::StrAppend(&text, "warning ", warning, "\n");
   if (report.is_range_test)
