@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
+#include "runtime/base/dtype.h"
 #include "runtime/base/safetensors.h"
 
 namespace partita::conformance {

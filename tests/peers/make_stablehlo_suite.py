@@ -23,7 +23,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 VERSION = "1.15.0"
 # The share: small programs, and at most this many of a group.
-SHARE_BYTES = 2200
+SHARE_BYTES = 1500
 SHARE_OF_GROUP = 3
 
 
