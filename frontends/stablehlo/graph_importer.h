@@ -102,6 +102,8 @@ struct ValueType {
   bool is_static = false;
 };
 ValueType valueType(mlir::Type type);
+// For messages: "tensor<2xcomplex<f32>>".
+std::string typeName(mlir::Type type);
 
 }  // namespace partita::stablehlo
 

@@ -66,27 +66,40 @@ constexpr Entry kHandlers[] = {
     {"broadcast", importBroadcast},
     {"broadcast_in_dim", importBroadcast},
     {"concatenate", importConcatenate},
+    {"dynamic_broadcast_in_dim", importBroadcast},
+    {"dynamic_iota", importIota},
+    {"dynamic_pad", importDynamicPad},
+    {"dynamic_reshape", importReshape},
+    {"get_dimension_size", importDimensionSize},
     {"iota", importIota},
     {"pad", importPad},
+    {"real_dynamic_slice", importRealDynamicSlice},
     {"reshape", importReshape},
     {"reverse", importReverse},
     {"slice", importSlice},
     {"transpose", importTranspose},
 
     // Contractions, reductions, order.
+    {"batch_norm_grad", importBatchNormGrad},
+    {"batch_norm_inference", importBatchNorm},
+    {"batch_norm_training", importBatchNorm},
     {"convolution", importConvolution},
     {"dot", importDotGeneral},
     {"dot_general", importDotGeneral},
+    {"einsum", importEinsum},
+    {"map", importMap},
     {"reduce", importReduce},
     {"reduce_window", importReduceWindow},
     {"select_and_scatter", importSelectAndScatter},
     {"sort", importSort},
+    {"unary_einsum", importEinsum},
 
     // Indices.
     {"dynamic_slice", importDynamicSlice},
     {"dynamic_update_slice", importDynamicUpdateSlice},
     {"gather", importGather},
     {"scatter", importScatter},
+    {"torch_index_select", importIndexSelect},
 
     // Manual computations and their collectives.
     {"all_gather", importAllGather},
@@ -110,8 +123,11 @@ constexpr Entry kHandlers[] = {
     {"custom_call", importCustomCall},
     {"if", importCase},
     {"optimization_barrier", importBarrier},
+    {"sdy.named_computation", importNamedComputation},
+    {"sdy.propagation_barrier", importBarrier},
     {"sdy.reshard", importConstraint},
     {"sdy.sharding_constraint", importConstraint},
+    {"sdy.sharding_group", importHint},
     {"while", importWhile},
 };
 

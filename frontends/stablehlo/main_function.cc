@@ -21,19 +21,6 @@ mlir::DictionaryAttr attributesOf(mlir::Operation* function,
                                : mlir::DictionaryAttr();
 }
 
-// Only what nests at most once: types of a file may nest without end.
-std::string typeName(mlir::Type type) {
-  const auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
-  if (!tensor) return "no tensor";
-  const mlir::Type element = tensor.getElementType();
-  if (!element.isIntOrIndexOrFloat() && !mlir::isa<mlir::ComplexType>(element))
-    return "a tensor of another kind";
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  mlir::RankedTensorType::get(tensor.getShape(), element).print(stream);
-  return text;
-}
-
 // The first of `name`, `name`_i, `name`_(i+1), ... that is not taken, which it
 // then is. partita/jax_program.py makes the same names.
 std::string takeName(llvm::StringSet<>& taken, llvm::StringRef name, size_t i) {

@@ -34,6 +34,19 @@ ValueType valueType(mlir::Type type) {
   return result;
 }
 
+// Only what nests at most once: types of a file may nest without end.
+std::string typeName(mlir::Type type) {
+  const auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+  if (!tensor) return "no tensor";
+  const mlir::Type element = tensor.getElementType();
+  if (!element.isIntOrIndexOrFloat() && !mlir::isa<mlir::ComplexType>(element))
+    return "a tensor of another kind";
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  mlir::RankedTensorType::get(tensor.getShape(), element).print(stream);
+  return text;
+}
+
 OpContext::OpContext(GraphImporter& importer, mlir::Operation& op,
                      llvm::StringRef name)
     : e(importer.emitter_), op(op), name(name), importer_(importer) {}
@@ -90,8 +103,12 @@ void OpContext::outAll(const Values& values) {
 ValueType OpContext::result(unsigned i) {
   ValueType type;
   if (i < op.getNumResults()) type = valueType(op.getResult(i).getType());
-  if (!type.is_static || !type.element.type) {
-    error("expected a result of static shape and an element type of nn");
+  if (type.is_static && !type.element.type) {
+    unsupported("a result of " + typeName(op.getResult(i).getType()));
+    return {{}, {e.f32()}, true};
+  }
+  if (!type.is_static) {
+    error("expected a result of static shape");
     return {{}, {e.f32()}, true};
   }
   return type;

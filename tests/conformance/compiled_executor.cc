@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "compiler/driver/check_model.h"
+#include "compiler/driver/model_plan.h"
 #include "compiler/driver/registry.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "tests/e2e/compiled_model.h"
@@ -11,9 +12,11 @@
 namespace partita::conformance {
 namespace {
 
-mlir::FailureOr<std::vector<nn::Tensor>> run(mlir::ModuleOp module,
-                                             llvm::ArrayRef<nn::Tensor> inputs,
-                                             const std::string& folder) {
+using Model = absl::StatusOr<std::unique_ptr<e2e::CompiledModel>>;
+
+mlir::FailureOr<std::vector<nn::Tensor>> run(
+    mlir::ModuleOp module, llvm::ArrayRef<nn::Tensor> inputs,
+    llvm::function_ref<Model(mlir::ModuleOp)> compile) {
   mlir::DialectRegistry registry;
   driver::registerDialects(registry);
   module.getContext()->appendDialectRegistry(registry);
@@ -25,10 +28,10 @@ mlir::FailureOr<std::vector<nn::Tensor>> run(mlir::ModuleOp module,
     std::cerr << status << "\n";
     return mlir::failure();
   };
-  auto model = e2e::CompiledModel::Make(module, folder, "backend", 1);
+  auto model = compile(module);
   if (!model.ok()) return fail(model.status());
   std::vector<e2e::HostTensor> values;
-  const auto& specs = (*model)->executor().inputs();
+  const auto& specs = (*model)->inputs();
   if (specs.size() != inputs.size())
     return fail(
         absl::InternalError("the artifact has another count of inputs"));
@@ -52,7 +55,20 @@ mlir::FailureOr<std::vector<nn::Tensor>> run(mlir::ModuleOp module,
 
 Executor compiledExecutor(const std::string& folder) {
   return [folder](mlir::ModuleOp module, llvm::ArrayRef<nn::Tensor> inputs) {
-    return run(module, inputs, folder);
+    return run(module, inputs, [&](mlir::ModuleOp given) {
+      return e2e::CompiledModel::Make(given, folder, "backend", 1);
+    });
+  };
+}
+
+Executor dividedExecutor(const std::string& folder) {
+  return [folder](mlir::ModuleOp module, llvm::ArrayRef<nn::Tensor> inputs) {
+    return run(module, inputs, [&](mlir::ModuleOp given) -> Model {
+      const auto plan = driver::planOfModel(given, "divided");
+      if (!plan)
+        return absl::InvalidArgumentError("expected a module with a mesh");
+      return e2e::CompiledModel::MakeDivided(given, folder, "divided", *plan);
+    });
   };
 }
 

@@ -12,6 +12,10 @@ namespace partita::conformance {
 // it. Prints the reason for a failure to stderr.
 Executor compiledExecutor(const std::string& folder);
 
+// Divides each module that has a mesh over one thread per device of it, by its
+// own shardings, and compiles and runs it so. Fails for a module without one.
+Executor dividedExecutor(const std::string& folder);
+
 // Element types of the module that programs cannot represent, as `type f8E5M2`.
 std::vector<std::string> compilerLacks(mlir::ModuleOp module);
 

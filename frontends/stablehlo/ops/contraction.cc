@@ -1,4 +1,5 @@
 // Matrix products and convolutions.
+#include "frontends/builder/einsum.h"
 #include "frontends/builder/padding.h"
 #include "frontends/builder/reduction.h"
 #include "frontends/builder/window.h"
@@ -13,19 +14,17 @@ namespace {
 // narrower than a float factor is rounded after the product.
 bool toOneType(OpContext& n, Val& a, Val& b, ElementType type) {
   if (n.failed()) return false;
-  const auto accept = [&](Val x) {
-    return x.elementType() == type ||
-           (x.isFloat() && mlir::isa<mlir::FloatType>(type.type)) ||
-           (!x.isFloat() && !mlir::isa<mlir::FloatType>(type.type));
-  };
-  if (!accept(a) || !accept(b)) {
+  const bool is_float = mlir::isa<mlir::FloatType>(type.type);
+  if (!is_float && (a.isFloat() || b.isFloat())) {
     n.unsupported("a product of " + toString(a.elementType()) + " and " +
                   toString(b.elementType()) + " in " + toString(type));
     return false;
   }
-  if (mlir::isa<mlir::FloatType>(type.type)) {
+  // Sums of booleans: whether a sum of integers is not 0.
+  if (type.type.isInteger(1)) type = {n.e.builder().getI32Type()};
+  if (is_float) {
     for (Val x : {a, b}) {
-      if (x.element() == type.type) continue;
+      if (x.element() == type.type || !x.isFloat()) continue;
       const unsigned width = x.element().getIntOrFloatBitWidth(),
                      widest = type.type.getIntOrFloatBitWidth();
       // Neither 16-bit type holds the other.
@@ -118,6 +117,26 @@ bool readConvolution(OpContext& n, int64_t rank, Convolution& c) {
   return true;
 }
 
+// A product of the kernel with the elements of all windows: nn.conv has floats
+// only.
+Val convolveIntegers(Emitter& e, Val x, Val w, const builder::Window& window,
+                     int64_t groups) {
+  Shape result = {x.dim(0), w.dim(0)};
+  for (size_t i = 0; i < window.kernel.size(); ++i)
+    result.push_back(nn::windowedSize(
+        x.dim(static_cast<int64_t>(i) + 2), window.kernel[i], window.strides[i],
+        window.dilations[i], window.low[i], window.high[i]));
+  const Val elements = builder::takeWindows(e, x, window);
+  if (e.failed()) return x;
+  const int64_t outputs = w.dim(0) / groups, inputs = w.size() / w.dim(0);
+  const Val parts =
+      e.reshape(elements, {x.dim(0), groups, inputs, elements.dim(2)});
+  const Val kernel = e.reshape(w, {groups, outputs, inputs});
+  // [group, output, batch, window]
+  const Val y = e.dot(kernel, parts, {0}, {1}, {2}, {2});
+  return e.failed() ? y : e.reshape(e.transpose(y, {2, 0, 1, 3}), result);
+}
+
 }  // namespace
 
 Val importDotGeneral(OpContext& n) {
@@ -144,7 +163,6 @@ Val importConvolution(OpContext& n) {
   Val x = n.in(0), w = n.in(1);
   const ElementType type = n.result().element;
   if (!toOneType(n, x, w, type)) return {};
-  if (!x.isFloat()) return n.unsupported("a convolution of integers");
   if (x.rank() != w.rank() || x.rank() < 2 || x.rank() > 5)
     return n.unsupported("a convolution of tensors of rank " +
                          llvm::Twine(x.rank()) + " and " +
@@ -199,7 +217,8 @@ Val importConvolution(OpContext& n) {
                                   builder::inversePermutation(c.output.perm())),
                     type);
   }
-  const Val y = builder::convolve(n.e, x, w, c.window, c.groups);
+  const Val y = x.isFloat() ? builder::convolve(n.e, x, w, c.window, c.groups)
+                            : convolveIntegers(n.e, x, w, c.window, c.groups);
   if (n.failed()) return {};
   return n.e.cast(
       n.e.transpose(y, builder::inversePermutation(c.output.perm())), type);
@@ -256,6 +275,12 @@ Val importRaggedDot(OpContext& n) {
     return {};
   return {e.create<nn::GroupedDotOp>(type, rows.value, ids().value, other.value,
                                      /*transposed=*/dims[3][0] == 1)};
+}
+
+Val importEinsum(OpContext& n) {
+  const std::string equation = n.text("einsum_config");
+  const Values operands = n.all();
+  return n.failed() ? Val() : builder::einsum(n.e, equation, operands);
 }
 
 }  // namespace partita::stablehlo

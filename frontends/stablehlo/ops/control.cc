@@ -132,6 +132,17 @@ Val importCustomCall(OpContext& n) {
            : "', which is code outside of the program; it"));
 }
 
+// A region with operands, as a call of it.
+Val importNamedComputation(OpContext& n) {
+  Values arguments = n.all();
+  if (n.failed()) return {};
+  n.outAll(n.region(0, arguments));
+  return {};
+}
+
+// An operation without results, which says only how to divide.
+Val importHint(OpContext& n) { return {}; }
+
 Val importConstraint(OpContext& n) {
   const Val x = n.in(0);
   return n.failed() ? Val() : n.constrain(x, "sharding");

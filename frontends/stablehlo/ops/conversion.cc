@@ -93,32 +93,86 @@ Val importBitcast(OpContext& n) {
   return castBits(n.e, joinParts(n.e, bits, integer(to)), type.element);
 }
 
+namespace {
+
+int64_t exponentOf(mlir::Type type) {
+  return type.isF16() ? 5 : type.isF64() ? 11 : 8;
+}
+
+int64_t mantissaOf(mlir::Type type) {
+  return mlir::cast<mlir::FloatType>(type).getFPMantissaWidth() - 1;
+}
+
+// Rounds the bits of floats to a format with fewer of them, as XLA does:
+// numbers below the format's normal ones become 0, those above infinite.
+Val roundBits(Emitter& e, Val x, int64_t exponent, int64_t mantissa) {
+  const int64_t own_exponent = exponentOf(x.element()),
+                own_mantissa = mantissaOf(x.element());
+  const unsigned width = x.element().getIntOrFloatBitWidth();
+  const ElementType type = {e.builder().getIntegerType(width), true};
+  const auto constant = [&](const llvm::APInt& value) {
+    return e.constant(
+        mlir::DenseElementsAttr::get(e.tensor({}, type.type), value), true);
+  };
+  const auto low = [&](unsigned bits) {
+    return llvm::APInt::getLowBitsSet(width, bits);
+  };
+  Val bits = castBits(e, x, type);
+  if (mantissa < own_mantissa) {
+    // To the nearest, and to the even one of two.
+    const auto dropped = static_cast<unsigned>(own_mantissa - mantissa);
+    const Val last = e.bitAnd(
+        Val{e.create<arith::ShRUIOp>(
+                bits.value,
+                e.broadcast(constant(llvm::APInt(width, dropped)), x.shape())
+                    .value),
+            true},
+        constant(llvm::APInt(width, 1)));
+    bits = e.add(bits, e.add(last, constant(low(dropped - 1))));
+    bits = e.bitAnd(bits, constant(~low(dropped)));
+  }
+  if (exponent < own_exponent) {
+    const auto bias = [](int64_t of) { return (int64_t{1} << (of - 1)) - 1; };
+    const auto place = [&](int64_t number) {
+      return constant(llvm::APInt(width, number) << own_mantissa);
+    };
+    const llvm::APInt all = low(static_cast<unsigned>(own_exponent))
+                            << own_mantissa;
+    const Val found = e.bitAnd(bits, constant(all));
+    const Val sign = e.bitAnd(bits, constant(llvm::APInt::getSignMask(width)));
+    const int64_t middle = bias(own_exponent), reach = bias(exponent);
+    bits = e.select(e.compare(Compare::gt, found, place(middle + reach)),
+                    e.bitOr(sign, constant(all)), bits);
+    bits = e.select(e.compare(Compare::le, found, place(middle - reach)), sign,
+                    bits);
+  }
+  // NaN stays NaN; without a mantissa it is infinite.
+  const Val rounded = castBits(e, bits, x.elementType());
+  return mantissa == 0 ? rounded
+                       : e.select(e.compare(Compare::ne, x, x), x, rounded);
+}
+
+}  // namespace
+
 Val importReducePrecision(OpContext& n) {
   const Val x = n.in(0);
   const int64_t exponent = n.integer("exponent_bits"),
                 mantissa = n.integer("mantissa_bits");
   if (n.failed()) return {};
   if (!x.isFloat()) return n.unsupported(toString(x.elementType()));
-  const auto exponentOf = [](mlir::Type type) -> int64_t {
-    return type.isF16() ? 5 : type.isF64() ? 11 : 8;
-  };
-  const auto mantissaOf = [](mlir::Type type) -> int64_t {
-    return mlir::cast<mlir::FloatType>(type).getFPMantissaWidth() - 1;
-  };
+  if (exponent < 1 || mantissa < 0)
+    return n.error("expected bits of an exponent");
+  const int64_t own_exponent = exponentOf(x.element()),
+                own_mantissa = mantissaOf(x.element());
   // A format that holds all of x's numbers.
-  if (exponent >= exponentOf(x.element()) &&
-      mantissa >= mantissaOf(x.element()))
-    return x;
-  mlir::Builder& b = n.e.builder();
-  for (mlir::FloatType type :
-       {mlir::FloatType(b.getF16Type()), mlir::FloatType(b.getBF16Type()),
-        mlir::FloatType(b.getF32Type())})
-    if (exponent == exponentOf(type) && mantissa == mantissaOf(type) &&
-        type.getWidth() < x.element().getIntOrFloatBitWidth())
-      return n.e.cast(n.e.cast(x, type), x.elementType());
-  return n.unsupported("rounding " + toString(x.elementType()) +
-                       " to a format of " + llvm::Twine(exponent) + " and " +
-                       llvm::Twine(mantissa) + " bits");
+  if (exponent >= own_exponent && mantissa >= own_mantissa) return x;
+  // Casts round as the bits do where the exponents are the same.
+  const mlir::Type bf16 = n.e.builder().getBF16Type();
+  if (x.element().isF32() && exponent == own_exponent &&
+      mantissa == mantissaOf(bf16))
+    return n.e.cast(n.e.cast(x, bf16), x.elementType());
+  return roundBits(n.e, x, std::min(exponent, own_exponent),
+                   std::min(mantissa, own_mantissa));
 }
 
 }  // namespace partita::stablehlo

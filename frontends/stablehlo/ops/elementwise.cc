@@ -1,6 +1,7 @@
 // Arithmetic, comparison, logic and mathematical functions, element by element.
 // Shapes are equal, except that conditions and bounds may be scalars.
 #include "frontends/stablehlo/ops/ops.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -32,6 +33,55 @@ bool takePair(OpContext& n, Val& a, Val& b) {
           " " + toString(a.shape()) + " and " + toString(b.elementType()) +
           " " + toString(b.shape()));
   return false;
+}
+
+// XLA's results where integer division has none: x / 0 is -1 and x % 0 is x;
+// the lowest number divided by -1 is itself, with remainder 0.
+Val divideIntegers(Emitter& e, Val a, Val b, bool is_remainder) {
+  const auto divide = [&](Val x, Val y) {
+    return is_remainder ? e.remainder(x, y) : e.div(x, y);
+  };
+  // A divisor that is known needs no check.
+  const auto constant = b.constant();
+  const auto isSafe = [&](const llvm::APInt& value) {
+    return !value.isZero() && (a.is_unsigned || !value.isAllOnes());
+  };
+  if (constant && llvm::all_of(constant.getValues<llvm::APInt>(), isSafe))
+    return divide(a, b);
+  const Val is_zero = e.compare(Compare::eq, b, 0.0);
+  const Val by_zero = is_remainder ? a : e.splatLike(-1, a);
+  Val unsafe = is_zero;
+  Val overflowed;
+  if (!a.is_unsigned) {
+    // Wraps around: -lowest is the lowest.
+    overflowed = is_remainder ? e.splatLike(0, a) : e.neg(a);
+    unsafe = e.bitOr(is_zero, e.compare(Compare::eq, b, -1.0));
+  }
+  Val result = divide(a, e.select(unsafe, e.splatLike(1, b), b));
+  if (overflowed) result = e.select(unsafe, overflowed, result);
+  return e.select(is_zero, by_zero, result);
+}
+
+// Integers to the power of unsigned ones.
+Val unsignedPower(Emitter& e, Val a, Val b) {
+  const auto power = [&](Val x, Val y) {
+    return Val{e.create<math::IPowIOp>(x.value, y.value), true};
+  };
+  const ElementType type = a.elementType();
+  // Products wrap around, so wider ones have the same lower bits.
+  if (type.type.getIntOrFloatBitWidth() < 64) {
+    const ElementType wide = {e.i64(), true};
+    return e.cast(power(e.cast(a, wide), e.cast(b, wide)), type);
+  }
+  // a^b is a^(2^63) * a^(b - 2^63) where the top bit of b is set.
+  const Val top =
+      e.constant(mlir::DenseElementsAttr::get(e.tensor({}, e.i64()),
+                                              llvm::APInt::getSignMask(64)),
+                 true);
+  const Val is_large = e.compare(Compare::ge, b, top);
+  const Val half = power(a, e.splatLike(std::ldexp(1.0, 62), a));
+  const Val rest = power(a, e.select(is_large, e.bitXor(b, top), b));
+  return e.select(is_large, e.mul(e.mul(half, half), rest), rest);
 }
 
 }  // namespace
@@ -99,6 +149,10 @@ Val importBinary(OpContext& n) {
     if (n.name == "add") return n.e.bitOr(a, b);
     if (n.name == "multiply") return n.e.bitAnd(a, b);
   }
+  if ((n.name == "divide" || n.name == "remainder") && !a.isFloat()) {
+    if (a.isBool()) return n.unsupported(toString(a.elementType()));
+    return divideIntegers(n.e, a, b, n.name == "remainder");
+  }
   if (n.name == "atan2")
     return a.isFloat() ? n.e.binary<math::Atan2Op>(a, b)
                        : n.unsupported(toString(a.elementType()));
@@ -121,7 +175,8 @@ Val importPower(OpContext& n) {
   Val a, b;
   if (!takePair(n, a, b)) return {};
   if (a.isFloat()) return n.e.binary<math::PowFOp>(a, b);
-  if (a.is_unsigned) return n.unsupported("a power of unsigned integers");
+  if (a.isBool()) return n.unsupported(toString(a.elementType()));
+  if (a.is_unsigned) return unsignedPower(n.e, a, b);
   return n.e.binary<math::IPowIOp>(a, b);
 }
 

@@ -328,20 +328,30 @@ Val importScatter(OpContext& n) {
                                  /*is_scatter=*/true, d))
     return {};
   const llvm::StringRef operation = n.onlyOperation(0);
-  const auto kind = scatterKind(operation);
   const ElementType type = x.elementType();
   const bool is_bool = x.isBool();
-  if (is_bool) {
-    // Scatters take integers 0 and 1.
-    x = n.e.cast(x, n.e.builder().getI32Type());
-    updates = n.e.cast(updates, n.e.builder().getI32Type());
-  }
-  if (!kind || (is_bool && operation == "add") ||
-      (!is_bool && (operation == "or" || operation == "and")) ||
-      (x.is_unsigned &&
-       (*kind == nn::ScatterKind::max || *kind == nn::ScatterKind::min)))
+  // Booleans add as "or" and multiply as "and".
+  const auto kind = scatterKind(!is_bool                  ? operation
+                                : operation == "add"      ? "or"
+                                : operation == "multiply" ? "and"
+                                                          : operation);
+  if (!kind || (!is_bool && (operation == "or" || operation == "and")))
     return n.unsupported("a scatter of " + toString(type) +
                          " with this function");
+  // Scatters compare integers as signed: booleans become integers 0 and 1, and
+  // the order of unsigned ones is kept with their top bit flipped.
+  const bool flips = x.is_unsigned && (*kind == nn::ScatterKind::max ||
+                                       *kind == nn::ScatterKind::min);
+  const auto flip = [&](Val value) {
+    const auto top = mlir::DenseElementsAttr::get(
+        n.e.tensor({}, value.element()),
+        llvm::APInt::getSignMask(value.element().getIntOrFloatBitWidth()));
+    return n.e.bitXor(value, n.e.constant(top, value.is_unsigned));
+  };
+  for (Val* value : {&x, &updates}) {
+    if (is_bool) *value = n.e.cast(*value, n.e.builder().getI32Type());
+    if (flips) *value = flip(*value);
+  }
   // The sizes of a window are those of the updates.
   d.sizes.assign(x.rank(), 1);
   size_t next = 0;
@@ -354,14 +364,19 @@ Val importScatter(OpContext& n) {
     return n.error(
         "expected updates with the dimensions of indices and "
         "windows");
-  // A window along a dimension that is not indexed begins at 0; a shorter one
-  // needs components, too.
+  // A window along a dimension that is not indexed begins at 0. Where it is
+  // shorter, the rest of the operand stays as it is.
+  const Val whole = x;
+  Shape part(x.shape());
   for (int64_t i = 0; i < x.rank(); ++i)
     if (!llvm::is_contained(d.map, i) && !llvm::is_contained(d.batch, i) &&
-        d.sizes[i] != x.dim(i))
-      return n.unsupported(
-          "a window that is a part of a dimension without an "
-          "index");
+        !llvm::is_contained(d.dropped, i))
+      part[i] = d.sizes[i];
+  const auto takeFirst = [&](Dims sizes) {
+    return n.e.slice(whole, Shape(whole.rank(), 0), sizes,
+                     Shape(whole.rank(), 1));
+  };
+  x = takeFirst(part);
   Shape perm;
   const Val moved = batchFirst(n.e, x, d, perm);
   const Indices built = buildIndices(n, moved, indices, d, /*clamps=*/false);
@@ -371,11 +386,18 @@ Val importScatter(OpContext& n) {
       indices.rank() + (d.vector_dim == indices.rank() ? 1 : 0);
   const Shape order = resultOrder(d, built, x.rank(), rank);
   updates = n.e.transpose(updates, builder::inversePermutation(order));
-  const Val result = n.e.scatter(moved, built.vectors, updates, built.axes,
-                                 *kind, d.batch.size());
+  Val result = n.e.scatter(moved, built.vectors, updates, built.axes, *kind,
+                           d.batch.size());
   if (n.failed()) return {};
-  return n.e.cast(n.e.transpose(result, builder::inversePermutation(perm)),
-                  type);
+  result = n.e.transpose(result, builder::inversePermutation(perm));
+  for (int64_t i = 0; i < x.rank(); ++i) {
+    const int64_t left = whole.dim(i) - result.dim(i);
+    if (left == 0) continue;
+    part[i] = whole.dim(i);
+    result = n.e.concat(
+        {result, n.e.sliceDim(takeFirst(part), i, result.dim(i), left)}, i);
+  }
+  return n.e.cast(flips ? flip(result) : result, type);
 }
 
 Val importDynamicSlice(OpContext& n) {
@@ -440,6 +462,10 @@ Val importDynamicUpdateSlice(OpContext& n) {
   d.sizes = sizes;
   d.vector_dim = 0;
   d.map = partial;
+  // The slice is moved so that it fits; a scatter would drop it.
+  for (int64_t i : partial)
+    starts[i] = n.e.minimum(n.e.maximum(n.e.cast(starts[i], n.e.i64()), 0.0),
+                            static_cast<double>(x.dim(i) - sizes[i]));
   const Val given = joinStarts(n, starts, partial);
   // Clamped, as the slice is moved so that it fits.
   const Indices indices = buildIndices(n, x, given, d, /*clamps=*/true);
@@ -449,6 +475,34 @@ Val importDynamicUpdateSlice(OpContext& n) {
   const Val moved = n.e.transpose(update, builder::inversePermutation(order));
   return n.e.scatter(x, indices.vectors, moved, indices.axes,
                      nn::ScatterKind::set);
+}
+
+// Slices along one dimension: indices take the place of dimension `dim`.
+Val importIndexSelect(OpContext& n) {
+  const Val x = n.in(0), indices = n.in(1);
+  if (n.failed()) return {};
+  const int64_t dim = n.dimension("dim", x.rank());
+  const int64_t batch = n.integer("batch_dims");
+  if (n.failed()) return {};
+  if (batch < 0 || batch > dim || batch > indices.rank() || indices.isFloat())
+    return n.error("expected batch dimensions of both, before the indexed one");
+  Numbers d;
+  d.sizes = Shape(x.shape());
+  d.sizes[dim] = 1;
+  d.map = d.dropped = {dim};
+  d.vector_dim = indices.rank();
+  for (int64_t i = 0; i < batch; ++i) {
+    if (x.dim(i) != indices.dim(i))
+      return n.error("expected equal sizes of batch dimensions");
+    d.sizes[i] = 1;
+    d.batch.push_back(i);
+    d.indices_batch.push_back(i);
+  }
+  // The operand's dimensions before the indexed one, then those of the indices.
+  const int64_t own = indices.rank() - batch;
+  for (int64_t i = batch; i < x.rank(); ++i)
+    if (i != dim) d.window.push_back(i < dim ? i : i - 1 + own);
+  return gather(n, x, indices, d);
 }
 
 }  // namespace partita::stablehlo

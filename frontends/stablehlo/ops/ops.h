@@ -37,6 +37,11 @@ Val importConcatenate(OpContext& n);
 Val importReverse(OpContext& n);
 Val importIota(OpContext& n);
 
+// dynamic.cc
+Val importDimensionSize(OpContext& n);
+Val importRealDynamicSlice(OpContext& n);
+Val importDynamicPad(OpContext& n);
+
 // True for padding that sums of a few cannot overflow with.
 inline bool isBelow31Bits(int64_t size) {
   constexpr int64_t kMost = int64_t{1} << 31;
@@ -49,17 +54,35 @@ Val importDotGeneral(OpContext& n);
 // of the groups. Null without an error for its other forms.
 Val importRaggedDot(OpContext& n);
 Val importConvolution(OpContext& n);
+Val importEinsum(OpContext& n);
 
-// reduction.cc
+// reduction.cc and reduce_window.cc
 Val importReduce(OpContext& n);
 Val importReduceWindow(OpContext& n);
+Val importMap(OpContext& n);
 
 // The kind that a region's only operation gives, for operands like `x`.
 // Booleans are reduced as integers 0 and 1.
 std::optional<nn::ReduceKind> reduceKindOf(llvm::StringRef operation, Val x);
 
+class ScalarFunction;
+// Operands 0..k-1 are reduced; k..2k-1 are their initial values. False after an
+// error.
+bool takeReduced(OpContext& n, Values& inputs, Values& inits);
+// True if the constant `init` changes no result.
+bool isNeutral(Emitter& e, nn::ReduceKind kind, Val init);
+Val combine(Emitter& e, nn::ReduceKind kind, Val a, Val b);
+// The function of region 0, and its results for two entries per operand.
+ScalarFunction reducerOf(OpContext& n, const Values& inputs);
+Values reduceTwo(const ScalarFunction& reducer, const Values& a,
+                 const Values& b);
+
 // select_and_scatter.cc
 Val importSelectAndScatter(OpContext& n);
+
+// batch_norm.cc
+Val importBatchNorm(OpContext& n);
+Val importBatchNormGrad(OpContext& n);
 
 // order.cc
 Val importSort(OpContext& n);
@@ -73,6 +96,7 @@ Val importGather(OpContext& n);
 Val importScatter(OpContext& n);
 Val importDynamicSlice(OpContext& n);
 Val importDynamicUpdateSlice(OpContext& n);
+Val importIndexSelect(OpContext& n);
 
 // random.cc
 Val importRngBitGenerator(OpContext& n);
@@ -94,6 +118,8 @@ Val importWhile(OpContext& n);
 Val importCase(OpContext& n);
 Val importBarrier(OpContext& n);
 Val importConstraint(OpContext& n);
+Val importNamedComputation(OpContext& n);
+Val importHint(OpContext& n);
 Val importCustomCall(OpContext& n);
 
 }  // namespace partita::stablehlo

@@ -182,14 +182,23 @@ Order orderOf(OpContext& n, const Values& inputs) {
   return {};
 }
 
-// A value whose order as signed integers or floats is that of `x`.
-Val sortable(Emitter& e, Val x) {
-  if (x.isBool()) return e.cast(x, e.builder().getI32Type());
-  if (!x.is_unsigned) return x;
+Val flipTop(Emitter& e, Val x) {
   const auto top = mlir::DenseElementsAttr::get(
       e.tensor({}, x.element()),
       llvm::APInt::getSignMask(x.element().getIntOrFloatBitWidth()));
   return {e.bitXor({x.value}, e.constant(top)).value};
+}
+
+// A value whose order as signed integers or floats is that of `x`.
+Val sortable(Emitter& e, Val x) {
+  if (x.isBool()) return e.cast(x, e.builder().getI32Type());
+  return x.is_unsigned ? flipTop(e, x) : x;
+}
+
+// The inverse, for a value that was of this type.
+Val fromSortable(Emitter& e, Val x, ElementType type) {
+  if (type.type.isInteger(1)) return e.cast(x, type);
+  return type.is_unsigned ? Val{flipTop(e, x).value, true} : x;
 }
 
 }  // namespace
@@ -244,11 +253,10 @@ Val importTopK(OpContext& n) {
   if (last < 0 || values_type.shape.empty() ||
       values_type.shape.back() > x.dim(last) || values_type.shape.back() < 1)
     return n.error("expected 1 <= k <= the last size");
-  if (x.is_unsigned || x.isBool())
-    return n.unsupported(toString(x.elementType()));
   const auto [values, places] =
-      builder::topK(n.e, x, values_type.shape.back(), last, /*largest=*/true);
-  n.out(0, values);
+      builder::topK(n.e, sortable(n.e, x), values_type.shape.back(), last,
+                    /*largest=*/true);
+  n.out(0, fromSortable(n.e, values, x.elementType()));
   n.out(1, n.e.cast(places, places_type.element));
   return {};
 }

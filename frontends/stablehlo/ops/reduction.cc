@@ -1,9 +1,8 @@
-// Reductions over dimensions and windows.
+// Reductions over dimensions.
 #include <optional>
 
-#include "frontends/builder/padding.h"
-#include "frontends/builder/window.h"
 #include "frontends/stablehlo/ops/ops.h"
+#include "frontends/stablehlo/ops/scalar_function.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -24,8 +23,6 @@ std::optional<ReduceKind> reduceKindOf(llvm::StringRef operation, Val x) {
   return kind;
 }
 
-namespace {
-
 bool isNeutral(Emitter& e, ReduceKind kind, Val init) {
   const auto found = init.constant();
   const auto expected = e.neutral(kind, init.elementType()).constant();
@@ -41,9 +38,9 @@ bool isNeutral(Emitter& e, ReduceKind kind, Val init) {
 Val combine(Emitter& e, ReduceKind kind, Val a, Val b) {
   switch (kind) {
     case ReduceKind::sum:
-      return e.add(a, b);
+      return a.isBool() ? e.bitOr(a, b) : e.add(a, b);
     case ReduceKind::prod:
-      return e.mul(a, b);
+      return a.isBool() ? e.bitAnd(a, b) : e.mul(a, b);
     case ReduceKind::max:
       return e.maximum(a, b);
     case ReduceKind::min:
@@ -52,8 +49,7 @@ Val combine(Emitter& e, ReduceKind kind, Val a, Val b) {
   return {};
 }
 
-// Operands 0..k-1 are reduced; k..2k-1 are their initial values.
-bool takeOperands(OpContext& n, Values& inputs, Values& inits) {
+bool takeReduced(OpContext& n, Values& inputs, Values& inits) {
   const Values all = n.all();
   if (n.failed()) return false;
   const size_t half = all.size() / 2;
@@ -67,6 +63,22 @@ bool takeOperands(OpContext& n, Values& inputs, Values& inits) {
   return fits;
 }
 
+ScalarFunction reducerOf(OpContext& n, const Values& inputs) {
+  llvm::SmallVector<ElementType> types;
+  for (Val input : inputs) types.push_back(input.elementType());
+  types.append(types);
+  return ScalarFunction(n, 0, types);
+}
+
+Values reduceTwo(const ScalarFunction& reducer, const Values& a,
+                 const Values& b) {
+  Values both = a;
+  both.append(b.begin(), b.end());
+  return reducer.apply(both);
+}
+
+namespace {
+
 Val reduceOne(OpContext& n, ReduceKind kind, Val x, Val init, Dims dims) {
   const bool is_bool = x.isBool();
   const bool is_neutral = isNeutral(n.e, kind, init);
@@ -77,71 +89,81 @@ Val reduceOne(OpContext& n, ReduceKind kind, Val x, Val init, Dims dims) {
   return is_neutral ? y : combine(n.e, kind, y, init);
 }
 
+// Any reducer: neighbours are combined until one is left. StableHLO leaves the
+// order to the implementation, but not that of the two operands.
+void reduceByFunction(OpContext& n, Values values, const Values& inits,
+                      Dims dims) {
+  Emitter& e = n.e;
+  Shape perm(dims), kept;
+  int64_t size = 1;
+  for (int64_t dim : dims) size *= values[0].dim(dim);
+  for (int64_t i = 0; i < values[0].rank(); ++i)
+    if (!llvm::is_contained(dims, i)) {
+      perm.push_back(i);
+      kept.push_back(values[0].dim(i));
+    }
+  Shape rows = {size};
+  rows.append(kept);
+  const ScalarFunction reducer = reducerOf(n, values);
+  if (n.failed()) return;
+  for (Val& value : values) value = e.reshape(e.transpose(value, perm), rows);
+  while (size > 1) {
+    const int64_t half = size / 2;
+    Values even, odd;
+    for (Val value : values) {
+      even.push_back(e.sliceDim(value, 0, 0, half, 2));
+      odd.push_back(e.sliceDim(value, 0, 1, half, 2));
+    }
+    Values joined = reduceTwo(reducer, even, odd);
+    if (n.failed()) return;
+    if (joined.size() != values.size()) {
+      n.error("expected a result of the reducer per operand");
+      return;
+    }
+    if (size % 2 != 0)
+      for (auto [value, whole] : llvm::zip(joined, values))
+        value = e.concat({value, e.sliceDim(whole, 0, size - 1, 1)}, 0);
+    values = std::move(joined);
+    size -= half;
+  }
+  Values starts;
+  for (Val init : inits) starts.push_back(e.broadcast(init, kept));
+  if (size == 0) {
+    n.outAll(starts);
+    return;
+  }
+  for (Val& value : values) value = e.reshape(value, kept);
+  n.outAll(reduceTwo(reducer, starts, values));
+}
+
 }  // namespace
 
 Val importReduce(OpContext& n) {
   Values inputs, inits;
-  if (!takeOperands(n, inputs, inits)) return {};
+  if (!takeReduced(n, inputs, inits)) return {};
   const Shape dims = n.dimensions("dimensions", inputs[0].rank());
   if (n.failed()) return {};
-  if (inputs.size() == 1) {
+  if (inputs.size() == 1)
     if (const auto kind = reduceKindOf(n.onlyOperation(0), inputs[0]))
       return reduceOne(n, *kind, inputs[0], inits[0], dims);
-    return n.unsupported(
-        "a reduction by another function than add, multiply, maximum, minimum, "
-        "and, or");
-  }
   if (inputs.size() == 2 && dims.size() == 1 && importArgReduction(n, dims[0]))
     return {};
-  if (!n.failed())
-    n.unsupported(
-        "a reduction of several operands other than argmax and argmin");
+  if (!n.failed()) reduceByFunction(n, inputs, inits, dims);
   return {};
 }
 
-Val importReduceWindow(OpContext& n) {
-  Values inputs, inits;
-  if (!takeOperands(n, inputs, inits)) return {};
-  Val x = inputs[0];
-  const size_t rank = x.rank();
-  const auto orDefault = [&](llvm::StringRef name, int64_t value) {
-    Shape values = n.ints(name);
-    if (values.empty()) values.assign(rank, value);
-    return values;
-  };
-  const Shape window = n.ints("window_dimensions"),
-              strides = orDefault("window_strides", 1),
-              dilations = orDefault("window_dilations", 1),
-              base = orDefault("base_dilations", 1);
-  Shape padding = n.ints("padding");
+Val importMap(OpContext& n) {
+  const Values inputs = n.all();
   if (n.failed()) return {};
-  if (padding.empty()) padding.assign(2 * rank, 0);
-  if (inputs.size() != 1)
-    return n.unsupported("a window over several operands");
-  bool fits = window.size() == rank && strides.size() == rank &&
-              dilations.size() == rank && base.size() == rank &&
-              padding.size() == 2 * rank && builder::isPositive(window) &&
-              builder::isPositive(strides) && builder::isPositive(dilations) &&
-              builder::isPositive(base);
-  for (size_t i = 0; fits && i < padding.size(); ++i)
-    fits = isBelow31Bits(padding[i]);
-  if (!fits) return n.error("expected a window with an entry per dimension");
-  const auto kind = reduceKindOf(n.onlyOperation(0), x);
-  if (!kind || x.isBool()) return n.unsupported("a window with this function");
-  if (!isNeutral(n.e, *kind, inits[0]))
-    return n.unsupported("an initial value that changes the result");
-  Shape between, low, high, crop_low, crop_high;
-  for (size_t i = 0; i < rank; ++i) {
-    between.push_back(base[i] - 1);
-    crop_low.push_back(std::min<int64_t>(padding[2 * i], 0));
-    crop_high.push_back(std::min<int64_t>(padding[2 * i + 1], 0));
-    low.push_back(std::max<int64_t>(padding[2 * i], 0));
-    high.push_back(std::max<int64_t>(padding[2 * i + 1], 0));
+  llvm::SmallVector<ElementType> types;
+  bool fits = !inputs.empty();
+  for (Val input : inputs) {
+    types.push_back(input.elementType());
+    fits = fits && input.shape() == inputs[0].shape();
   }
-  x = n.e.pad(builder::spreadApart(n.e, x, inits[0], between), inits[0],
-              crop_low, crop_high);
-  if (n.failed()) return {};
-  return n.e.reduceWindow(*kind, x, window, strides, dilations, low, high);
+  if (!fits) return n.error("expected operands of one shape");
+  n.outAll(ScalarFunction(n, 0, types).apply(inputs));
+  return {};
 }
 
 }  // namespace partita::stablehlo

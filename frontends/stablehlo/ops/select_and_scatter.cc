@@ -1,6 +1,6 @@
 // Gradients of pooling: each window's chosen element gets the window's entry of
 // the source.
-#include <cstdlib>
+#include <optional>
 
 #include "frontends/builder/padding.h"
 #include "frontends/builder/window.h"
@@ -13,18 +13,21 @@ namespace {
 // Maximum number of elements of a window: each is a slice of the operand.
 constexpr int64_t kMaxWindow = 1024;
 
-// True if the region keeps its first argument where it is larger, or not
-// smaller than the second; `keep` tells which.
-bool choosesLargest(OpContext& n, Compare& keep) {
-  if (n.onlyOperation(0) != "compare") return false;
+// The comparison by which the region keeps its first argument: one of >=, >,
+// <= and <. Nothing for another region.
+std::optional<Compare> selectionOf(OpContext& n) {
+  if (n.onlyOperation(0) != "compare") return std::nullopt;
   mlir::Block& block = n.op.getRegion(0).front();
   mlir::Operation& compare = block.front();
   const auto direction =
       compare.getAttrOfType<mlir::IntegerAttr>("comparison_direction");
-  constexpr int64_t kGe = 2, kGt = 3;
-  if (!direction || compare.getOperand(0) != block.getArgument(0)) return false;
-  keep = direction.getInt() == kGe ? Compare::ge : Compare::gt;
-  return direction.getInt() == kGe || direction.getInt() == kGt;
+  if (!direction || compare.getOperand(0) != block.getArgument(0))
+    return std::nullopt;
+  constexpr std::pair<int64_t, Compare> kDirections[] = {
+      {2, Compare::ge}, {3, Compare::gt}, {4, Compare::le}, {5, Compare::lt}};
+  for (const auto& [number, kind] : kDirections)
+    if (direction.getInt() == number) return kind;
+  return std::nullopt;
 }
 
 // The positions within a window, row-major.
@@ -45,7 +48,8 @@ llvm::SmallVector<Shape> positionsOf(Dims window) {
 }  // namespace
 
 Val importSelectAndScatter(OpContext& n) {
-  const Val x = n.in(0), source = n.in(1), init = n.in(2);
+  Val x = n.in(0), source = n.in(1);
+  const Val init = n.in(2);
   if (n.failed()) return {};
   const size_t rank = x.rank();
   const auto orOnes = [&](llvm::StringRef name) {
@@ -60,8 +64,7 @@ Val importSelectAndScatter(OpContext& n) {
   if (n.failed()) return {};
   bool fits = window.size() == rank && strides.size() == rank &&
               padding.size() == 2 * rank && builder::isPositive(window) &&
-              builder::isPositive(strides) && x.isFloat() &&
-              source.rank() == x.rank() &&
+              builder::isPositive(strides) && source.rank() == x.rank() &&
               source.elementType() == x.elementType();
   for (size_t i = 0; fits && i < rank; ++i) {
     fits = isBelow31Bits(padding[2 * i]) && isBelow31Bits(padding[2 * i + 1]);
@@ -70,15 +73,21 @@ Val importSelectAndScatter(OpContext& n) {
     fits = fits && padded >= window[i] &&
            source.dim(i) == (padded - window[i]) / strides[i] + 1;
   }
-  if (!fits)
-    return n.error("expected floats, and a source with an entry per window");
-  Compare keep;
-  const auto zero = init.constant();
-  if (!choosesLargest(n, keep) || n.onlyOperation(1) != "add" || !zero ||
-      !zero.isSplat() || !init.isFloat() ||
-      !zero.getSplatValue<llvm::APFloat>().isZero())
+  if (!fits) return n.error("expected a source with an entry per window");
+  const auto keep = selectionOf(n);
+  const ElementType type = x.elementType();
+  const auto sum_kind = reduceKindOf(n.onlyOperation(1), x);
+  if (!keep || !sum_kind ||
+      *sum_kind != (x.isBool() ? nn::ReduceKind::max : nn::ReduceKind::sum) ||
+      !isNeutral(n.e, *sum_kind, init))
     return n.unsupported(
-        "other than the largest element of a window, and sums from 0");
+        "other than the largest or smallest element of a window, and sums "
+        "from 0");
+  // Sums of booleans: whether a sum of integers is not 0.
+  if (x.isBool()) {
+    x = n.e.cast(x, n.e.builder().getI32Type());
+    source = n.e.cast(source, n.e.builder().getI32Type());
+  }
   int64_t count = 1;
   for (int64_t size : window)
     if ((count *= size) > kMaxWindow)
@@ -90,23 +99,27 @@ Val importSelectAndScatter(OpContext& n) {
     low.push_back(padding[2 * i]);
     high.push_back(padding[2 * i + 1]);
   }
+  // Padding is never chosen.
+  const bool is_largest = *keep == Compare::ge || *keep == Compare::gt;
+  const auto chosen_kind =
+      is_largest ? nn::ReduceKind::max : nn::ReduceKind::min;
   const Val padded =
-      e.pad(x, e.neutral(nn::ReduceKind::max, x.elementType()), low, high);
+      e.pad(x, e.neutral(chosen_kind, x.elementType()), low, high);
   if (e.failed()) return {};
   // The number of each window's chosen position.
   const llvm::SmallVector<Shape> positions = positionsOf(window);
-  Val largest, chosen;
+  Val best, chosen;
   const mlir::Type i32 = e.builder().getI32Type();
   for (auto [k, position] : llvm::enumerate(positions)) {
     const Val element = e.slice(padded, position, source.shape(), strides);
     const Val number = e.splat(static_cast<double>(k), i32);
-    if (!largest) {
-      largest = element;
+    if (!best) {
+      best = element;
       chosen = e.broadcast(number, source.shape());
       continue;
     }
-    const Val stays = e.compare(keep, largest, element);
-    largest = e.select(stays, largest, element);
+    const Val stays = e.compare(*keep, best, element);
+    best = e.select(stays, best, element);
     chosen = e.select(stays, chosen, number);
   }
   // Each position's entries, put where they lie in the padded operand.
@@ -128,7 +141,7 @@ Val importSelectAndScatter(OpContext& n) {
     sum = sum ? e.add(sum, placed) : placed;
     if (e.failed()) return {};
   }
-  return sum;
+  return e.cast(sum, type);
 }
 
 }  // namespace partita::stablehlo
