@@ -13,7 +13,7 @@ using mlir::Value;
 using mlir::func::CallOp;
 using mlir::func::FuncOp;
 
-DimClasses::DimClasses(mlir::ModuleOp module) {
+DimClasses::DimClasses(mlir::ModuleOp module) : stored_(module) {
   for (FuncOp function : module.getOps<FuncOp>()) {
     if (function.isExternal()) continue;
     for (Operation& op : function.front()) visit(&op);
@@ -68,22 +68,25 @@ void DimClasses::visit(Operation* op) {
     for (const nn::Factor& factor : factors.rule.factors)
       factors.dims.push_back(
           classes_.AddDim(std::max<int64_t>(factor.size, 1)));
+    // The result of a kernel's gradient is a window, and no image.
+    auto conv = mlir::dyn_cast<nn::ConvOp>(op);
+    const bool links_windows = !conv || !stored_.isKernelGradient(conv);
     for (auto [value, tensor] :
          llvm::zip(op->getOperands(), factors.rule.operands))
-      visitTensor(value, tensor, factors);
+      visitTensor(value, tensor, factors, links_windows);
     for (auto [value, tensor] :
          llvm::zip(op->getResults(), factors.rule.results))
-      visitTensor(value, tensor, factors);
+      visitTensor(value, tensor, factors, links_windows);
   }
   linkJoined(op);
 }
 
 void DimClasses::visitTensor(Value value, const nn::TensorFactors& tensor,
-                             const Factors& factors) {
+                             const Factors& factors, bool links_windows) {
   const std::vector<int>& dims = dimsOf(value);
   for (auto [dim, list] : llvm::zip(dims, tensor)) {
     if (list.size() == 1 && IsHalo(factors.rule.factors[list[0]].kind)) {
-      classes_.Link(dim, factors.dims[list[0]]);
+      if (links_windows) classes_.Link(dim, factors.dims[list[0]]);
       continue;
     }
     std::vector<int> parts;

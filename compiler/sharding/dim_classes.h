@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/core/factor_classes.h"
+#include "compiler/sharding/stored_values.h"
 #include "dialects/nn/sharding_rule.h"
 #include "llvm/ADT/DenseMap.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -22,6 +23,7 @@ class DimClasses {
   // Returns the classes of the segments of a factor of the operation's rule.
   std::vector<int> segmentsOf(mlir::Operation* op, int factor) const;
   const nn::ShardingRule* ruleOf(mlir::Operation* op) const;
+  const StoredValues& stored() const { return stored_; }
 
   int64_t sizeOf(int segment) const { return classes_.SegmentSize(segment); }
   std::vector<std::pair<int, int>> linked() const {
@@ -38,9 +40,10 @@ class DimClasses {
   void unify(mlir::Value a, mlir::Value b);
   void visit(mlir::Operation* op);
   void visitTensor(mlir::Value value, const nn::TensorFactors& tensor,
-                   const Factors& factors);
+                   const Factors& factors, bool links_windows);
   void linkJoined(mlir::Operation* op);
 
+  StoredValues stored_;
   core::FactorClasses classes_;
   llvm::DenseMap<mlir::Value, std::vector<int>> dims_;
   llvm::DenseMap<mlir::Operation*, Factors> factors_;

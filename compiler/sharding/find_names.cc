@@ -43,6 +43,7 @@ class Finder {
     each<nn::AttentionOp>([&](auto op) { nameSequences(op); });
     spreadOverLinks();
     each<nn::GatherOp>([&](auto op) { nameEmbedding(op); });
+    each<nn::GatherOp>([&](auto op) { nameClasses(op); });
     each<nn::DotGeneralOp>([&](auto op) { nameBatchOfParameters(op); });
     each<mlir::arith::AddFOp>([&](auto op) { nameResidual(op); });
     each<nn::CrossEntropyOp>([&](auto op) {
@@ -151,6 +152,7 @@ class Finder {
   }
 
   void nameImage(nn::ConvOp op) {
+    if (structure_.isKernelGradient(op)) return;
     const int64_t rank = typeOf(op.getInput()).getRank();
     const int64_t first = op.getChannelsLast() ? 1 : 2;
     // Colour channels get no name and are never divided.
@@ -199,6 +201,16 @@ class Finder {
       name(op.getInput(), 0, "V");
   }
 
+  // A loss written out picks the target's value in each row.
+  void nameClasses(nn::GatherOp op) {
+    const int64_t last = typeOf(op.getInput()).getRank() - 1;
+    if (last >= 1 && op.getAxes() == llvm::ArrayRef<int64_t>{last} &&
+        static_cast<int64_t>(op.getBatchDims()) == last &&
+        !structure_.isStored(op.getInput()) &&
+        structure_.isMadeOfIntegerInputs(op.getIndices()))
+      name(op.getInput(), last, "V");
+  }
+
   // Gate, biases and, by residual sums, the result's width follow.
   void nameExperts(nn::ExpertsOp op) {
     name(op.getUp(), 0, "X");
@@ -215,14 +227,18 @@ class Finder {
   }
 
   // The sum of a stream and a branch: if exactly one dimension is unnamed, it
-  // is the stream's width.
+  // is the stream's width. Sums without rows or pixels are of gradients.
   void nameResidual(mlir::arith::AddFOp op) {
     if (!structure_.joinsStreams(op)) return;
     SmallVector<int64_t> open;
+    bool has_rows = false;
     auto type = typeOf(op.getResult());
-    for (int64_t dim = 0; type && dim < type.getRank(); ++dim)
+    for (int64_t dim = 0; type && dim < type.getRank(); ++dim) {
       if (!isNamed(op.getResult(), dim)) open.push_back(dim);
-    if (open.size() == 1) name(op.getResult(), open.front(), "E");
+      for (const char* rows : {"B", "L", "H", "W"})
+        has_rows |= isNamed(op.getResult(), dim, rows);
+    }
+    if (open.size() == 1 && has_rows) name(op.getResult(), open.front(), "E");
   }
 
   // Results that are products, optionally with bias, are logits; others are
@@ -298,6 +314,7 @@ class Finder {
   // A width made from colours, and made into exactly one other width, is hidden
   // like the width of an MLP: the stream begins with that other width.
   void nameStem(nn::ConvOp op) {
+    if (structure_.isKernelGradient(op)) return;
     const std::vector<int> segments =
         classes_.segmentsOf(op.getResult(), channelOf(op));
     if (segments.empty() || names_.isNamed(segments.front())) return;
@@ -314,6 +331,7 @@ class Finder {
   // Names the remaining channels of images E. Excludes single pixels: gates are
   // computed from them.
   void nameChannels(nn::ConvOp op) {
+    if (structure_.isKernelGradient(op)) return;
     auto type = typeOf(op.getResult());
     const int64_t channel = channelOf(op);
     if (type.getNumElements() == type.getDimSize(0) * type.getDimSize(channel))

@@ -38,8 +38,8 @@ struct Names {
 // - B, L: first and second dimension of inputs and of attention;
 // - N: heads of attention, including key-value heads;
 // - H, W: spatial dimensions of convolutions and dimensions linked to them;
-// - V: rows of embeddings of input tokens, and the last dimension of results
-//   that are products;
+// - V: rows of embeddings of input tokens, the last dimension of results that
+//   are products, and of values that labels pick one of;
 // - X: experts of nn.experts, batch dimension of products with parameters;
 // - E: widths of embeddings, residual sums and normalised values, and channels
 //   of images;

@@ -3,7 +3,6 @@
 #include "compiler/sharding/model_structure.h"
 
 #include "dialects/nn/dialect.h"
-#include "dialects/nn/weight_mark.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -28,32 +27,10 @@ bool isTransparent(Operation* op) {
 }  // namespace
 
 ModelStructure::ModelStructure(mlir::ModuleOp module, const DimClasses& classes)
-    : callers_(module) {
-  for (FuncOp function : module.getOps<FuncOp>()) {
-    if (function.isExternal()) continue;
-    for (BlockArgument argument : function.getArguments())
-      if (isStoredOrWeight(argument)) stored_.insert(argument);
-    for (Operation& op : function.front()) {
-      if (mlir::isMemoryEffectFree(&op) && op.getNumRegions() == 0 &&
-          !op.hasTrait<mlir::OpTrait::IsTerminator>() &&
-          llvm::all_of(op.getOperands(),
-                       [&](Value operand) { return isStored(operand); }))
-        stored_.insert(op.result_begin(), op.result_end());
-      if (mlir::isa<nn::DotGeneralOp, nn::ConvOp>(op))
-        addContraction(&op, classes);
-    }
-  }
-}
-
-bool ModelStructure::isStoredOrWeight(BlockArgument argument) const {
-  auto function = mlir::cast<FuncOp>(argument.getOwner()->getParentOp());
-  if (callers_.isStored(argument) ||
-      function.getArgAttr(argument.getArgNumber(), nn::kWeightAttr))
-    return true;
-  const auto values = callers_.valuesOf(argument);
-  return !values.empty() && llvm::all_of(values, [&](Value value) {
-    auto outer = mlir::dyn_cast<BlockArgument>(value);
-    return outer && isStoredOrWeight(outer);
+    : stored_(classes.stored()) {
+  module.walk([&](Operation* op) {
+    if (mlir::isa<nn::DotGeneralOp, nn::ConvOp>(op))
+      addContraction(op, classes);
   });
 }
 
@@ -71,7 +48,7 @@ bool ModelStructure::isMadeOfIntegerInputs(Value value) const {
   return !sources.empty() && llvm::all_of(sources, [&](Value source) {
     auto argument = mlir::dyn_cast<BlockArgument>(source);
     if (!argument) return false;
-    const auto values = callers_.valuesOf(argument);
+    const auto values = stored_.callers().valuesOf(argument);
     if (!values.empty())
       return llvm::all_of(
           values, [&](Value outer) { return isMadeOfIntegerInputs(outer); });

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "compiler/sharding/dim_classes.h"
-#include "compiler/sharding/view_parameters.h"
 #include "llvm/ADT/DenseSet.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -14,10 +13,15 @@ namespace partita::sharding {
 
 class ModelStructure {
  public:
+  // Keeps a reference to the stored values of `classes`.
   ModelStructure(mlir::ModuleOp module, const DimClasses& classes);
 
   // True if a value is computed from stored data and constants alone.
   bool isStored(mlir::Value value) const { return stored_.contains(value); }
+  // True for a convolution of two activations; see StoredValues.
+  bool isKernelGradient(nn::ConvOp op) const {
+    return stored_.isKernelGradient(op);
+  }
   // True if the argument is an input of @main: each run passes a new value.
   bool isInput(mlir::BlockArgument argument) const;
   // True if only elementwise work and data movement lie between integer inputs
@@ -49,15 +53,11 @@ class ModelStructure {
  private:
   static const std::set<int>& setOf(const std::map<int, std::set<int>>& sets,
                                     int segment);
-  // True if an argument holds stored data, or a weight that the caller of @main
-  // passes.
-  bool isStoredOrWeight(mlir::BlockArgument argument) const;
   void addContraction(mlir::Operation* op, const DimClasses& classes);
   void addSources(mlir::Value value, llvm::DenseSet<mlir::Value>& sources,
                   llvm::DenseSet<mlir::Value>& seen) const;
 
-  Callers callers_;
-  llvm::DenseSet<mlir::Value> stored_;
+  const StoredValues& stored_;
   std::map<int, std::set<int>> made_into_, made_from_;
 };
 

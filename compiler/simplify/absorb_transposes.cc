@@ -1,5 +1,5 @@
-// Replaces transposes of a product's operands by other dimension numbers; see
-// passes.td.
+// Replaces transposes of a product's operands by other dimension numbers, and a
+// transpose of its result by an exchange of the operands; see passes.td.
 #include "compiler/simplify/passes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -65,11 +65,48 @@ class AbsorbTransposes : public mlir::OpRewritePattern<nn::DotGeneralOp> {
   mlir::Pass::Statistic& absorbed_;
 };
 
+// A transpose that only exchanges the free dimensions of both operands is the
+// product of the operands exchanged. JAX writes gradients of weights so.
+class ExchangeOperands : public mlir::OpRewritePattern<nn::TransposeOp> {
+ public:
+  ExchangeOperands(mlir::MLIRContext* context, mlir::Pass::Statistic& absorbed)
+      : OpRewritePattern(context), absorbed_(absorbed) {}
+
+  mlir::LogicalResult matchAndRewrite(
+      nn::TransposeOp op, mlir::PatternRewriter& rewriter) const override {
+    auto dot = op.getInput().getDefiningOp<nn::DotGeneralOp>();
+    if (!dot || !dot->hasOneUse()) return mlir::failure();
+    const int64_t rank = op.getType().getRank();
+    const auto batch = static_cast<int64_t>(dot.getLhsBatch().size());
+    const int64_t lhs_free =
+        mlir::cast<mlir::RankedTensorType>(dot.getLhs().getType()).getRank() -
+        batch - static_cast<int64_t>(dot.getLhsContract().size());
+    // Without free dimensions on a side, nothing is exchanged.
+    if (lhs_free == 0 || lhs_free == rank - batch) return mlir::failure();
+    for (auto [dim, before] : llvm::enumerate(op.getPerm())) {
+      const auto i = static_cast<int64_t>(dim);
+      const int64_t wanted = i < batch ? i
+                             : i < rank - lhs_free
+                                 ? i + lhs_free
+                                 : i - (rank - batch - lhs_free);
+      if (before != wanted) return mlir::failure();
+    }
+    rewriter.replaceOpWithNewOp<nn::DotGeneralOp>(
+        op, dot.getRhs(), dot.getLhs(), dot.getRhsBatch(), dot.getLhsBatch(),
+        dot.getRhsContract(), dot.getLhsContract());
+    ++absorbed_;
+    return mlir::success();
+  }
+
+ private:
+  mlir::Pass::Statistic& absorbed_;
+};
+
 class AbsorbTransposesPass
     : public impl::AbsorbTransposesPassBase<AbsorbTransposesPass> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<AbsorbTransposes>(&getContext(), absorbed);
+    patterns.add<AbsorbTransposes, ExchangeOperands>(&getContext(), absorbed);
     if (failed(
             mlir::applyPatternsGreedily(getOperation(), std::move(patterns)))) {
       signalPassFailure();

@@ -76,16 +76,23 @@ def ShrinkBroadcastsPass : Pass<"partita-shrink-broadcasts", "::mlir::func::Func
 }
 
 def AbsorbTransposesPass : Pass<"partita-absorb-transposes", "::mlir::func::FuncOp"> {
-  let summary = "Removes transposes of operands of matrix products";
+  let summary = "Removes transposes of operands and results of matrix products";
   let description = [{
     `nn.dot_general` lists the dimensions that it contracts. A transpose before
-    it only renumbers them, if the free dimensions keep their order.
+    it only renumbers them, if the free dimensions keep their order. A transpose
+    after it that puts the free dimensions of the right operand first exchanges
+    the operands.
 
     ```mlir
     %0 = nn.transpose %w perm = [1, 0] : tensor<8x4xf32> -> tensor<4x8xf32>
     %1 = nn.dot_general %x, %0 contract = [1] x [0] : tensor<2x4xf32>, tensor<4x8xf32> -> tensor<2x8xf32>
     // becomes
     %1 = nn.dot_general %x, %w contract = [1] x [1] : tensor<2x4xf32>, tensor<8x4xf32> -> tensor<2x8xf32>
+
+    %2 = nn.dot_general %g, %x contract = [0] x [0] : tensor<2x8xf32>, tensor<2x4xf32> -> tensor<8x4xf32>
+    %3 = nn.transpose %2 perm = [1, 0] : tensor<8x4xf32> -> tensor<4x8xf32>
+    // becomes
+    %3 = nn.dot_general %x, %g contract = [0] x [0] : tensor<2x4xf32>, tensor<2x8xf32> -> tensor<4x8xf32>
     ```
   }];
   let dependentDialects = ["::partita::nn::NNDialect"];

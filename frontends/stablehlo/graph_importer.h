@@ -12,7 +12,6 @@
 #include "frontends/stablehlo/shardings.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSet.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -86,7 +85,6 @@ class GraphImporter {
   // For each result of the program: the argument whose memory it takes.
   llvm::DenseMap<int64_t, std::string> updates_;
   llvm::StringMap<Val> states_;
-  llvm::StringSet<> weights_;  // inputs that hold weights
   Shardings shardings_;
   llvm::DenseMap<mlir::Value, dist::ShardingAttr> argument_shardings_;
   ManualAxes* manual_ = nullptr;  // while a body is imported

@@ -1,10 +1,9 @@
 // Arguments and results of @main.
 #include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
-#include "dialects/nn/weight_mark.h"
+#include "frontends/stablehlo/find_weights.h"
 #include "frontends/stablehlo/graph_importer.h"
 #include "frontends/stablehlo/names.h"
 #include "llvm/ADT/STLExtras.h"
@@ -28,32 +27,6 @@ std::string takeName(llvm::StringSet<>& taken, llvm::StringRef name, size_t i) {
   for (; !taken.insert(result).second; ++i)
     result = (name + "_" + llvm::Twine(i)).str();
   return result;
-}
-
-// The arguments of pytrees that hold weights: several float tensors whose first
-// dimensions differ. The tensors of a batch have the same first dimension.
-llvm::StringSet<> weightsAmong(
-    llvm::ArrayRef<std::pair<std::string, mlir::RankedTensorType>> arguments) {
-  struct Tree {
-    std::set<int64_t> first_dims;
-    bool has_data = false;
-  };
-  const auto treeOf = [](llvm::StringRef name) {
-    return name.split('.').first;
-  };
-  llvm::StringMap<Tree> trees;
-  for (const auto& [name, type] : arguments) {
-    if (type.getRank() == 0) continue;
-    Tree& tree = trees[treeOf(name)];
-    tree.first_dims.insert(type.getDimSize(0));
-    tree.has_data |= !mlir::isa<mlir::FloatType>(type.getElementType());
-  }
-  llvm::StringSet<> weights;
-  for (const auto& [name, type] : arguments) {
-    const Tree tree = trees.lookup(treeOf(name));
-    if (!tree.has_data && tree.first_dims.size() > 1) weights.insert(name);
-  }
-  return weights;
 }
 
 // For each donated argument, the result that takes its memory. JAX says which
@@ -113,7 +86,6 @@ LogicalResult GraphImporter::declareArguments(mlir::Operation* function,
     ValueType type;
   };
   llvm::SmallVector<Stored> stored;
-  std::vector<std::pair<std::string, mlir::RankedTensorType>> inputs;
   for (auto [i, argument] : llvm::enumerate(body.getArguments())) {
     const ValueType type = valueType(argument.getType());
     std::string name;
@@ -134,12 +106,10 @@ LogicalResult GraphImporter::declareArguments(mlir::Operation* function,
       stored.push_back({argument, name, type});
       continue;
     }
-    inputs.emplace_back(
-        name, mlir::RankedTensorType::get(type.shape, type.element.type));
-    values_[argument] = signature_.addInput(name, inputs.back().second,
-                                            type.element.is_unsigned);
+    values_[argument] = signature_.addInput(
+        name, mlir::RankedTensorType::get(type.shape, type.element.type),
+        type.element.is_unsigned);
   }
-  weights_ = weightsAmong(inputs);
   // Stored tensors follow the inputs.
   for (const Stored& state : stored)
     values_[state.argument] = states_[state.name] = signature_.addState(
@@ -204,16 +174,10 @@ LogicalResult GraphImporter::finishMain(mlir::Operation* function,
     return mlir::emitError(main_.getLoc())
            << "expected results that are tensors, found none";
   signature_.finish(outputs);
-  for (mlir::BlockArgument argument : main_.getArguments()) {
-    const unsigned i = argument.getArgNumber();
-    const auto name =
-        main_.getArgAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
-    if (name && weights_.contains(name.getValue()))
-      main_.setArgAttr(i, nn::kWeightAttr,
-                       mlir::UnitAttr::get(main_.getContext()));
+  markWeights(main_);
+  for (mlir::BlockArgument argument : main_.getArguments())
     if (dist::ShardingAttr sharding = argument_shardings_.lookup(argument))
-      main_.setArgAttr(i, dist::kShardingAttr, sharding);
-  }
+      main_.setArgAttr(argument.getArgNumber(), dist::kShardingAttr, sharding);
   return success();
 }
 

@@ -1,11 +1,12 @@
 """Writes tests/data/jax-tiny: small programs of JAX as jax.export writes them, with JAX's outputs, and in refused/ programs that Partita
 refuses.
 
-Usage: make_jax.py [NAME...]. Needs `setup.sh --jax`. Its output is committed, so tests need no JAX. Run it when a program or JAX's
-version changes.
+Usage: make_jax.py [NAME...]. Needs `setup.sh --jax`, and `--flax` for flax_programs.py. Its output is committed, so tests need no JAX.
+Run it when a program or JAX's version changes.
 
 <name>.mlirbc is the portable artifact. <name>.safetensors has in.*, out.*, and for training steps state.* (the donated arguments before
-the first step), out<k>.* (outputs of step k) and after.* (the donated arguments after the last step).
+the first step), out<k>.* (outputs of step k) and after.* (the donated arguments after the last step). Programs in bf16 have exact.*, the
+outputs in f32.
 """
 
 import functools
@@ -611,8 +612,15 @@ PROGRAMS = {
 }
 
 
+try:
+    from flax_programs import PROGRAMS as FLAX_PROGRAMS
+except ImportError:  # without setup.sh --flax
+    FLAX_PROGRAMS = {}
+PROGRAMS |= FLAX_PROGRAMS
+
+
 def dotted(name):
-    return re.sub(r"[\['\]]+", ".", name).strip(".")
+    return re.sub(r"[\['\].]+", ".", name).strip(".")
 
 
 def named(prefix, tree):
@@ -641,6 +649,8 @@ def write(name):
     if not donated:
         results = named("result", plain(*arguments))
         tensors.update({"out." + key.removeprefix("result."): value for key, value in results.items()})
+        if hasattr(function, "exact"):
+            tensors.update({"exact." + key.removeprefix("result."): value for key, value in named("result", function.exact(*arguments)).items()})
     else:
         for step in range(STEPS):
             results = plain(*arguments)

@@ -1,10 +1,10 @@
 #!/bin/bash
-# Makes the Python environment of the systems that Partita is compared with. Usage: setup.sh [--torch] [--jax] [DIR]
+# Makes the Python environment of the systems that Partita is compared with. Usage: setup.sh [--torch] [--jax] [--flax] [DIR]
 # DIR defaults to $PARTITA_PEERS or ~/.cache/partita-peers. Prints the path of its python; done in 0.1 s when complete.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 wanted=(requirements.txt)
-while [[ ${1:-} == --torch || ${1:-} == --jax ]]; do
+while [[ ${1:-} == --torch || ${1:-} == --jax || ${1:-} == --flax ]]; do
   wanted+=("requirements_${1#--}.txt")
   shift
 done
