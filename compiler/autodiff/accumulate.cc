@@ -1,6 +1,7 @@
 // Repeats the body per microbatch and sums its results; see passes.td.
 #include "compiler/autodiff/call_marks.h"
 #include "compiler/autodiff/microbatches.h"
+#include "compiler/autodiff/noise_scale.h"
 #include "compiler/autodiff/passes.h"
 #include "dialects/nn/math_builder.h"
 #include "llvm/ADT/SetVector.h"
@@ -181,6 +182,7 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
       addUp(main, builder, op->getResults(), map);
     }
     addUp(main, builder, main.getArguments(), map);
+    if (noise_scale) addSquares(main, builder, map);
     for (Sum& sum : sums_) {
       llvm::StringRef name =
           textOf(main.getResultAttr(sum.result, nn::kUpdatesAttr));
@@ -204,6 +206,18 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
         const bool adds = sum.value && (gradient || name == "loss");
         sum.value = adds ? math.add(sum.value, value) : value;
       }
+    }
+  }
+
+  // Adds the squares of this microbatch's gradients.
+  void addSquares(FuncOp main, mlir::OpBuilder& builder, mlir::IRMapping& map) {
+    nn::MathBuilder math(builder, main.getLoc());
+    for (auto [i, gradient] : llvm::enumerate(results_)) {
+      if (!textOf(main.getResultAttr(i, nn::kNameAttr))
+               .starts_with(kGradientPrefix))
+        continue;
+      Value square = squareOf(math, map.lookupOrDefault(gradient));
+      small_ = small_ ? math.add(small_, square) : square;
     }
   }
 
@@ -235,6 +249,14 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
       Value& value = whole[sum.result];
       value = value ? math.add(value, sum.value) : sum.value;
     }
+    Value big;
+    for (auto [i, gradient] : llvm::enumerate(whole)) {
+      if (!small_ || !textOf(main.getResultAttr(i, nn::kNameAttr))
+                          .starts_with(kGradientPrefix))
+        continue;
+      Value square = squareOf(math, gradient);
+      big = big ? math.add(big, square) : square;
+    }
     for (unsigned i = results_.size(); i-- > 0;) {
       if (textOf(main.getResultAttr(i, nn::kNameAttr)) == kTargetCountResult) {
         terminator->eraseOperand(i);
@@ -246,6 +268,7 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
     main.setType(mlir::FunctionType::get(&getContext(),
                                          main.front().getArgumentTypes(),
                                          terminator->getOperandTypes()));
+    if (small_) addNoiseResults(main, small_, big, microbatches);
   }
 
   void eraseDivisor(FuncOp main) {
@@ -266,6 +289,7 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
   SmallVector<RankedTensorType> microbatch_types_;  // parallel to batched_
   mlir::BlockArgument divisor_, seed_;              // null if absent
   CallOp count_;
+  Value small_;  // the sum of squares of all microbatches' gradients
   llvm::DenseMap<Value, Value> updated_;  // buffers, as last updated
 };
 

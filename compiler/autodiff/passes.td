@@ -147,6 +147,11 @@ def AccumulatePass : Pass<"partita-accumulate", "::mlir::ModuleOp"> {
     different value in each microbatch. `loss_divisor` becomes the sum of all
     microbatches' `target_count`, or 1 if no target counts.
 
+    With `noise-scale`, results `gradient_noise` and `gradient_signal` estimate
+    the covariance and the norm of gradients from the squares of the
+    microbatches' gradients and of their sum. Where the batch is divided over
+    devices, each microbatch's gradients are reduced for that.
+
     ```mlir
     func.func @main(%x: tensor<4x6xf32> {nn.dims = ["B", "E"]}, %w) -> (%loss, %dw) {
       %loss, %dw = call @step(%x, %w)
@@ -161,7 +166,8 @@ def AccumulatePass : Pass<"partita-accumulate", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::partita::nn::NNDialect"];
-  let options = [Option<"microbatches", "microbatches", "int64_t", /*default=*/"1", "Number of microbatches per step (default: 1)">];
+  let options = [Option<"microbatches", "microbatches", "int64_t", /*default=*/"1", "Number of microbatches per step (default: 1)">,
+                 Option<"noise_scale", "noise-scale", "bool", /*default=*/"false", "Measure the noise of gradients">];
 }
 
 def AppendOptimizerPass : Pass<"partita-append-optimizer", "::mlir::ModuleOp"> {

@@ -11,6 +11,7 @@
 #include "compiler/driver/memory_limit.h"
 #include "compiler/driver/pipeline.h"
 #include "compiler/driver/stage_memory.h"
+#include "compiler/driver/state_buffers.h"
 #include "compiler/driver/targets.h"
 #include "compiler/pipeline/merge.h"
 #include "compiler/plan/plan_schedule.h"
@@ -203,6 +204,10 @@ LogicalResult Compilation::planMemory() {
   if (mlir::failed(runPhases(planResources()))) return failure();
   report_.memory_tables =
       memory::tabulateMemory(module(), statesOnHost(plan()));
+  if (plan() != nullptr && plan()->state_files)
+    for (auto [table, entry] :
+         llvm::zip_equal(report_.memory_tables, exec::entriesOf(module())))
+      countStateFiles(entry, plan()->state_files->buffers, table);
   if (!onGpu()) return success();
   for (auto [table, slots, buffers, inputs] :
        llvm::zip_equal(report_.memory_tables, transferSlots(module()),

@@ -224,6 +224,10 @@ FailureOr<program::ArtifactParts> artifactOf(Compilation& compilation) {
       std::filesystem::path(options.output).parent_path().string();
   emit_options.embed_weights = options.embed_weights;
   emit_options.states_on_host = statesOnHost(compilation.plan());
+  if (compilation.plan() != nullptr && compilation.plan()->state_files) {
+    emit_options.state_folder = compilation.plan()->state_files->folder;
+    emit_options.state_buffers = compilation.plan()->state_files->buffers;
+  }
   return emit::buildArtifact(compilation.module(), compilation.machineCode(),
                              emit_options);
 }

@@ -128,6 +128,7 @@ program::MemoryTableT toProgram(const MemoryTable& table) {
   result.gaps = table.gaps;
   result.most_gradients = table.most_gradients;
   result.host = table.host;
+  result.files = table.files;
   return result;
 }
 
@@ -135,7 +136,8 @@ llvm::json::Object toJson(const MemoryTable& table) {
   llvm::json::Object object{{"total", table.total()},
                             {"gaps", table.gaps},
                             {"most_gradients", table.most_gradients},
-                            {"host", table.host}};
+                            {"host", table.host},
+                            {"files", table.files}};
   for (int i = 0; i < memory::kMemoryClasses; ++i)
     object[nameOf(static_cast<MemoryClass>(i), /*key=*/true)] =
         table.at_peak[i];
@@ -148,7 +150,11 @@ std::string toText(const MemoryTable& table) {
     if (table.at_peak[i] > 0)
       text += (text.empty() ? "" : ", ") + nameOf(static_cast<MemoryClass>(i)) +
               " " + FormatBytes(table.at_peak[i]);
-  if (table.host > 0)
+  if (table.files > 0)
+    text += "; in files " + nameOf(MemoryClass::kStates) + " " +
+            FormatBytes(table.files) + ", their buffers on the host " +
+            FormatBytes(table.host);
+  else if (table.host > 0)
     text += "; on the host " + nameOf(MemoryClass::kStates) + " " +
             FormatBytes(table.host);
   return text;

@@ -93,6 +93,7 @@ Phase trainModel(const TrainOptions& train) {
             pm.addPass(autodiff::createDifferentiatePass(gradients));
             autodiff::AccumulatePassOptions sums;
             sums.microbatches = train.first_microbatch ? 1 : train.microbatches;
+            sums.noise_scale = train.noise_scale;
             pm.addPass(autodiff::createAccumulatePass(sums));
             autodiff::AppendOptimizerPassOptions optimizer;
             optimizer.optimizer = train.optimizer;

@@ -24,6 +24,25 @@ std::string checkMicrobatches(const plan::Plan& plan) {
          "; compile with --train, or leave it out";
 }
 
+std::string checkNoiseScale(const CompileOptions& options) {
+  const std::string start = "--noise-scale: expected ";
+  const int64_t microbatches = options.plan ? options.plan->microbatches : 1;
+  if (microbatches < 2)
+    return start +
+           "at least 2 microbatches, whose gradients differ, found 1; add "
+           "--microbatches, or leave it out";
+  if (options.plan && !plan::DepthAxes(*options.plan).empty())
+    return start +
+           "no pipeline, whose stages have parts of a gradient, found one; "
+           "leave it out";
+  if (options.plan->precision.value_or(options.precision) ==
+      plan::Precision::kF16)
+    return start +
+           "f32 or bf16, found f16, whose gradients have a changing scale; "
+           "leave it out";
+  return "";
+}
+
 // Refuses options that need all gradients of a step, from all stages, before
 // the next step begins.
 std::string checkWithoutFlush(const CompileOptions& options,
@@ -72,6 +91,9 @@ std::string prepareOptions(const CompileOptions& options) {
   if (options.plan && !trains)
     if (std::string wrong = checkMicrobatches(*options.plan); !wrong.empty())
       return wrong;
+  if (options.train.noise_scale)
+    if (std::string wrong = checkNoiseScale(options); !wrong.empty())
+      return wrong;
   bool flushes = true;
   if (options.plan && !plan::DepthAxes(*options.plan).empty()) {
     auto schedule = plan::ScheduleOf(*options.plan, trains);
@@ -90,6 +112,10 @@ std::string prepareOptions(const CompileOptions& options) {
            "weights are old, found steps that wait for all updates before "
            "them; leave it out";
   if (std::string wrong = checkMachine(options); !wrong.empty()) return wrong;
+  if (options.plan && options.plan->state_files &&
+      program::IsGpuTarget(options.target))
+    return "offload: expected optimizer: host with --target " + options.target +
+           ", whose kernels need states in pinned memory, found nvme";
   if (options.cubins && !program::IsGpuTarget(options.target))
     return "--cubins: expected a target with PTX, as in --target cuda:sm_90, "
            "found " +

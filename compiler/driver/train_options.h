@@ -30,8 +30,9 @@ struct TrainOptions {
          weight_decay = 0.01, clip_norm = 0;
   double loss_scale = 65536;  // the initial one, in f16
   bool keep_gradients = false;
-  int onebit_warmup = 0;  // 1-bit optimizers: warm-up steps already run
-  int64_t pipemare = 0;   // updates with lower rates for old weights
+  bool noise_scale = false;  // measure the noise of gradients
+  int onebit_warmup = 0;     // 1-bit optimizers: warm-up steps already run
+  int64_t pipemare = 0;      // updates with lower rates for old weights
   // Share of an update that is left in the average that corrects old weights,
   // after as many updates as the weights are old. 0: gradients use the old
   // weights.

@@ -41,6 +41,11 @@ class ModuleEmitter {
     program_.mesh = meshOf(mesh_);
     program_.pipeline = axisParts(options_.pipeline);
     program_.schedule = options_.schedule;
+    if (!options_.state_folder.empty()) {
+      program_.state_files = std::make_unique<program::StateFilesT>();
+      program_.state_files->folder = options_.state_folder;
+      program_.state_files->buffers = options_.state_buffers;
+    }
     const llvm::SmallVector<exec::Entry> entries = exec::entriesOf(module_);
     if (entries.empty())
       return module_.emitError(

@@ -29,6 +29,10 @@ struct EmitOptions {
                                 // that is possible
   bool embed_weights = false;   // copy weights into the artifact
   bool states_on_host = false;  // optimizer states lie in the host's memory
+  // Folder for files of optimizer states, and an upper bound on the bytes of
+  // their buffers per device (0: none); empty: states are in memory.
+  std::string state_folder;
+  int64_t state_buffers = 0;
   // Pipelines only: the axes along which the entries are placed, three numbers
   // each (dialects/dist/numbered_axes.h), and the schedule as text.
   std::vector<int64_t> pipeline;

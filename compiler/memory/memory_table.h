@@ -42,6 +42,8 @@ struct MemoryTable {
   int64_t most_gradients = 0;
   // Optimizer states in the host's memory, which are not part of the rest.
   int64_t host = 0;
+  // Optimizer states in files; `host` then has their buffers.
+  int64_t files = 0;
   // Unused bytes of the arena, between buffers.
   int64_t gaps = 0;
   std::vector<MemoryPart> parts;  // largest first

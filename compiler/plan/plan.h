@@ -92,6 +92,11 @@ struct Recompute {
 // CheckPlan refuses kFp8.
 using core::Precision;
 enum class Offload { kNone, kOptimizer };
+// Where offloaded states are, if not in host memory.
+struct StateFiles {
+  std::string folder;
+  int64_t buffers = 0;  // upper bound in bytes per device; 0: as needed
+};
 using core::ExpertExchange;
 using core::LongAttention;
 
@@ -138,6 +143,7 @@ struct Plan {
   std::vector<Recompute> recompute;    // later rules win; empty: selective
   std::optional<Precision> precision;  // none: the model's
   Offload offload = Offload::kNone;
+  std::optional<StateFiles> state_files;   // only with kOptimizer
   std::optional<LongAttention> attention;  // none: what moves fewer bytes
   std::optional<Experts> experts;
   std::optional<int64_t> memory;  // bytes per device

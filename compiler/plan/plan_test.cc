@@ -242,6 +242,28 @@ TEST(Options, Names) {
     EXPECT_FALSE(ParseName(text).ok()) << text;
 }
 
+TEST(Plan, OffloadToFiles) {
+  const std::string text =
+      "mesh: {d: 2}\n"
+      "offload: {optimizer: nvme, path: \"/data/states\", buffers: 64 MB}\n";
+  const absl::StatusOr<Plan> plan = ParsePlan(text, "p.yaml");
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->offload, Offload::kOptimizer);
+  ASSERT_TRUE(plan->state_files.has_value());
+  EXPECT_EQ(plan->state_files->folder, "/data/states");
+  EXPECT_EQ(plan->state_files->buffers, 64000000);
+  EXPECT_EQ(WritePlan(*plan), text);
+  const absl::StatusOr<Plan> without = ParsePlan(
+      "mesh: {d: 2}\noffload: {optimizer: nvme, path: s}\n", "p.yaml");
+  ASSERT_TRUE(without.ok()) << without.status();
+  EXPECT_EQ(without->state_files->buffers, 0);
+  EXPECT_EQ(DiffPlans(*without, *plan).size(), 1u);
+  const absl::StatusOr<Plan> host =
+      ParsePlan("mesh: {d: 2}\noffload: {optimizer: host}\n", "p.yaml");
+  ASSERT_TRUE(host.ok()) << host.status();
+  EXPECT_EQ(WritePlan(*host), "mesh: {d: 2}\noffload: optimizer\n");
+}
+
 TEST(ParseBytes, Units) {
   EXPECT_EQ(*ParseBytes("78 GB"), 78000000000);
   EXPECT_EQ(*ParseBytes("78GB"), 78000000000);

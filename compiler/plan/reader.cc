@@ -141,8 +141,7 @@ Status Reader::ReadField(const std::string& key, const Node& value) {
   if (key == "recompute") return ReadRecompute(value);
   if (key == "precision")
     return assign(ReadName(value, key, PrecisionNames()), plan_.precision);
-  if (key == "offload")
-    return assign(ReadName(value, key, OffloadNames()), plan_.offload);
+  if (key == "offload") return ReadOffload(value);
   if (key == "attention")
     return assign(ReadName(value, key, AttentionNames()), plan_.attention);
   if (key == "experts") return ReadExperts(value);

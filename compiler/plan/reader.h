@@ -32,6 +32,7 @@ class Reader {
   absl::Status ReadGather(const Node& value);
   absl::Status ReadSchedule(const Node& value);
   absl::Status ReadExperts(const Node& value);
+  absl::Status ReadOffload(const Node& value);
   absl::Status ReadStages(const Node& value);
   // Reads one value or a list.
   absl::StatusOr<std::vector<int>> ReadStageNumbers(const Node& value);

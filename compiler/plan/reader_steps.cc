@@ -52,6 +52,44 @@ Status Reader::ReadExperts(const Node& value) {
   return OkStatus();
 }
 
+// "optimizer", or {optimizer: nvme, path: DIR, buffers: 64 MB}.
+Status Reader::ReadOffload(const Node& value) {
+  if (value.kind != Node::Kind::kMap) {
+    const StatusOr<Offload> offload =
+        ReadName(value, "offload", OffloadNames());
+    if (offload.ok()) plan_.offload = *offload;
+    return offload.status();
+  }
+  if (Status status = CheckMap(value, "offload",
+                               {"optimizer", "path", "buffers"}, {"optimizer"});
+      !status.ok())
+    return status;
+  const NameTable<bool> places = {{"host", false}, {"nvme", true}};
+  const StatusOr<bool> in_files =
+      ReadName(*Find(value, "optimizer"), "offload optimizer", places);
+  if (!in_files.ok()) return in_files.status();
+  plan_.offload = Offload::kOptimizer;
+  const Node* const path = Find(value, "path");
+  const Node* const buffers = Find(value, "buffers");
+  if (!*in_files) {
+    if (path == nullptr && buffers == nullptr) return OkStatus();
+    return Refuse(path != nullptr ? *path : *buffers,
+                  "offload: expected path and buffers with optimizer: nvme "
+                  "only, found them with host");
+  }
+  if (path == nullptr || path->kind != Node::Kind::kScalar ||
+      path->scalar.empty())
+    return Refuse(path == nullptr ? value : *path,
+                  "offload: expected path: DIR, the folder for the states of "
+                  "optimizer: nvme, found " +
+                      (path == nullptr ? "none" : Describe(*path)));
+  plan_.state_files = StateFiles{path->scalar};
+  if (buffers == nullptr) return OkStatus();
+  const StatusOr<int64_t> bytes = ReadBytes(*buffers, "offload buffers");
+  if (bytes.ok()) plan_.state_files->buffers = *bytes;
+  return bytes.status();
+}
+
 Status Reader::ReadSchedule(const Node& value) {
   if (value.kind != Node::Kind::kScalar)
     return Refuse(value, "schedule: expected " + Join(ScheduleExamples()) +

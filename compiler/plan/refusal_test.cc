@@ -74,6 +74,14 @@ TEST(Refusals, OfFields) {
           {"mesh: {}\noffload: optimiser",
            "p.yaml:2:10: offload: expected none, optimizer, found "
            "'optimiser'; did you mean 'optimizer'?"},
+          {"mesh: {}\noffload: {optimizer: nvme}",
+           "p.yaml:2:10: offload: expected path: DIR, the folder for the "
+           "states of optimizer: nvme, found none"},
+          {"mesh: {}\noffload: {optimizer: host, path: s}",
+           "p.yaml:2:34: offload: expected path and buffers with optimizer: "
+           "nvme only, found them with host"},
+          {"mesh: {}\noffload: {optimizer: ssd, path: s}",
+           "p.yaml:2:22: offload optimizer: expected host, nvme, found 'ssd'"},
           {"mesh: {}\nattention: rings",
            "p.yaml:2:12: attention: expected gather, ulysses, ring, found "
            "'rings'; did you mean 'ring'?"},

@@ -91,6 +91,15 @@ std::string ExpertsText(const Plan& plan) {
   return "{" + text + "}";
 }
 
+std::string OffloadText(const Plan& plan) {
+  if (plan.offload == Offload::kNone) return "";
+  if (!plan.state_files.has_value())
+    return NameOf(OffloadNames(), plan.offload);
+  const int64_t buffers = plan.state_files->buffers;
+  return "{optimizer: nvme, path: " + Quoted(plan.state_files->folder) +
+         (buffers > 0 ? ", buffers: " + Bytes(buffers) : "") + "}";
+}
+
 std::string ScheduleText(const Schedule& schedule) {
   if (schedule.kind == ScheduleKind::kInterleaved)
     return "interleaved(" + std::to_string(schedule.chunks) + ")";
@@ -151,9 +160,7 @@ std::vector<std::pair<std::string, std::string>> Scalars(const Plan& plan) {
           {"precision", plan.precision.has_value()
                             ? NameOf(PrecisionNames(), *plan.precision)
                             : ""},
-          {"offload", plan.offload == Offload::kNone
-                          ? ""
-                          : NameOf(OffloadNames(), plan.offload)},
+          {"offload", OffloadText(plan)},
           {"attention", plan.attention.has_value()
                             ? NameOf(AttentionNames(), *plan.attention)
                             : ""},

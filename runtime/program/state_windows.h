@@ -1,5 +1,6 @@
 // Plans which optimizer states are in memory at a time if they are stored in
-// files.
+// files. The compiler counts the buffers by the same plan that the runtime
+// executes.
 #ifndef PARTITA_RUNTIME_PROGRAM_STATE_WINDOWS_H_
 #define PARTITA_RUNTIME_PROGRAM_STATE_WINDOWS_H_
 

@@ -60,6 +60,14 @@ class Validator {
           At(absl::StrCat("parameter '", parameter.name()->str(), "'"),
              CheckParameter(parameter)));
     }
+    // (V17)
+    if (const StateFiles* files = program_.state_files();
+        files != nullptr &&
+        (files->folder()->size() == 0 || files->buffers() < 0))
+      return Bad(absl::StrCat("states in files: expected a folder and a size "
+                              "of buffers, found '",
+                              files->folder()->str(), "' and ",
+                              files->buffers(), " bytes"));
     PARTITA_RETURN_IF_ERROR(ValidatePipeline(program_));
     PARTITA_RETURN_IF_ERROR(CheckKernels());
     functions_.resize(static_cast<size_t>(SizeOrZero(program_.functions())));

@@ -46,7 +46,8 @@ namespace partita::program {
 //   the collective's input, and nothing reads or writes its output, counting
 //   operands, operands of calls, and callees' frames;
 // - (V16) kernels' cycles are finite and not negative; the rows of entries'
-//   memory are not negative and at most kMaxMemory bytes.
+//   memory are not negative and at most kMaxMemory bytes;
+// - (V17) files of states have a folder, and buffers of at least 0 bytes.
 absl::Status ValidateProgram(const Program& program, int64_t data_bytes,
                              bool has_code);
 

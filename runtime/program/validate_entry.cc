@@ -103,7 +103,8 @@ class EntryValidator {
         {"scratch", table.scratch()},
         {"gaps", table.gaps()},
         {"most_gradients", table.most_gradients()},
-        {"host", table.host()}};
+        {"host", table.host()},
+        {"files", table.files()}};
     for (const auto& [name, bytes] : rows)
       if (bytes < 0 || bytes > kMaxMemory)
         return Bad(absl::StrCat("expected 0 to ", kMaxMemory, " bytes of ",

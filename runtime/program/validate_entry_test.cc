@@ -66,7 +66,8 @@ TEST(ValidateEntryTest, MemoryIsCounted) {  // V16
       {"scratch", &MemoryTableT::scratch},
       {"gaps", &MemoryTableT::gaps},
       {"most_gradients", &MemoryTableT::most_gradients},
-      {"host", &MemoryTableT::host}};
+      {"host", &MemoryTableT::host},
+      {"files", &MemoryTableT::files}};
   for (const auto& [name, row] : rows)
     EXPECT_EQ(after([row = row](MemoryTableT& m) { m.*row = -1; }),
               expected + name + ", found -1");

@@ -36,6 +36,23 @@ TEST(ValidateTest, TheSampleIsValid) {
   EXPECT_EQ(After([](ProgramT&) {}), "");
 }
 
+TEST(ValidateTest, FilesOfStates) {  // V17
+  const auto after = [](const std::string& folder, int64_t buffers) {
+    return After([&](ProgramT& p) {
+      p.state_files = std::make_unique<StateFilesT>();
+      p.state_files->folder = folder;
+      p.state_files->buffers = buffers;
+    });
+  };
+  EXPECT_EQ(after("s", 0), "");
+  EXPECT_EQ(after("", 0),
+            "states in files: expected a folder and a size of buffers, found "
+            "'' and 0 bytes");
+  EXPECT_EQ(after("s", -1),
+            "states in files: expected a folder and a size of buffers, found "
+            "'s' and -1 bytes");
+}
+
 TEST(ValidateTest, Types) {  // V1
   EXPECT_EQ(After([](ProgramT& p) {
               p.inputs[0]->type->dtype = static_cast<DType>(77);

@@ -253,7 +253,7 @@ absl::StatusOr<std::unique_ptr<TrainCheckpoints>> TrainCheckpoints::Open(
   writer.until_confirmed = true;
   writer.start_step = start_step;
   // States that do not fit in memory do not fit there in a snapshot either.
-  writer.snapshot_folder = options.loaded.offload_dir;
+  writer.snapshot_folder = StateStoreOf(options.loaded, ranks.program()).folder;
   writer.companions = Companions(ranks, options);
   writer.rank = ranks.rank();
   writer.ranks = ranks.processes();

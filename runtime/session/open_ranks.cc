@@ -25,7 +25,7 @@ absl::StatusOr<executor::RankOptions> RankOptionsOf(
     bool in_threads) {
   executor::RankOptions rank;
   rank.weights_dir = options.weights_dir;
-  rank.state_store = {options.offload_dir, options.offload_buffers};
+  rank.state_store = StateStoreOf(options, artifact->program());
   rank.make_device = [options, artifact, threads](int index) {
     return MakeDevice(options, artifact->program(), index, threads);
   };
@@ -60,6 +60,17 @@ absl::Status CheckSameModel(const program::Artifact& artifact,
 }
 
 }  // namespace
+
+executor::StateStoreOptions StateStoreOf(const SessionOptions& options,
+                                         const program::Program& program) {
+  executor::StateStoreOptions store = {options.offload_dir,
+                                       options.offload_buffers};
+  const program::StateFiles* files = program.state_files();
+  if (files == nullptr) return store;
+  if (store.folder.empty()) store.folder = files->folder()->str();
+  if (store.buffer_bytes == 0) store.buffer_bytes = files->buffers();
+  return store;
+}
 
 comm::CommOptions CommOptionsOf(const SessionOptions& options) {
   comm::CommOptions comm = comm::OptionsFromEnvironment();

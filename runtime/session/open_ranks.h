@@ -17,6 +17,10 @@ namespace partita::session {
 // Communicator options, with the timeout of `options`.
 comm::CommOptions CommOptionsOf(const SessionOptions& options);
 
+// Where optimizer states are: the options override the program.
+executor::StateStoreOptions StateStoreOf(const SessionOptions& options,
+                                         const program::Program& program);
+
 // FailedPrecondition if the number of processes differs from the number of
 // devices of the model's mesh; the message says what to do.
 absl::Status CheckProcesses(const program::Artifact& artifact,

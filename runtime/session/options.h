@@ -23,7 +23,7 @@ struct SessionOptions {
   std::optional<double> timeout;  // seconds that ranks wait for each other
   bool share_gpu = false;         // all devices use GPU 0
   // Existing folder for files of optimizer states, and an upper bound on their
-  // buffers in bytes per device. Empty: states are in memory; 0: as needed.
+  // buffers in bytes per device. Empty, 0: as the model was compiled.
   std::string offload_dir;
   int64_t offload_buffers = 0;
 };

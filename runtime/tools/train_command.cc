@@ -25,6 +25,7 @@
 #include "runtime/tools/train_report.h"
 #include "runtime/train/event_file.h"
 #include "runtime/train/log.h"
+#include "runtime/train/noise_scale.h"
 #include "runtime/train/progress.h"
 #include "runtime/train/rate_search.h"
 #include "runtime/train/schedule.h"
@@ -107,6 +108,7 @@ class TrainingRun {
     };
     if (train::IsRangeTest(options_.schedule.kind))
       trainer_.observers.push_back(&rate_search_);
+    trainer_.observers.push_back(&noise_scale_);
     trainer_.say = [this](const std::string& text) { Tell(text); };
     absl::StatusOr<train::TrainResult> result =
         train::Train(stepper_, **source, trainer_);
@@ -216,6 +218,8 @@ class TrainingRun {
     report.is_range_test = train::IsRangeTest(options_.schedule.kind);
     report.suggested_rate = rate_search_.SuggestRate();
     report.diverged = rate_search_.Diverged();
+    report.measures_noise = noise_scale_.Measured();
+    report.noise_scale = noise_scale_.Examples();
     const train::StepRecord counts =
         train::CountBatch(train::DataInputs(stepper_));
     report.examples = counts.examples;
@@ -237,6 +241,7 @@ class TrainingRun {
   session::RankStepper stepper_;
   train::TrainerOptions trainer_;
   train::RateSearch rate_search_;
+  train::NoiseScale noise_scale_;
   std::unique_ptr<train::Progress> progress_;
   std::unique_ptr<train::JsonLog> log_;
   std::unique_ptr<train::EventFile> events_;

@@ -223,7 +223,8 @@ Execution
                            compiled for, which is the default. Under mpirun, srun and torchrun each process is one
   --timeout SECONDS        Fail if a device makes no progress for this long; default 60
   --offload-dir DIR        Keep optimizer states in files in DIR, which must exist, one per device: read them before their
-                           update and write them behind it. The files are removed at the end. On CPUs. Default: in memory
+                           update and write them behind it. The files are removed at the end. On CPUs. Default: as the
+                           plan says (offload)
   --offload-buffers BYTES  Limit a device's buffers for these states; default: three times the states of the largest
                            tensor, at least 3 MiB
   --weights-dir DIR        Resolve relative weight paths in DIR; default: the model's folder

@@ -91,6 +91,17 @@ std::string ToTables(const TrainReport& report) {
       "\n");
   for (const std::string& warning : report.warnings)
     absl::StrAppend(&text, "warning ", warning, "\n");
+  if (report.measures_noise)
+    absl::StrAppend(
+        &text, "noise   ",
+        report.noise_scale
+            ? absl::StrCat("gradient noise scale ",
+                           train::FormatShort(*report.noise_scale),
+                           " examples, the critical batch size; this batch "
+                           "has ",
+                           report.examples)
+            : "the gradient noise scale is not known yet: too few steps",
+        "\n");
   if (report.is_range_test)
     absl::StrAppend(
         &text, "rate    ",
@@ -142,6 +153,7 @@ std::string ToJson(const TrainReport& report) {
   };
   add("examples_per_second", report.examples);
   add("tokens_per_second", report.tokens);
+  if (report.noise_scale) object["noise_scale_examples"] = *report.noise_scale;
   if (report.suggested_rate) object["suggested_rate"] = *report.suggested_rate;
   if (!report.signal.empty()) object["signal"] = report.signal;
   if (!report.checkpoint_dir.empty())

@@ -22,6 +22,10 @@ struct TrainReport {
   // loss diverged, which ended the run.
   bool is_range_test = false, diverged = false;
   std::optional<double> suggested_rate;
+  // Examples in a batch beyond which larger ones hardly save steps; none if it
+  // is not known yet. Only if the program measures the noise of gradients.
+  bool measures_noise = false;
+  std::optional<double> noise_scale;
   std::string signal;                // signal that ended the run; empty: none
   int64_t examples = 0, tokens = 0;  // per batch; 0: unknown, or not text
   double flops_per_step = 0;

@@ -246,6 +246,11 @@ void addTraining(TrainOptions& train, CLI::App* command) {
   option("--clip-norm", train.clip_norm,
          "Clip the norm of all gradients together to this; 0: do not clip")
       ->check(notNegative());
+  command
+      ->add_flag("--noise-scale", train.noise_scale,
+                 "Measure the gradient noise scale, the critical batch size, "
+                 "from the gradients of microbatches; train reports it")
+      ->needs(optimizer);
   option("--onebit-warmup", train.onebit_warmup,
          "Warm-up steps the checkpoint has already run: for 1bit-adam with "
          "adamw, for 1bit-lamb with 1bit-lamb without this option");

@@ -135,7 +135,7 @@ void printMemory(const Object& compiled, raw_ostream& stream) {
   std::vector<std::pair<int64_t, std::string>> rows;
   for (const auto& [key, value] : *memory)
     if (key != "total" && key != "most_gradients" && key != "host" &&
-        value.getAsInteger().value_or(0) > 0) {
+        key != "files" && value.getAsInteger().value_or(0) > 0) {
       std::string name = key.str();
       std::replace(name.begin(), name.end(), '_', ' ');
       rows.push_back({*value.getAsInteger(), name});
@@ -156,6 +156,8 @@ void printMemory(const Object& compiled, raw_ostream& stream) {
   print("total", total, "");
   if (const int64_t host = number(*memory, "host"); host > 0)
     print("in host memory", host, "");
+  if (const int64_t files = number(*memory, "files"); files > 0)
+    print("in files", files, "");
 }
 
 void printKernels(const Object& facts, raw_ostream& stream) {
