@@ -48,6 +48,9 @@ std::string NameOf(const Case& which) {
     case plan::Precision::kF16:
       name += "_f16_";
       break;
+    case plan::Precision::kFp8:  // not compiled
+      name += "_f8_";
+      break;
   }
   return name + which.chip;
 }
