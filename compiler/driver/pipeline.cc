@@ -80,6 +80,7 @@ Phase orderWork(const OrderOptions& options) {
               pm.addPass(memory::createExposeGathersPass());
             memory::OverlapCollectivesPassOptions overlap;
             overlap.ahead = options.prefetch;
+            overlap.rows = !options.gpu;
             pm.addPass(memory::createOverlapCollectivesPass(overlap));
           }};
 }
@@ -110,8 +111,9 @@ std::vector<Phase> planResources() {
   };
 }
 
-OrderOptions orderOf(const plan::Plan* plan, bool overlap) {
+OrderOptions orderOf(const plan::Plan* plan, bool gpu, bool overlap) {
   OrderOptions options;
+  options.gpu = gpu;
   options.overlap = overlap;
   if (plan)
     options.prefetch = plan->gather      ? plan->gather->prefetch

@@ -20,13 +20,14 @@ std::vector<Phase> lowerToExec(const LowerOptions& options);
 struct OrderOptions {
   bool overlap = true;   // collectives may run beside other work
   int64_t prefetch = 0;  // calls that parameters are gathered ahead
+  bool gpu = false;      // the host of a GPU waits for rows' counts
 };
 // Decides the order of each device's work.
 Phase orderWork(const OrderOptions& options);
 // Plans exec: all phases between code generation and emission.
 std::vector<Phase> planResources();
 // The options that the plan gives; `plan` may be null.
-OrderOptions orderOf(const plan::Plan* plan, bool overlap = true);
+OrderOptions orderOf(const plan::Plan* plan, bool gpu, bool overlap = true);
 
 }  // namespace partita::driver
 

@@ -57,12 +57,13 @@ struct Flight {
 class Overlap {
  public:
   // `ahead`: how many calls before its use a gather of arguments starts.
-  // `rows_only`: other collectives than those of rows stay.
-  Overlap(FuncOp function, int64_t most_bytes, int64_t ahead,
+  // `starts_rows`: rows may be started. `rows_only`: nothing else may.
+  Overlap(FuncOp function, int64_t most_bytes, int64_t ahead, bool starts_rows,
           bool rows_only = false)
       : function_(function),
         most_bytes_(most_bytes),
         ahead_(ahead),
+        starts_rows_(starts_rows),
         rows_only_(rows_only) {}
 
   // Returns the number of started collectives.
@@ -83,7 +84,7 @@ class Overlap {
 
  private:
   bool canStart(CollectiveOp op) const {
-    return moves(op) && (op.getTo() || !rows_only_);
+    return moves(op) && (op.getTo() ? starts_rows_ : !rows_only_);
   }
 
   // Constants take no memory that has a lifetime. At the front, they are
@@ -298,7 +299,7 @@ class Overlap {
 
   FuncOp function_;
   const int64_t most_bytes_, ahead_;
-  const bool rows_only_;
+  const bool starts_rows_, rows_only_;
   llvm::SmallPtrSet<Operation*, 16> fetched_;
   std::vector<Flight> flights_;
 };
@@ -311,17 +312,18 @@ class OverlapCollectives
   void runOnOperation() override {
     llvm::SmallPtrSet<Operation*, 4> mains;
     for (const exec::Entry& entry : exec::entriesOf(getOperation())) {
-      started += Overlap(entry.main, most_bytes, ahead).run();
+      started += Overlap(entry.main, most_bytes, ahead, rows).run();
       mains.insert(entry.main);
     }
+    if (!rows) return;
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       const auto collectives = function.getOps<CollectiveOp>();
-      if (!mains.contains(function) &&
-          llvm::any_of(collectives,
-                       [](CollectiveOp op) { return op.getTo() != nullptr; }))
-        started +=
-            Overlap(function, most_bytes, /*ahead=*/0, /*rows_only=*/true)
-                .run();
+      const bool has_rows = llvm::any_of(
+          collectives, [](CollectiveOp op) { return op.getTo() != nullptr; });
+      if (has_rows && !mains.contains(function))
+        started += Overlap(function, most_bytes, /*ahead=*/0,
+                           /*starts_rows=*/true, /*rows_only=*/true)
+                       .run();
     }
   }
 };

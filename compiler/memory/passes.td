@@ -40,7 +40,8 @@ def OverlapCollectivesPass : Pass<"partita-overlap-collectives", "::mlir::Module
     that other ranks need not wait. Nothing moves up past the send of a value that was computed before it.
 
     In layers, rows on their way to experts and back travel in the same way: beside the products of shared experts.
-    Other collectives of layers stay, as what follows needs their results.
+    Other collectives of layers stay, as what follows needs their results. Rows among GPUs stay, too (`rows=false`),
+    because the host waits for their numbers.
 
     ```mlir
     %g:2 = call @backward(%x) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
@@ -56,7 +57,8 @@ def OverlapCollectivesPass : Pass<"partita-overlap-collectives", "::mlir::Module
   let options = [Option<"most_bytes", "most-bytes", "int64_t", /*default=*/"::partita::core::kBytesInFlight",
                         "Limit on bytes of inputs and results in flight (64 MiB: a full bucket, its sum, and some more)">,
                  Option<"ahead", "ahead", "int64_t", /*default=*/"0",
-                        "Start gathers of nothing but arguments this many calls before their use; their bytes do not count">];
+                        "Start gathers of nothing but arguments this many calls before their use; their bytes do not count">,
+                 Option<"rows", "rows", "bool", /*default=*/"true", "Start collectives of experts' rows">];
   let statistics = [Statistic<"started", "started", "Number of collectives that are started">];
 }
 

@@ -14,8 +14,9 @@ using mlir::ValueRange;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// A half of a pair. `kVisible` is the lower half if the keys come from a lower
-// half before this device's, else the upper: its queries see all of its keys.
+// A half of a pair. `kVisible` is chosen when the program runs: the lower half
+// if the pair of the keys lies below this device's, and the upper half
+// otherwise. The chosen queries see all of the chosen keys.
 enum Half { kLower, kUpper, kVisible };
 
 // The products of a step: a half of the queries with a half of the keys.
@@ -103,9 +104,13 @@ class Zigzag {
       all[half] = all[half].result ? merge(math_, all[half], part) : part;
       return;
     }
-    const Value none = math_.constant(math_.typeOf(part.lse), -kInfinity);
-    all[0] = merge(math_, all[0], {part.result, select(part.lse, none)});
-    all[1] = merge(math_, all[1], {part.result, select(none, part.lse)});
+    // The result is selected as well: an infinity times no weight is NaN.
+    const Value none = math_.constant(math_.typeOf(part.lse), -kInfinity),
+                zero = math_.constant(math_.typeOf(part.result), 0);
+    all[0] = merge(math_, all[0],
+                   {select(part.result, zero), select(part.lse, none)});
+    all[1] = merge(math_, all[1],
+                   {select(zero, part.result), select(none, part.lse)});
   }
   // Adds a gradient of `half` to the sums of the pair.
   void addTo(Halves& sums, Half half, Value gradient) {

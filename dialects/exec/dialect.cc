@@ -497,7 +497,9 @@ LogicalResult AwaitOp::verify() {
     return emitOpError() << "expected the positive token of the collective, "
                          << found << ", found " << token;
   if (collective.getInput() != getInput() || collective.getTo() != getTo())
-    return emitOpError("expected the operands of the collective");
+    return (emitOpError("expected the operands of the collective")
+                .attachNote(collective.getLoc())
+            << "which starts here");
   return success();
 }
 

@@ -159,11 +159,11 @@ class BoundProgram {
   absl::Status PrepareCollective(Step& step);
   absl::Status PrepareTransfers();
   void UseCollective(Step& step, comm::Collective& collective);
-  // Null if the devices cannot run the operation themselves.
   // Rows among devices run where they start, as the host waits for counts.
   static bool IsStartedOnDevice(const Step& step, comm::Kind kind) {
     return step.started > 0 && !comm::MovesRows(kind);
   }
+  // Null if the devices cannot run the operation themselves.
   absl::StatusOr<std::unique_ptr<comm::Collective>> PrepareOnDevice(
       const TransferDesc& desc, bool started);
   // If the device may wait for other ranks, waits for the device.

@@ -347,7 +347,8 @@ Command addPlanner(CLI::App& app) {
   command
       ->add_option("--effort", state->request.effort,
                    "Compile and simulate plans with about this many "
-                   "instructions in total, then take the best")
+                   "instructions in total, then take the best; of long "
+                   "programs, at least 24 plans are priced")
       ->check(wholeNumber(1));
   command->add_option("-o,--output", state->request.output,
                       "Write the plan to this file");

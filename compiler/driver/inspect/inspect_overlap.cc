@@ -53,6 +53,8 @@ void addRows(const program::Program& program, const program::Function& function,
     } else if (instruction.operation_as_Gemm() ||
                instruction.operation_as_GroupedGemm()) {
       for (auto& [token, started] : busy) ++started.calls["product"];
+    } else if (instruction.operation_as_Conv()) {
+      for (auto& [token, started] : busy) ++started.calls["convolution"];
     } else if (const auto* await = instruction.operation_as_Await()) {
       rows.push_back(rowOf(function, busy.at(await->token()), i));
       busy.erase(await->token());

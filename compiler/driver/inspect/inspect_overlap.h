@@ -9,7 +9,7 @@ namespace partita::driver {
 
 // One object for each collective that is started: its name and kind, the
 // function, the bytes of its input, the instructions that start and await it,
-// and the functions called in between.
+// and the calls, products and convolutions in between.
 llvm::json::Array overlappedIn(const program::Program& program);
 
 }  // namespace partita::driver

@@ -190,6 +190,7 @@ class Chooser {
               .str());
     considered_ += proposals->considered;
     const int64_t start = pricer_.instructions();
+    const int composed_before = pricer_.composed();
     int64_t limit = start + request_.effort;
     Prices found;
     for (const plan::Plan& plan : proposals->plans) {
@@ -208,7 +209,7 @@ class Chooser {
     // In addition to the effort, which is for the proposed plans.
     if (!found_ && !request_.fixed.pp && wantsPipelines(*found.front()))
       limit += addPipelines(found);
-    climb(found, limit);
+    climb(found, limit, composed_before);
     confirm(found);
     for (const PricedPlan* each : found) insert(each);
     return absl::OkStatus();
@@ -270,12 +271,14 @@ class Chooser {
   }
 
   // Hill climbing: prices the variations of the best plan until none is better
-  // or the effort is spent.
-  void climb(Prices& found, int64_t limit) {
+  // or the effort is spent. `composed_before`: prices composed before this
+  // search.
+  void climb(Prices& found, int64_t limit, int composed_before) {
     std::set<const PricedPlan*> varied;
     const auto isSpent = [&] {
       return pricer_.instructions() >= limit &&
-             (!found.front()->composed || pricer_.composed() >= kMinComposed);
+             (!found.front()->composed ||
+              pricer_.composed() - composed_before >= kMinComposed);
     };
     while (!isSpent() && varied.insert(found.front()).second) {
       const PricedPlan* from = found.front();

@@ -210,25 +210,35 @@ func.func private @add(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>) -> tensor<4x8xf
   %0 = arith.constant dense<0.0> : tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
 }
+func.func private @choose(%x: tensor<4x8xf32>) -> tensor<4x1xi64> attributes {exec.kernel} {
+  %0 = arith.constant dense<0> : tensor<4x1xi64>
+  return %0 : tensor<4x1xi64>
+}
 // CHECK-LABEL: @layer
 // CHECK-NEXT: %[[H:.*]] = exec.collective all_reduce %arg0
 // CHECK-NOT: token
-// CHECK: %[[S:.*]] = exec.collective return_rows %arg3 to %arg1 {{.*}}token = 1
+// CHECK: %[[TO:.*]] = exec.launch @choose
+// CHECK-NEXT: %[[S:.*]] = exec.collective return_rows %arg2 to %[[TO]] {{.*}}token = 1
 // CHECK-NEXT: %[[P:.*]] = exec.gemm
-// CHECK-NEXT: %[[R:.*]] = exec.await %[[S]], %arg3 to %arg1 : tensor<4x1xi64> token = 1
+// CHECK-NEXT: %[[R:.*]] = exec.await %[[S]], %arg2 to %[[TO]] : tensor<4x1xi64> token = 1
 // CHECK-NEXT: exec.launch @add(%[[R]], %[[P]])
 
-// The destinations stay allocated as well as the rows.
+// The destinations and the rows stay allocated: the product has a higher offset than both.
 // PLAN-LABEL: @layer
+// PLAN: exec.launch @choose{{.*}}exec.offsets = array<i64: [[TO:[0-9]+]]>}
+// PLAN-NEXT: exec.collective return_rows
+// PLAN-NEXT: exec.gemm
+// PLAN-NOT: exec.offsets = array<i64: [[TO]]>
 // PLAN: exec.await
-func.func private @layer(%x: tensor<4x8xf32>, %to: tensor<4x1xi64>, %w: tensor<8x8xf32>, %held: tensor<8x8xf32>) -> tensor<4x8xf32> {
+func.func private @layer(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %held: tensor<8x8xf32>) -> tensor<4x8xf32> {
   %h = exec.collective all_reduce %x axes = [0, 1, 2] : tensor<4x8xf32> -> tensor<4x8xf32>
+  %to = exec.launch @choose(%h) : (tensor<4x8xf32>) -> tensor<4x1xi64>
   %back = exec.collective return_rows %held to %to : tensor<4x1xi64> axes = [0, 1, 2] {dim = 0 : i64, size = 4 : i64} : tensor<8x8xf32> -> tensor<4x8xf32>
   %p = exec.gemm %h, %w sizes = [1, 4, 8, 8] lhs_strides = [0, 8, 1] rhs_strides = [0, 8, 1] : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
   %r = exec.launch @add(%back, %p) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   return %r : tensor<4x8xf32>
 }
-func.func @main(%x: tensor<4x8xf32>, %to: tensor<4x1xi64>, %w: tensor<8x8xf32>, %held: tensor<8x8xf32>) -> tensor<4x8xf32> {
-  %0 = call @layer(%x, %to, %w, %held) : (tensor<4x8xf32>, tensor<4x1xi64>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %held: tensor<8x8xf32>) -> tensor<4x8xf32> {
+  %0 = call @layer(%x, %w, %held) : (tensor<4x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
 }
