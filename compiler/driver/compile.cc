@@ -14,6 +14,7 @@
 #include "compiler/driver/lost_names.h"
 #include "compiler/driver/memory_limit.h"
 #include "compiler/driver/stage_times.h"
+#include "compiler/driver/state_buffers.h"
 #include "compiler/driver/targets.h"
 #include "compiler/emit/emit.h"
 #include "compiler/kernels/generate_code.h"
@@ -49,8 +50,10 @@ LogicalResult checkOffload(const Compilation& compilation) {
          << (field == plan->fields.end()
                  ? ""
                  : plan::Where(*plan, field->second) + ": ")
-         << "offload: keeps optimizer states on the host, but this program has "
-            "none; compile with --train, or leave offload out";
+         << "offload: keeps optimizer states "
+         << (plan->state_files ? "in files" : "on the host")
+         << ", but this program has none; compile with --train, or leave "
+            "offload out";
 }
 
 // The memory limit per device, if the plan or the options give one.
@@ -195,6 +198,8 @@ FailureOr<std::unique_ptr<Compilation>> compileProgram(Compilation& simplified,
     (*smaller)->own(std::move(copy));
     made = std::move(smaller);
   }
+  if (plan && mlir::failed(checkStateBuffers((*made)->module(), *plan)))
+    return failure();
   // The device with the highest peak decides.
   if (limit && mlir::failed(checkMemory((*made)->module(),
                                         (*made)->report().memoryTable(), *limit,

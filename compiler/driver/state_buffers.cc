@@ -2,6 +2,7 @@
 // does, and lists the states that each uses.
 #include "compiler/driver/state_buffers.h"
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/SymbolTable.h"
 #include "runtime/program/state_windows.h"
 
@@ -129,6 +131,29 @@ void countStateFiles(const exec::Entry& entry, int64_t buffers,
   }
   table.host +=
       program::PlanStateWindows(states.units, states.bytes, buffers).Bytes();
+}
+
+mlir::LogicalResult checkStateBuffers(mlir::ModuleOp module,
+                                      const plan::Plan& plan) {
+  const int64_t found = plan.state_files ? plan.state_files->buffers : 0;
+  if (found == 0) return mlir::success();
+  int64_t needed = 0;
+  for (const exec::Entry& entry : exec::entriesOf(module)) {
+    const StateUnits states(entry);
+    needed = std::max(
+        needed,
+        program::PlanStateWindows(states.units, states.bytes, found).Bytes());
+  }
+  if (needed <= found) return mlir::success();
+  const auto field = plan.fields.find("offload");
+  return mlir::emitError(mlir::UnknownLoc::get(module.getContext()))
+         << (field == plan.fields.end()
+                 ? ""
+                 : plan::Where(plan, field->second) + ": ")
+         << "offload: buffers: expected at least " << needed << " bytes ("
+         << program::kStateBuffers
+         << " times the states of the largest tensor), found " << found
+         << "; raise it, or leave it out";
 }
 
 }  // namespace partita::driver

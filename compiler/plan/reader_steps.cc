@@ -86,8 +86,13 @@ Status Reader::ReadOffload(const Node& value) {
   plan_.state_files = StateFiles{path->scalar};
   if (buffers == nullptr) return OkStatus();
   const StatusOr<int64_t> bytes = ReadBytes(*buffers, "offload buffers");
-  if (bytes.ok()) plan_.state_files->buffers = *bytes;
-  return bytes.status();
+  if (!bytes.ok()) return bytes.status();
+  if (*bytes == 0)
+    return Refuse(*buffers,
+                  "offload buffers: expected more than 0 bytes, found " +
+                      Describe(*buffers) + "; leave it out for the default");
+  plan_.state_files->buffers = *bytes;
+  return OkStatus();
 }
 
 Status Reader::ReadSchedule(const Node& value) {

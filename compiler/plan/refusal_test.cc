@@ -80,6 +80,9 @@ TEST(Refusals, OfFields) {
           {"mesh: {}\noffload: {optimizer: host, path: s}",
            "p.yaml:2:34: offload: expected path and buffers with optimizer: "
            "nvme only, found them with host"},
+          {"mesh: {}\noffload: {optimizer: nvme, path: s, buffers: 0 MB}",
+           "p.yaml:2:46: offload buffers: expected more than 0 bytes, found '0 "
+           "MB'; leave it out for the default"},
           {"mesh: {}\noffload: {optimizer: ssd, path: s}",
            "p.yaml:2:22: offload optimizer: expected host, nvme, found 'ssd'"},
           {"mesh: {}\nattention: rings",

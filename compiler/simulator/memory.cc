@@ -104,6 +104,10 @@ DeviceMemory MemoryOf(const program::Program& program, int entry) {
                                                          : memory.parameters) +=
         program::BytesOf(*parameter.type());
   }
+  if (program.state_files() != nullptr && described.memory() != nullptr) {
+    memory.host = described.memory()->host();
+    memory.files = described.memory()->files();
+  }
   for (unsigned i = 0; i < SizeOrZero(described.derived()); ++i)
     memory.derived += program::BytesOf(*described.derived()->Get(i));
   visit(described.inputs(), [&](unsigned i) {

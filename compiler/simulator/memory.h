@@ -19,7 +19,10 @@ struct DeviceMemory {
   // On GPUs, memory that the runtime uses for libraries, transfers and the next
   // inputs, as counted by the compiler. 0 if the program does not say.
   int64_t reserved = 0;
-  int64_t host = 0;  // states in host memory, not in the total
+  // States in host memory, or their buffers if they are in files. Neither is in
+  // the total.
+  int64_t host = 0;
+  int64_t files = 0;  // states in files
 
   int64_t fixed() const {
     return parameters + states + derived + ports + reserved;

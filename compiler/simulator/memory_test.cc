@@ -1,5 +1,8 @@
 #include "compiler/simulator/memory.h"
 
+#include <memory>
+#include <string>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/program/test_pipeline_program.h"
@@ -45,6 +48,30 @@ TEST(MemoryTest, StatesOnTheHostAreNoPartOfTheDevices) {
   EXPECT_EQ(memory.states, 64);
   EXPECT_EQ(memory.host, 64);
   EXPECT_EQ(memory.total(), 128);
+}
+
+TEST(MemoryTest, OfStatesInFilesTheHostHoldsTheBuffers) {
+  program::ProgramT sample;
+  for (const char* name : {"p", "p/m"})
+    sample.parameters.push_back(
+        program::MakeSeeded(name, program::DType::f32, {4, 4}, "zeros", 0));
+  sample.parameters.back()->kind = program::ParameterKind::state;
+  sample.parameters.back()->host = true;
+  sample.functions.push_back(program::MakeFunction("main", 2, 0, 0));
+  program::AddEntry(sample, /*main=*/0, {0, 1});
+  sample.state_files = std::make_unique<program::StateFilesT>();
+  sample.state_files->folder = "states";
+  const auto memoryOf = [&] {
+    const std::string bytes = program::SerializeProgram(sample);
+    return MemoryOf(*program::GetProgram(bytes.data()), 0);
+  };
+  EXPECT_EQ(memoryOf().host, 64);  // without a table, all states
+  sample.entries[0]->memory = std::make_unique<program::MemoryTableT>();
+  sample.entries[0]->memory->host = 12288;
+  sample.entries[0]->memory->files = 4096;
+  EXPECT_EQ(memoryOf().host, 12288);
+  EXPECT_EQ(memoryOf().files, 4096);
+  EXPECT_EQ(memoryOf().total(), 64);
 }
 
 TEST(MemoryTest, GpusHoldWhatTheCompilerCountedBesides) {

@@ -47,6 +47,7 @@ absl::StatusOr<StepPrice> PriceStep(const program::Program& program,
     const DeviceMemory memory = MemoryOf(program, each.entry);
     price.memory_bytes = std::max(price.memory_bytes, memory.total());
     price.host_bytes = std::max(price.host_bytes, memory.host);
+    price.files_bytes = std::max(price.files_bytes, memory.files);
   }
   // Programs cannot use the memory that the driver takes.
   price.room_bytes = static_cast<int64_t>(cluster.device.room());

@@ -16,10 +16,14 @@ struct StepPrice {
   Simulation simulation;
   int64_t memory_bytes = 0;  // of the fullest device
   int64_t room_bytes = 0;    // available to programs, per device
-  // Optimizer states in host memory, of the device with most, and a device's
-  // share of that memory; 0: unknown, not checked.
+  // Optimizer states in host memory, or their buffers if they are in files, of
+  // the device with most, and a device's share of that memory; 0: unknown, not
+  // checked.
   int64_t host_bytes = 0;
   int64_t host_room_bytes = 0;
+  // Optimizer states in files, of the device with most. Reading and writing
+  // them takes no time in the simulation.
+  int64_t files_bytes = 0;
   bool hostFits() const {
     return host_room_bytes == 0 || host_bytes <= host_room_bytes;
   }

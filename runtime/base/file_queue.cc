@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -25,6 +26,10 @@ namespace {
 
 constexpr unsigned kDepth = 32;
 constexpr int64_t kPart = int64_t{1} << 20;
+// How often the ring may say that it is busy, with a pause after each time,
+// before system calls take over.
+constexpr int kBusyTries = 1000;
+constexpr auto kBusyPause = std::chrono::milliseconds(1);
 
 struct Batch {
   bool writes = false;
@@ -132,14 +137,18 @@ class FileQueue::Impl {
     return absl::OkStatus();
   }
 
-  // Executes `parts` and removes them. If the kernel lacks the operations, the
-  // ring ends and the remaining parts stay in the list.
+  // Executes `parts` and removes them. If the kernel lacks the operations or
+  // refuses them, the ring ends and the remaining parts stay in the list.
   absl::Status RunInRing(bool writes, std::deque<FileTransfer>& parts) {
     std::vector<FileTransfer> in_flight(kDepth);
     std::vector<size_t> free;
     for (size_t i = 0; i < kDepth; ++i) free.push_back(i);
+    // Places of entries that the kernel has not taken yet. It takes them in
+    // order.
+    std::deque<size_t> queued;
     absl::Status status;
     bool refused = false;
+    int busy = 0;
     // Even after an error, waits for all parts in flight: they use the memory.
     while (free.size() < kDepth ||
            (status.ok() && !refused && !parts.empty())) {
@@ -157,11 +166,20 @@ class FileQueue::Impl {
         else
           io_uring_prep_read(entry, descriptor_, part.data, size, offset);
         io_uring_sqe_set_data64(entry, place);
+        queued.push_back(place);
       }
-      const int submitted = io_uring_submit_and_wait(&*ring_, 1);
-      if (submitted < 0 && submitted != -EINTR && submitted != -EAGAIN &&
-          submitted != -EBUSY)
-        return Failed(writes, FileTransfer(), -submitted);
+      if (refused) {
+        // The kernel never takes these.
+        for (const size_t place : queued) {
+          parts.push_back(in_flight[place]);
+          free.push_back(place);
+        }
+        queued.clear();
+        if (free.size() < kDepth) AwaitOne();
+      } else if (!Submit(queued, busy)) {
+        refused = true;
+        continue;
+      }
       io_uring_cqe* entry = nullptr;
       while (io_uring_peek_cqe(&*ring_, &entry) == 0) {
         const auto place = static_cast<size_t>(io_uring_cqe_get_data64(entry));
@@ -169,6 +187,7 @@ class FileQueue::Impl {
         io_uring_cqe_seen(&*ring_, entry);
         free.push_back(place);
         FileTransfer& part = in_flight[place];
+        if (done > 0) busy = 0;
         if (done == -EINVAL || done == -EOPNOTSUPP) {
           // Kernels before 5.6 lack these operations. The system calls report
           // any other cause.
@@ -176,6 +195,7 @@ class FileQueue::Impl {
           parts.push_back(part);
         } else if (done == -EINTR || done == -EAGAIN) {
           parts.push_back(part);
+          if (++busy > kBusyTries) refused = true;
         } else if (done <= 0) {
           status.Update(Failed(writes, part, -done));
         } else if (done < part.bytes) {
@@ -189,6 +209,26 @@ class FileQueue::Impl {
       ring_.reset();
     }
     return status;
+  }
+
+  // Gives the queued entries to the kernel, removes those that it takes, and
+  // waits for an operation. False if the ring cannot go on.
+  bool Submit(std::deque<size_t>& queued, int& busy) {
+    const int submitted = io_uring_submit_and_wait(&*ring_, 1);
+    while (queued.size() > io_uring_sq_ready(&*ring_)) queued.pop_front();
+    if (submitted >= 0 || submitted == -EINTR) return true;
+    if ((submitted != -EAGAIN && submitted != -EBUSY) || ++busy > kBusyTries)
+      return false;
+    std::this_thread::sleep_for(kBusyPause);
+    return true;
+  }
+
+  // Waits for an operation in flight, without giving entries to the kernel. If
+  // the kernel refuses even that, the caller looks again after a pause.
+  void AwaitOne() {
+    io_uring_cqe* entry = nullptr;
+    if (io_uring_wait_cqe(&*ring_, &entry) != 0)
+      std::this_thread::sleep_for(kBusyPause);
   }
 
   // `error` 0: nothing was read or written. With O_DIRECT, a read across the

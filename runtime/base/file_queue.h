@@ -49,6 +49,8 @@ class FileQueue {
   // or DataLoss for a file that is shorter than it was.
   absl::Status Wait(int64_t batch);
 
+  // True if the queue began with io_uring. System calls take over if the kernel
+  // refuses the ring's operations later.
   bool UsesRing() const;
 
  private:

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <numeric>
 
 #include "gmock/gmock.h"
@@ -106,6 +107,29 @@ TEST_P(FileQueueTest, SystemCallsOnRequest) {
     EXPECT_FALSE(queue_->UsesRing());
   else
     RecordProperty("ring", queue_->UsesRing());
+}
+
+// The descriptor becomes one at which the kernel refuses the ring's calls.
+TEST_P(FileQueueTest, SystemCallsTakeOverFromARingThatFails) {
+  if (!queue_->UsesRing()) return;
+  std::vector<char> source(kBytes, 'a'), found(kBytes);
+  ASSERT_EQ(queue_->Wait(queue_->Write({{0, source.data(), kBytes}})),
+            absl::OkStatus());
+  const int other = open("/dev/null", O_RDWR | O_CLOEXEC);
+  int replaced = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+    if (std::error_code error;
+        std::filesystem::read_symlink(entry, error).string().find("io_uring") !=
+        std::string::npos)
+      replaced += dup2(other, std::stoi(entry.path().filename().string())) >= 0;
+  close(other);
+  ASSERT_EQ(replaced, 1);
+  source.assign(kBytes, 'b');
+  const int64_t written = queue_->Write({{0, source.data(), kBytes}});
+  ASSERT_EQ(queue_->Wait(written), absl::OkStatus());
+  ASSERT_EQ(queue_->Wait(queue_->Read({{0, found.data(), kBytes}})),
+            absl::OkStatus());
+  EXPECT_EQ(found, source);
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, FileQueueTest,

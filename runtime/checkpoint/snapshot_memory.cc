@@ -35,9 +35,14 @@ absl::Status SnapshotMemory::Reserve(int64_t bytes, const std::string& folder) {
   int file = -1;
   if (in_file_) {
     file = OpenNameless(folder);
-    int error = file < 0 ? errno : posix_fallocate(file, 0, bytes);
-    if (error != 0) {
-      if (file >= 0) close(file);
+    if (file < 0)
+      return base::FileError(
+          absl::StrCat(
+              "checkpoint: ", folder,
+              ": cannot create a file for a snapshot, so nothing was written"),
+          errno);
+    if (const int error = posix_fallocate(file, 0, bytes); error != 0) {
+      close(file);
       return base::FileError(
           absl::StrCat("checkpoint: ", folder, ": no room for a snapshot of ",
                        base::FormatBytes(bytes), ", so nothing was written"),

@@ -51,12 +51,11 @@ struct SaveResult {
 };
 
 // Saves in two phases. Save copies this rank's blocks into memory, or into a
-// file of its own. Then a
-// thread writes them to files in a folder with a temporary name, and syncs
-// them. Rank 0 waits in that folder for the other ranks' markers, computes
-// checksums, writes state.json and renames the folder. So a folder with a
-// checkpoint's name is complete, whenever a process is killed. The results of
-// other ranks only say that their part was written.
+// file of its own. Then a thread writes them to files in a folder with a
+// temporary name, and syncs them. Rank 0 waits in that folder for the other
+// ranks' markers, computes checksums, writes state.json and renames the folder.
+// So a folder with a checkpoint's name is complete, whenever a process is
+// killed. The results of other ranks only say that their part was written.
 //
 // All ranks save the same steps. Used by one thread at a time.
 class Writer {

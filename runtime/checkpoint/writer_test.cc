@@ -106,6 +106,18 @@ TEST_F(WriterTest, WhatIsSavedIsRead) {
   EXPECT_TRUE(checkpoint->Matches(specs[2]));
 }
 
+TEST_F(WriterTest, AFolderForSnapshotsThatIsMissingIsNamed) {
+  WriterOptions options = Options();
+  options.snapshot_folder = folder_ + "/none";
+  const auto writer = Open(options);
+  const absl::Status status = Save(*writer, 1);
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(status.message(),
+            absl::StrCat("checkpoint: ", folder_,
+                         "/none: cannot create a file for a snapshot, so "
+                         "nothing was written: No such file or directory"));
+}
+
 TEST_F(WriterTest, TheOneBeforeStaysUntilTheNewestIsConfirmed) {
   WriterOptions options = Options();
   options.keep = 1;

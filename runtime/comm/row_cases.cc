@@ -93,7 +93,10 @@ class Runner {
     PARTITA_ASSIGN_OR_RETURN(
         const int64_t number,
         started_->StartRows(collective, input, to, output));
-    return started_->Await(number);
+    const absl::Status awaited = started_->Await(number);
+    // After an error, the caller's memory must not be in use.
+    if (!awaited.ok()) started_->GiveUp(awaited);
+    return awaited;
   }
 
  private:
@@ -165,16 +168,27 @@ std::vector<absl::Status> OnEach(
 }
 
 // Sends 4 rows of each of two members to member 1, which has room for 5.
-absl::Status SendTooMany(Communicator& communicator) {
-  PARTITA_ASSIGN_OR_RETURN(
-      auto send, communicator.Prepare(Rows(Kind::kSendRows, 4, 5, 4), {0, 1}));
+absl::Status SendTooMany(Communicator& communicator,
+                         StartedOperations* started) {
+  Runner runner(communicator, started);
+  PARTITA_ASSIGN_OR_RETURN(auto send,
+                           runner.Prepare(Rows(Kind::kSendRows, 4, 5, 4)));
   const std::vector<int64_t> to(4, 1);
   const std::vector<float> input(4 * kWidth);
   std::vector<float> held(5 * kWidth);
   PARTITA_RETURN_IF_ERROR(
-      communicator.RunRows(*send, input.data(), to.data(), held.data()));
+      runner.Run(*send, input.data(), to.data(), held.data()));
   // A member without an error of its own learns of it at the next operation.
-  return communicator.RunRows(*send, input.data(), to.data(), held.data());
+  return runner.Run(*send, input.data(), to.data(), held.data());
+}
+
+absl::Status SendTooManyAtOnce(Communicator& communicator) {
+  return SendTooMany(communicator, nullptr);
+}
+
+absl::Status StartTooMany(Communicator& communicator) {
+  StartedOperations started(communicator);
+  return SendTooMany(communicator, &started);
 }
 
 }  // namespace
@@ -194,14 +208,17 @@ void CheckRows(
   for (int n = 1; n <= 5; ++n)
     for (const absl::Status& status : OnEach(make(n), MoveRowsAround))
       EXPECT_TRUE(status.ok()) << status << " of " << n;
-  const auto statuses = OnEach(make(2), SendTooMany);
-  EXPECT_FALSE(statuses[0].ok());
-  EXPECT_EQ(statuses[1].code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(statuses[1].message(),
-            "expected at most 5 rows for the experts of device 1 of the group, "
-            "found 8: 2.00 times the even share of 4; give the plan 'experts: "
-            "{rows: 2.00}' (--experts rows=2.00) or more, or leave the bound "
-            "out");
+  for (const auto send : {SendTooManyAtOnce, StartTooMany}) {
+    const auto statuses = OnEach(make(2), send);
+    EXPECT_FALSE(statuses[0].ok());
+    EXPECT_EQ(statuses[1].code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(
+        statuses[1].message(),
+        "expected at most 5 rows for the experts of device 1 of the group, "
+        "found 8: 2.00 times the even share of 4; give the plan 'experts: "
+        "{rows: 2.00}' (--experts rows=2.00) or more, or leave the bound "
+        "out");
+  }
 }
 
 }  // namespace partita::comm

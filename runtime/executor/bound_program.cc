@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<BoundProgram>> BoundProgram::Bind(
     bound->device_exchange_ = std::make_unique<DeviceExchange>(
         context.device, *context.device_communicator);
   PARTITA_RETURN_IF_ERROR(bound->Flatten(function, arguments, frame, "", ""));
-  PARTITA_RETURN_IF_ERROR(bound->PlanStates());
+  PARTITA_RETURN_IF_ERROR(bound->PlanStatesTogether());
   PARTITA_RETURN_IF_ERROR(bound->PrepareTransfers());
   int64_t scratch = 0;
   for (const Step& step : bound->steps_)

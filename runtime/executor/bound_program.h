@@ -59,6 +59,9 @@ class BoundProgram {
     std::function<void(int global)> release;
     // Null: all states are in memory. Else it must outlive the program.
     StateStore* states = nullptr;
+    // All ranks bind their functions at the same time, and fail together if the
+    // buffers of one are too small.
+    bool together = false;
   };
 
   // `data` is the artifact's data section in device memory, `frame` the memory
@@ -147,6 +150,7 @@ class BoundProgram {
                const std::vector<Slot>& arguments, char* frame) const;
   absl::Status ResolveKernel(Step& step);
   absl::Status PlanStates();
+  absl::Status PlanStatesTogether();
   // The operands of each piece of a launch, or of the whole step.
   std::vector<std::vector<size_t>> OperandsByPiece(const Step& step) const;
   StatePart PartOf(const Step& step, size_t first_piece, size_t end_piece,

@@ -73,10 +73,11 @@ absl::Status BoundProgram::PlanStates() {
       // Their memory is in use before or after their step.
       if (step.started > 0 || step.kind == program::Operation::Send ||
           step.kind == program::Operation::Receive)
-        return absl::FailedPreconditionError(absl::StrCat(
-            "optimizer states cannot be in files: ",
-            DescribeStep(&step - steps_.data()),
-            " exchanges one of them; leave the folder for them out"));
+        return absl::FailedPreconditionError(
+            absl::StrCat("optimizer states cannot be in files: ",
+                         DescribeStep(&step - steps_.data()),
+                         " exchanges one of them; leave the folder for them "
+                         "out, or compile with offload: optimizer"));
       units.push_back({&step, piece});
       states.emplace_back(used.begin(), used.end());
       operands[&step] = pieces;
@@ -108,6 +109,14 @@ absl::Status BoundProgram::PlanStates() {
     begin = end;
   }
   return absl::OkStatus();
+}
+
+// Before ranks wait for each other's transfers.
+absl::Status BoundProgram::PlanStatesTogether() {
+  const absl::Status planned = PlanStates();
+  return context_.together && context_.communicator != nullptr
+             ? context_.communicator->Agree(planned)
+             : planned;
 }
 
 absl::Status BoundProgram::RunParts(device::Stream& stream, const Step& step,

@@ -161,7 +161,9 @@ absl::Status Executor::MakeStateStore(const LoadOptions& options,
     return absl::FailedPreconditionError(absl::StrCat(
         "optimizer states can be in files on devices whose memory is the "
         "host's, which device '",
-        device_.Name(), "' is not; leave the folder for them out"));
+        device_.Name(),
+        "' is not; leave the folder for them out, or compile with offload: "
+        "optimizer"));
   const auto& parameters = *artifact_->program().parameters();
   std::map<size_t, int64_t> bytes;
   for (size_t i = 0; i < uses.size() && options.states == nullptr; ++i) {
@@ -211,11 +213,17 @@ absl::Status Executor::LoadData() {
   return device_.Synchronize(*stream_);
 }
 
-BoundProgram::Context Executor::BindContext(std::function<void(int)> release) {
-  return {*artifact_,         device_,
-          module_.get(),      place_,
-          communicator_,      device_communicator_,
-          std::move(release), states_.get()};
+BoundProgram::Context Executor::BindContext(std::function<void(int)> release,
+                                            bool together) {
+  return {*artifact_,
+          device_,
+          module_.get(),
+          place_,
+          communicator_,
+          device_communicator_,
+          std::move(release),
+          states_.get(),
+          together};
 }
 
 absl::Status Executor::RunInit() {
@@ -241,8 +249,8 @@ absl::Status Executor::RunInit() {
       device::Allocation::Make(device_, function.frame_bytes()));
   PARTITA_ASSIGN_OR_RETURN(
       const std::unique_ptr<BoundProgram> init,
-      BoundProgram::Bind(BindContext(nullptr), entry_.init(), arguments,
-                         frame.data(), data_));
+      BoundProgram::Bind(BindContext(nullptr, /*together=*/false),
+                         entry_.init(), arguments, frame.data(), data_));
   PARTITA_RETURN_IF_ERROR(init->Run(*stream_, nullptr));
   PARTITA_RETURN_IF_ERROR(device_.Synchronize(*stream_));
   std::set<int> kept;
@@ -290,8 +298,9 @@ absl::Status Executor::BindMain() {
     weights_->Release(static_cast<size_t>(global));
   };
   PARTITA_ASSIGN_OR_RETURN(
-      main_, BoundProgram::Bind(BindContext(release), entry_.main(), arguments,
-                                arena_.data(), data_));
+      main_,
+      BoundProgram::Bind(BindContext(release, /*together=*/true), entry_.main(),
+                         arguments, arena_.data(), data_));
   ports_.resize(static_cast<size_t>(port));
   return device_.SharesHostMemory() ? absl::OkStatus() : MakeStaging();
 }

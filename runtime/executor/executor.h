@@ -176,7 +176,8 @@ class Executor {
   using VisitParameter = std::function<void(
       const ParameterSpec&, const void* memory, const NanTrace::Look&)>;
   void ForEachParameter(bool updated_only, const VisitParameter& visit) const;
-  BoundProgram::Context BindContext(std::function<void(int)> release);
+  BoundProgram::Context BindContext(std::function<void(int)> release,
+                                    bool together);
 
   // Memory of a port whose caller memory cannot be used directly.
   struct Port {

@@ -30,7 +30,7 @@ absl::Status Executor::EnableNanTrace() {
         absl::StrCat(artifact_->path(),
                      ": numbers can be traced if optimizer states are in "
                      "memory, found them in a file; leave the folder for "
-                     "them out"));
+                     "them out, or compile with offload: optimizer"));
   if (!TellsTypes(artifact_->program()))
     return absl::FailedPreconditionError(absl::StrCat(
         artifact_->path(),

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -20,15 +21,29 @@ namespace {
 
 // The kernel ends transfers that a killed process left in io_uring after the
 // process, and keeps the lock until then.
-bool Lock(int descriptor) {
+// False if another process has it at the end.
+absl::StatusOr<bool> Lock(int descriptor, const std::string& path) {
   constexpr auto kWait = std::chrono::seconds(3);
   const auto start = std::chrono::steady_clock::now();
   while (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR)
+      return base::FileError(absl::StrCat(path, ": cannot lock the file"),
+                             errno);
     if (std::chrono::steady_clock::now() - start > kWait) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return true;
 }
+
+// The process that locked the file before may have removed it in between.
+bool IsAt(int descriptor, int folder, const std::string& name) {
+  struct stat own, named;
+  return fstat(descriptor, &own) == 0 &&
+         fstatat(folder, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         own.st_dev == named.st_dev && own.st_ino == named.st_ino;
+}
+
+constexpr int kOpenTries = 10;
 
 }  // namespace
 
@@ -47,22 +62,14 @@ absl::StatusOr<std::unique_ptr<StateFile>> StateFile::Create(
   return file;
 }
 
-// O_DIRECT keeps the states out of the page cache; some file systems lack it.
 absl::Status StateFile::Open(int64_t bytes) {
-  constexpr int kFlags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
-  descriptor_ = openat(folder_, name_.c_str(), kFlags | O_DIRECT, 0600);
-  if (descriptor_ < 0 && errno == EINVAL)
-    descriptor_ = openat(folder_, name_.c_str(), kFlags, 0600);
-  if (descriptor_ < 0)
-    return base::FileError(
-        absl::StrCat(path_, ": cannot create the file of optimizer states"),
-        errno);
-  if (!Lock(descriptor_))
+  for (int i = 0; i < kOpenTries && !owned_; ++i)
+    PARTITA_RETURN_IF_ERROR(OpenLocked());
+  if (!owned_)
     return absl::FailedPreconditionError(absl::StrCat(
         path_,
-        ": another process keeps its optimizer states in this file; "
+        ": other processes create and remove this file all the time; "
         "give each run a folder of its own"));
-  owned_ = true;
   // A file that a killed process left has its old length.
   if (ftruncate(descriptor_, 0) != 0)
     return base::FileError(absl::StrCat(path_, ": cannot empty the file"),
@@ -73,6 +80,27 @@ absl::Status StateFile::Open(int64_t bytes) {
                      " of optimizer states"),
         error);
   PARTITA_ASSIGN_OR_RETURN(queue_, base::FileQueue::Make(descriptor_, path_));
+  return absl::OkStatus();
+}
+
+// O_DIRECT keeps the states out of the page cache; some file systems lack it.
+absl::Status StateFile::OpenLocked() {
+  if (descriptor_ >= 0) close(descriptor_);
+  constexpr int kFlags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+  descriptor_ = openat(folder_, name_.c_str(), kFlags | O_DIRECT, 0600);
+  if (descriptor_ < 0 && errno == EINVAL)
+    descriptor_ = openat(folder_, name_.c_str(), kFlags, 0600);
+  if (descriptor_ < 0)
+    return base::FileError(
+        absl::StrCat(path_, ": cannot create the file of optimizer states"),
+        errno);
+  PARTITA_ASSIGN_OR_RETURN(const bool locked, Lock(descriptor_, path_));
+  if (!locked)
+    return absl::FailedPreconditionError(absl::StrCat(
+        path_,
+        ": another process keeps its optimizer states in this file; "
+        "give each run a folder of its own"));
+  owned_ = IsAt(descriptor_, folder_, name_);
   return absl::OkStatus();
 }
 

@@ -18,8 +18,8 @@ class StateFile {
  public:
   // Creates `folder`/`name` with `bytes` bytes and locks it. The folder must
   // exist. NotFound or PermissionDenied for the folder, FailedPrecondition if
-  // another process uses the file, ResourceExhausted if the disk is full; all
-  // name the path.
+  // another process uses the file or removes it again and again,
+  // ResourceExhausted if the disk is full; all name the path.
   static absl::StatusOr<std::unique_ptr<StateFile>> Create(
       const std::string& folder, const std::string& name, int64_t bytes);
   ~StateFile();
@@ -34,6 +34,9 @@ class StateFile {
   StateFile(int folder, std::string name, std::string path)
       : folder_(folder), name_(std::move(name)), path_(std::move(path)) {}
   absl::Status Open(int64_t bytes);
+  // Opens and locks the file. Leaves owned_ false if the locked file no longer
+  // has the name.
+  absl::Status OpenLocked();
 
   const int folder_;  // descriptor, so that the name stays in this folder
   const std::string name_, path_;

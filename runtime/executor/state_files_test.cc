@@ -4,15 +4,18 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/base/random_fill.h"
+#include "runtime/comm/local.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/device/null_device.h"
 #include "runtime/executor/executor.h"
 #include "runtime/executor/rank_group.h"
+#include "runtime/program/test_pipeline_program.h"
 #include "runtime/program/test_program.h"
 #include "runtime/program/test_training_program.h"
 
@@ -142,10 +145,35 @@ TEST_F(StateFilesTest, Refusals) {
   ASSERT_TRUE(files.ok()) << files.status();
   EXPECT_THAT(std::string((*files)->EnableNanTrace().message()),
               HasSubstr("numbers can be traced if optimizer states are in "
-                        "memory"));
+                        "memory, found them in a file; leave the folder for "
+                        "them out, or compile with offload: optimizer"));
   // The same model twice in one folder.
   EXPECT_THAT(std::string(Load({States(), 0}).status().message()),
               HasSubstr("give each run a folder of its own"));
+}
+
+// Only the second stage has states. The first would wait for its transfers.
+TEST_F(StateFilesTest, StagesRefuseBuffersTogether) {
+  program::PipelineProgram pipeline(/*batch=*/8, /*data_axis=*/1);
+  for (const auto& parameter : pipeline.program.parameters)
+    if (parameter->name == "w") parameter->kind = program::ParameterKind::state;
+  const std::string path = folder_ + "/model.partita";
+  ASSERT_EQ(program::WriteArtifact(path, pipeline.Parts()), absl::OkStatus());
+  const auto communicators = comm::MakeLocalCommunicators(2);
+  std::vector<absl::Status> statuses(2);
+  std::vector<std::thread> threads;
+  for (size_t rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      const auto cpu = cpu::MakeCpuDevice({1});
+      LoadOptions options;
+      options.communicator = communicators[rank].get();
+      options.state_store = {States(), 100};
+      statuses[rank] = Executor::Load(path, **cpu, options).status();
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const absl::Status& status : statuses)
+    EXPECT_THAT(std::string(status.message()), HasSubstr("expected at least "));
+  EXPECT_TRUE(std::filesystem::is_empty(States()));
 }
 
 // GPUs are such devices: their kernels need states in pinned memory.
@@ -158,9 +186,10 @@ TEST_F(StateFilesTest, DevicesWithMemoryOfTheirOwnRefuse) {
       std::string(Executor::Load(folder_ + "/model.partita", null, options)
                       .status()
                       .message()),
-      HasSubstr("optimizer states can be in files on devices whose "
-                "memory is the host's, which device 'null' is not; "
-                "leave the folder for them out"));
+      HasSubstr(
+          "optimizer states can be in files on devices whose "
+          "memory is the host's, which device 'null' is not; "
+          "leave the folder for them out, or compile with offload: optimizer"));
   EXPECT_TRUE(std::filesystem::is_empty(States()));
 }
 

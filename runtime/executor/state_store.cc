@@ -79,7 +79,9 @@ absl::Status StateStore::Plan(const std::vector<std::vector<int>>& units,
         "expected at least ", plan_.Bytes(),
         " bytes for the buffers of optimizer states (", kStateBuffers,
         " times the states of the largest tensor), found ",
-        options_.buffer_bytes));
+        options_.buffer_bytes,
+        "; raise --offload-buffers, or the plan's offload: buffers, or leave "
+        "it out"));
   for (const int64_t size : plan_.buffer_bytes) {
     PARTITA_ASSIGN_OR_RETURN(
         device::Allocation buffer,

@@ -10,9 +10,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -131,12 +133,13 @@ TEST_F(StateStoreTest, Refusals) {
       HasSubstr("/file: expected a folder for optimizer states, which must "
                 "exist: Not a directory"));
   // The name stays in the folder.
-  ASSERT_EQ(symlink("/tmp/elsewhere", Path().c_str()), 0);
+  const std::string elsewhere = folder_ + "/elsewhere";
+  ASSERT_EQ(symlink(elsewhere.c_str(), Path().c_str()), 0);
   EXPECT_EQ(Create({{0, 4}}).status().message(),
             Path() +
                 ": cannot create the file of optimizer states: Too many "
                 "levels of symbolic links");
-  EXPECT_FALSE(std::filesystem::exists("/tmp/elsewhere"));
+  EXPECT_FALSE(std::filesystem::exists(elsewhere));
   ASSERT_EQ(unlink(Path().c_str()), 0);
   const int other = open(Path().c_str(), O_RDWR | O_CREAT, 0600);
   ASSERT_EQ(flock(other, LOCK_EX), 0);
@@ -147,9 +150,25 @@ TEST_F(StateStoreTest, Refusals) {
   close(other);
   auto store = Create({{0, 3 * kPage}}, 2 * kPage);
   ASSERT_TRUE(store.ok()) << store.status();
-  EXPECT_EQ((*store)->Plan({{0}}, *cpu_).message(),
-            "expected at least 12288 bytes for the buffers of optimizer states "
-            "(3 times the states of the largest tensor), found 8192");
+  EXPECT_EQ(
+      (*store)->Plan({{0}}, *cpu_).message(),
+      "expected at least 12288 bytes for the buffers of optimizer states "
+      "(3 times the states of the largest tensor), found 8192; raise "
+      "--offload-buffers, or the plan's offload: buffers, or leave it out");
+}
+
+// As the process that has the file does when it ends.
+TEST_F(StateStoreTest, AFileThatIsRemovedBeforeItIsLockedIsMadeAgain) {
+  const int other = open(Path().c_str(), O_RDWR | O_CREAT, 0600);
+  ASSERT_EQ(flock(other, LOCK_EX), 0);
+  absl::StatusOr<std::unique_ptr<StateStore>> store;
+  std::thread waits([&] { store = Create({{0, 10}}); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(unlink(Path().c_str()), 0);
+  close(other);
+  waits.join();
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_EQ(std::filesystem::file_size(Path()), static_cast<size_t>(kPage));
 }
 
 // Root writes everywhere.

@@ -39,9 +39,10 @@ struct StatePlan {
 
 // `units` are the states that each unit of work uses, in the order of the work;
 // a unit is a launch, or a piece of one. `bytes` are the sizes of all states.
-// Joins units while their states fit a third of `total_bytes` (0: while they
-// fit kSmallestWindow), or are no larger than the largest unit. The result may
-// need more than `total_bytes`, if units are too large.
+// Consecutive units are in one window while their states fit its limit. The
+// limit of a window is the larger of the largest unit and a third of
+// `total_bytes` (kSmallestWindow if 0). So if units are too large, the result
+// needs more than `total_bytes`.
 StatePlan PlanStateWindows(const std::vector<std::vector<int>>& units,
                            const std::vector<int64_t>& bytes,
                            int64_t total_bytes);

@@ -86,6 +86,13 @@ TEST_F(EnvironmentTest, WhatTheUserSaysStays) {
   EXPECT_THAT(Log(), HasSubstr("cuInit EAGER\n"));
 }
 
+TEST_F(EnvironmentTest, BuffersOfFilesThatThereAreNot) {
+  options_.offload_buffers = 5000;
+  EXPECT_EQ(OpenAllRanks(options_).status().message(),
+            "--offload-buffers: expected --offload-dir, or a model compiled "
+            "with offload: {optimizer: nvme}");
+}
+
 TEST_F(EnvironmentTest, OneGpuDoesSoToo) {
   options_.share_gpu = true;
   EXPECT_THAT(Log(), HasSubstr("cuInit LAZY\n"));

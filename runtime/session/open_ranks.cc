@@ -72,6 +72,16 @@ executor::StateStoreOptions StateStoreOf(const SessionOptions& options,
   return store;
 }
 
+absl::Status CheckStateStore(const SessionOptions& options,
+                             const program::Program& program) {
+  if (options.offload_buffers == 0 ||
+      !StateStoreOf(options, program).folder.empty())
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "--offload-buffers: expected --offload-dir, or a model compiled with "
+      "offload: {optimizer: nvme}");
+}
+
 comm::CommOptions CommOptionsOf(const SessionOptions& options) {
   comm::CommOptions comm = comm::OptionsFromEnvironment();
   if (options.timeout) {
@@ -85,6 +95,7 @@ absl::Status CheckProcesses(const program::Artifact& artifact,
                             const SessionOptions& options,
                             const comm::Launch& launch) {
   PARTITA_RETURN_IF_ERROR(CheckShareGpu(options, artifact.program()));
+  PARTITA_RETURN_IF_ERROR(CheckStateStore(options, artifact.program()));
   const program::Mesh* mesh = artifact.program().mesh();
   const int64_t size = program::SizeOf(mesh);
   if (size != launch.size) {
@@ -116,6 +127,7 @@ absl::StatusOr<std::unique_ptr<RankGroup>> OpenAllRanks(
   PARTITA_ASSIGN_OR_RETURN(const device::DeviceKind* const kind,
                            DeviceOf(options, artifact->program()));
   PARTITA_RETURN_IF_ERROR(CheckShareGpu(options, artifact->program()));
+  PARTITA_RETURN_IF_ERROR(CheckStateStore(options, artifact->program()));
   executor::GroupOptions group;
   group.devices = options.devices;
   group.comm = CommOptionsOf(options);

@@ -21,6 +21,10 @@ comm::CommOptions CommOptionsOf(const SessionOptions& options);
 executor::StateStoreOptions StateStoreOf(const SessionOptions& options,
                                          const program::Program& program);
 
+// FailedPrecondition if the options limit buffers of files that there are not.
+absl::Status CheckStateStore(const SessionOptions& options,
+                             const program::Program& program);
+
 // FailedPrecondition if the number of processes differs from the number of
 // devices of the model's mesh; the message says what to do.
 absl::Status CheckProcesses(const program::Artifact& artifact,

@@ -100,7 +100,8 @@ std::string ToTables(const TrainReport& report) {
                            " examples, the critical batch size; this batch "
                            "has ",
                            report.examples)
-            : "the gradient noise scale is not known yet: too few steps",
+            : "the gradient noise scale is not known yet: noise hides the "
+              "gradient so far",
         "\n");
   if (report.is_range_test)
     absl::StrAppend(

@@ -99,9 +99,10 @@ class OffloadFilesTest(unittest.TestCase):
                     time.sleep(0.001)
                 process.send_signal(signal.SIGKILL)
                 process.communicate()
-                killed += process.returncode == -signal.SIGKILL
-            # The files that a killed process leaves are used again.
-            self.assertEqual(len(os.listdir(self.path("states"))), 2)
+            if process.returncode == -signal.SIGKILL:  # else the run ended by itself
+                killed += 1
+                # The files that a killed process leaves are used again.
+                self.assertEqual(len(os.listdir(self.path("states"))), 2)
         self.assertGreater(killed, 0)
         self.train("files", STEPS, *checkpoints)
         self.assertEqual(self.tensors(self.path("files.d")), self.tensors(self.path("host.d")))
@@ -156,6 +157,15 @@ class OffloadFilesTest(unittest.TestCase):
         self.assertIn(" of optimizer states: File too large", limited.stderr)
         self.assertEqual(os.listdir(self.path("states")), [])
         self.assertIn("numbers can be traced if optimizer states are in memory", refused("--debug-nan"))
+        self.table("plain", "offload: none\n")
+        plain = subprocess.run(self.command("plain", 5, "--offload-buffers", "160000"), capture_output=True, text=True, timeout=300)
+        self.assertEqual(plain.returncode, 1, plain.stderr)
+        self.assertIn("--offload-buffers: expected --offload-dir, or a model compiled with offload: {optimizer: nvme}", plain.stderr)
+        small = self.compile("m", self.files("1 KB"))
+        self.assertEqual(small.returncode, 1, small.stderr)
+        self.assertRegex(small.stderr, "plan.yaml:4:10: offload: buffers: expected at least [0-9]+ bytes .*, found 1000; raise it")
+        stateless = self.compile("m", self.files(), options=())
+        self.assertIn("offload: keeps optimizer states in files, but this program has none", stateless.stderr)
         gpu = self.compile("m", self.files(), options=("--train", "adamw", "--target", "cuda:sm_90"))
         self.assertIn("offload: expected optimizer: host with --target cuda:sm_90", gpu.stderr)
 

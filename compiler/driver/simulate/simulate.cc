@@ -57,6 +57,7 @@ Array ranksOf(const Simulation& simulation, const program::Program& program) {
                {"parameters_bytes", memory.parameters + memory.derived},
                {"states_bytes", memory.states},
                {"host_bytes", memory.host},
+               {"files_bytes", memory.files},
                {"arena_bytes", memory.arena},
                {"reserved_bytes", memory.reserved},
                {"memory_bytes", memory.total()}});
@@ -203,6 +204,7 @@ absl::StatusOr<Value> simulateArtifact(const SimulateArguments& arguments) {
                 {"memory_bytes", price.memory_bytes},
                 {"device_memory_bytes", price.room_bytes},
                 {"host_bytes", price.host_bytes},
+                {"files_bytes", price.files_bytes},
                 {"host_memory_bytes", price.host_room_bytes},
                 {"fits", price.fits()},
                 {"ranks", ranksOf(simulation, program)},
@@ -210,13 +212,18 @@ absl::StatusOr<Value> simulateArtifact(const SimulateArguments& arguments) {
                 {"operations", operationsOf(simulation, arguments.operations)}};
 }
 
-// States in host memory; empty if there are none.
+// States in host memory and in files; empty if there are none.
 std::string hostText(const Object& facts) {
   const int64_t bytes = facts.getInteger("host_bytes").value_or(0),
-                room = facts.getInteger("host_memory_bytes").value_or(0);
+                room = facts.getInteger("host_memory_bytes").value_or(0),
+                files = facts.getInteger("files_bytes").value_or(0);
   if (bytes == 0) return "";
-  return ", and " + base::FormatBytes(bytes) + " of states in host memory" +
-         (room > 0 ? " of " + base::FormatBytes(room) : "");
+  return ", and " + base::FormatBytes(bytes) + " of " +
+         (files > 0 ? "buffers for states" : "states") + " in host memory" +
+         (room > 0 ? " of " + base::FormatBytes(room) : "") +
+         (files > 0
+              ? ", and " + base::FormatBytes(files) + " of states in files"
+              : "");
 }
 
 void printSimulation(const Value& value, llvm::raw_ostream& stream) {
@@ -232,12 +239,15 @@ void printSimulation(const Value& value, llvm::raw_ostream& stream) {
   const std::string device = facts.getString("device").value_or("").str();
   stream << formatv(
       "memory: at most {0} of the {1} that programs have on a device"
-      "{2}{4}{3}\n\n",
+      "{2}{4}{3}\n",
       base::FormatBytes(facts.getInteger("memory_bytes").value_or(0)),
       base::FormatBytes(facts.getInteger("device_memory_bytes").value_or(0)),
       device.empty() ? "" : " (" + device + ")",
       facts.getBoolean("fits").value_or(true) ? "" : ": it does not fit",
       hostText(facts));
+  if (facts.getInteger("files_bytes").value_or(0) > 0)
+    stream << "the time to read and write states in files is not counted\n";
+  stream << "\n";
   printRanks(facts, step, stream);
   stream << "\n";
   printOperations(facts, step, stream);
