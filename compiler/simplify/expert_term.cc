@@ -20,7 +20,7 @@ namespace arith = mlir::arith;
 // product.
 enum : int { kRow, kChoice, kOut, kHidden, kIn };
 
-// Rows of positions whose last digit is `column`, as a product takes them.
+// True if the element's index is these parts, in order.
 bool hasDigits(const Access& access, ArrayRef<Index> parts) {
   Access expected;
   expected.dims.append(parts.begin(), parts.end());

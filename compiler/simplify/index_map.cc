@@ -36,6 +36,7 @@ std::optional<SmallVector<Index>> group(ArrayRef<Digit> digits,
     while (size != 1) {
       if (rest.empty()) return std::nullopt;
       Digit digit = rest.pop_back_val();
+      if (digit.size == 0) return std::nullopt;  // no elements
       if (size % digit.size != 0) {
         if (size == 0 || digit.size % size != 0) return std::nullopt;
         const auto [slow, fast] = split(digit, digit.size / size);

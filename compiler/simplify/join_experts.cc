@@ -110,10 +110,12 @@ class JoinExpertsPass : public impl::JoinExpertsPassBase<JoinExpertsPass> {
       bool are_all = terms.size() > 1;
       for (auto [i, term] : llvm::enumerate(terms))
         are_all &= term.expert == static_cast<int64_t>(i);
-      if (are_all)
-        results.push_back(build(builder, sum, terms, weights));
-      else
+      if (!are_all) {
         llvm::append_range(others, values);
+        continue;
+      }
+      weights.setReplaced(values);
+      results.push_back(build(builder, sum, terms, weights));
     }
     if (results.empty()) return;
     mixtures += results.size();

@@ -26,7 +26,7 @@ void buildSimplifyPipeline(mlir::OpPassManager& pm,
     // After batch norms, which leave a convolution and a shift.
     pm.addPass(createFoldScalesPass());
   }
-  // Likewise.
+  // Before layers are compared, so that layers have fewer operations.
   pm.addNestedPass<mlir::func::FuncOp>(createRaiseQuantizedProductsPass());
   pm.addPass(mlir::createCanonicalizerPass());
   pm.addPass(mlir::createCSEPass());

@@ -105,7 +105,8 @@ Value repeatedRows(Value rows, int64_t choices) {
 // Matches rows that repeat each row of x k times.
 std::optional<Rows> matchRows(Value rows, int64_t choices) {
   const int64_t width = tensorType(rows).getDimSize(1);
-  if (tensorType(rows).getDimSize(0) % choices != 0) return std::nullopt;
+  if (choices == 0 || tensorType(rows).getDimSize(0) % choices != 0)
+    return std::nullopt;
   Value x = repeatedRows(rows, choices);
   if (!x) return std::nullopt;
   // The sizes before positions were merged, if a reshape did so.

@@ -120,6 +120,10 @@ class Matcher {
       return isWhole(at, kRow, result_.count);
     }
     if (!isWhole(access, kRow, result_.count)) return false;
+    // Every digit below becomes the row's number: there may be only one.
+    size_t digits = 0;
+    for (const Index& index : access.dims) digits += index.size();
+    if (digits > 1) return false;
     for (int64_t row = 0; row < result_.count; ++row) {
       Access at = access;
       for (Index& index : at.dims)

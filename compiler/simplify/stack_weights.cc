@@ -4,6 +4,7 @@
 #include "compiler/simplify/view.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/STLExtras.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace partita::simplify {
 namespace {
@@ -51,12 +52,35 @@ std::string nameOfParts(ArrayRef<std::string> names) {
   return first;
 }
 
+void WeightStacker::setReplaced(ArrayRef<Value> values) {
+  results_.clear();
+  results_.insert(values.begin(), values.end());
+}
+
+bool WeightStacker::becomesUnused(BlockArgument argument) const {
+  SmallVector<Value> left = {argument};
+  llvm::DenseSet<mlir::Operation*> seen;
+  while (!left.empty()) {
+    for (mlir::Operation* user : left.pop_back_val().getUsers()) {
+      if (!seen.insert(user).second) continue;
+      if (!mlir::wouldOpBeTriviallyDead(user)) return false;
+      for (Value result : user->getResults()) {
+        if (!results_.contains(result))
+          left.push_back(result);
+        else if (!result.hasOneUse())  // besides the sum
+          return false;
+      }
+    }
+  }
+  return true;
+}
+
 bool WeightStacker::areParts(ArrayRef<Value> values) {
   mlir::DictionaryAttr first;
   for (Value value : values) {
     auto argument = mlir::dyn_cast<BlockArgument>(value);
     if (!argument || argument.getOwner() != &main_.front() ||
-        !argument.hasOneUse())
+        !argument.hasOneUse() || !becomesUnused(argument))
       return false;
     const unsigned number = argument.getArgNumber();
     auto attributes = main_.getArgAttrDict(number);

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "llvm/ADT/DenseSet.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace partita::simplify {
@@ -18,6 +19,11 @@ class WeightStacker {
  public:
   explicit WeightStacker(mlir::func::FuncOp main) : main_(main) {}
 
+  // Says which values the stacked ones will replace. An argument becomes a part
+  // only if everything computed from it ends in these: otherwise it would stay,
+  // beside its copy.
+  void setReplaced(mlir::ArrayRef<mlir::Value> values);
+
   // Returns [count, ...] of values of one type. Values that are all slices of
   // one tensor, in order, give this tensor. Arguments of @main from files,
   // which have no other use, become one argument with `nn.parts`. Others are
@@ -30,8 +36,11 @@ class WeightStacker {
 
  private:
   bool areParts(mlir::ArrayRef<mlir::Value> values);
+  // True if nothing uses the argument once `results_` have no uses.
+  bool becomesUnused(mlir::BlockArgument argument) const;
 
   mlir::func::FuncOp main_;
+  llvm::DenseSet<mlir::Value> results_;
   mlir::SmallVector<mlir::BlockArgument> replaced_;
 };
 

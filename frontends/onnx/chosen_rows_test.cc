@@ -159,6 +159,35 @@ TEST_F(ChosenRowsTest, RefusesTheirNumber) {
                  "of these rows"});
 }
 
+// A branch sees the names around it, and gives its own to the node's outputs.
+TEST_F(ChosenRowsTest, RefusesTheirNumberInBranches) {
+  const std::vector<Message> nodes = {
+      node("NonZero", {"mask"}, {"i"}), node("Shape", {"i"}, {"s"}),
+      node("Cast", {"one"}, {"yes"}, {attribute("to", int64_t{9})})};
+  const Message one = int64s("one", {}, {1});
+  const Message cast =
+      node("Cast", {"s"}, {"f"}, {attribute("to", int64_t{1})});
+  const auto root = [](const std::string& input) {
+    return node("Sqrt", {input}, {"y"}, {}, "", "root");
+  };
+  const auto branch = [](const std::vector<Message>& inner,
+                         const std::string& output) {
+    return attribute("then_branch",
+                     graph(inner, {}, {valueInfo(output, kF32, {})}));
+  };
+  std::vector<Message> inside = nodes, outside = nodes;
+  inside.push_back(
+      node("If", {"yes"}, {"y"}, {branch({cast, root("f")}, "y")}));
+  outside.push_back(node("If", {"yes"}, {"g"}, {branch({cast}, "f")}));
+  outside.push_back(root("g"));
+  expectRefused(model(graph(inside, {kMask}, {kY}, {one})),
+                {"loc(\"root\"): Sqrt: input 0 ('f') is computed from the "
+                 "number of rows that a NonZero chooses"});
+  expectRefused(model(graph(outside, {kMask}, {kY}, {one})),
+                {"loc(\"root\"): Sqrt: input 0 ('g') is computed from the "
+                 "number of rows that a NonZero chooses"});
+}
+
 // onnxruntime's operator.
 class MoeTest : public ChosenRowsTest {
  protected:
@@ -167,12 +196,19 @@ class MoeTest : public ChosenRowsTest {
     const std::vector<float> numbers(12, 0.5F);
     Message file = model(graph(
         {node("MoE", inputs, {"y"}, attributes, "com.microsoft", "moe")},
-        {kX, valueInfo("p", kF32, {"3", "2"})}, {kY},
+        {kX, valueInfo("p", kF32, {"3", "2"}),
+         valueInfo("q", kF32, {"3", "4"})},
+        {kY},
         {floats("m.a", {2, 3, 2}, numbers), floats("m.b", {2, 2, 3}, numbers),
-         floats("m.c", {2, 3, 2}, numbers)}));
+         floats("m.c", {2, 3, 2}, numbers), floats("flat", {12}, numbers),
+         floats("even", {2, 2, 3}, numbers),
+         floats("turned", {3, 2}, {1, 1, 1, 1, 1, 1})}));
     return file.message(8, Message().bytes(1, "com.microsoft").varint(2, 1));
   }
   const std::vector<std::string> kInputs = {"x", "p", "m.a", "", "m.b"};
+  const std::vector<Message> kSwiglu = {
+      textAttribute("activation_type", "swiglu"),
+      attribute("swiglu_fusion", int64_t{2})};
 };
 
 TEST_F(MoeTest, IsOneOperation) {
@@ -181,6 +217,23 @@ TEST_F(MoeTest, IsOneOperation) {
   int found = 0;
   module->walk([&](nn::ExpertsOp) { ++found; });
   EXPECT_EQ(found, 1);
+}
+
+TEST_F(MoeTest, RefusesShapesThatDoNotFit) {
+  expectRefused(moe({}, {"x", "q", "m.a", "", "m.b"}),
+                {"expected router_probs with 2 experts, the first size of "
+                 "fc1_experts_weights, found 4"});
+  expectRefused(moe({}, {"x", "p", "m.a", "", "m.b", "", "flat"}),
+                {"expected fc3_experts_weights [experts, out, in], found "});
+  expectRefused(moe({}, {"x", "p", "m.a", "turned", "m.b"}),
+                {"expected fc1_experts_bias [experts, out], of shape "});
+  expectRefused(moe({}, {"x", "p", "m.a", "", "m.b", "turned"}),
+                {"expected fc2_experts_bias [experts, out], of shape "});
+  expectRefused(moe({}, {"x", "p", "m.a", "", "m.b", "", "", "turned"}),
+                {"expected fc3_experts_weights with fc3_experts_bias"});
+  // A bias is cut in halves as its matrix is.
+  expectRefused(moe(kSwiglu, {"x", "p", "even", "flat", "m.b"}),
+                {"expected fc1_experts_bias [experts, out], of shape "});
 }
 
 TEST_F(MoeTest, RefusesWhatItLacks) {

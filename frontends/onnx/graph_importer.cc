@@ -226,6 +226,8 @@ LogicalResult GraphImporter::annotateInputs(Node& node, Scope& scope) {
            llvm::StringRef(node.outputs[0]));
     use_names_.push_back(std::string(input) + " (resharded " +
                          std::to_string(use_names_.size()) + ")");
+    if (isCount(llvm::StringRef(input), scope))
+      scope.counts.insert(use_names_.back());
     input = use_names_.back();
     scope.values[llvm::StringRef(input)] = *wanted;
   }
@@ -283,8 +285,7 @@ LogicalResult GraphImporter::checkCounts(const Node& node, Scope& scope) {
   };
   bool counts = (op == "Shape" || op == "Size") && isChosen(0);
   for (auto [i, input] : llvm::enumerate(node.inputs)) {
-    if (input.empty() || !scope.counts.contains(llvm::StringRef(input)))
-      continue;
+    if (input.empty() || !isCount(llvm::StringRef(input), scope)) continue;
     if (i == 1 && (op == "Reshape" || op == "Expand") && isChosen(0)) continue;
     if (!llvm::is_contained(
             {"Cast", "Concat", "Equal", "Gather", "Identity", "Mul", "Reshape",
@@ -303,6 +304,15 @@ LogicalResult GraphImporter::checkCounts(const Node& node, Scope& scope) {
   return success();
 }
 
+bool GraphImporter::isCount(llvm::StringRef name, const Scope& scope) {
+  for (const Scope* current = &scope; current; current = current->parent) {
+    if (current->counts.contains(name)) return true;
+    if (current->values.count(name) || current->initializers.count(name))
+      return false;
+  }
+  return false;
+}
+
 LogicalResult GraphImporter::inlineFunction(const Function& function,
                                             const Node& node, Scope& scope) {
   Scope inner;
@@ -319,8 +329,7 @@ LogicalResult GraphImporter::inlineFunction(const Function& function,
       inner.sequences[llvm::StringRef(name)] = *sequence;
     else
       inner.values[llvm::StringRef(name)] = lookup(given, scope);
-    if (scope.counts.contains(given))
-      inner.counts.insert(llvm::StringRef(name));
+    if (isCount(given, scope)) inner.counts.insert(llvm::StringRef(name));
   }
   mlir::Location loc = emitter_.loc();
   // An optional input that is absent at the call is absent in the body.

@@ -73,6 +73,8 @@ class GraphImporter {
   // Refuses a node that computes with the number of rows that a NonZero
   // chooses. Shapes may have it: the rows are all rows until they are added up.
   LogicalResult checkCounts(const Node& node, Scope& scope);
+  // True for a name, here or in an enclosing graph, that is in Scope::counts.
+  static bool isCount(llvm::StringRef name, const Scope& scope);
   // Apply the node's device annotations: of its inputs before it is imported
   // (the node then uses the annotated values), of its outputs afterwards.
   LogicalResult annotateInputs(Node& node, Scope& scope);

@@ -3,6 +3,7 @@
 #include "frontends/onnx/node_context.h"
 
 #include "frontends/onnx/graph_importer.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace partita::onnx {
@@ -272,11 +273,13 @@ FailureOr<llvm::SmallVector<Val>> NodeContext::inlineGraph(const Graph& graph) {
   }
   e.start(loc);
   llvm::SmallVector<Val> results;
-  for (const ValueInfo& output : graph.outputs) {
-    results.push_back(importer_.lookup(llvm::StringRef(output.name), inner));
+  for (auto [i, output] : llvm::enumerate(graph.outputs)) {
+    const llvm::StringRef name(output.name);
+    results.push_back(importer_.lookup(name, inner));
     if (!results.back())
-      return error("a branch's output '" + llvm::StringRef(output.name) +
-                   "' has no value");
+      return error("a branch's output '" + name + "' has no value");
+    if (i < node.outputs.size() && GraphImporter::isCount(name, inner))
+      scope_.counts.insert(llvm::StringRef(node.outputs[i]));
   }
   return results;
 }

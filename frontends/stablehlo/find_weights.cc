@@ -53,17 +53,28 @@ std::optional<int64_t> dimAfter(Operation* op, const Place& place) {
   return std::nullopt;
 }
 
+// The dimension before transposes.
+int64_t dimBefore(Value value, int64_t dim) {
+  while (auto transpose = value.getDefiningOp<nn::TransposeOp>()) {
+    dim = transpose.getPerm()[dim];
+    value = transpose.getInput();
+  }
+  return dim;
+}
+
 // True if a product sums over the place's dimension and another than the first
-// of its other operand.
+// of its other operand, before transposes.
 bool sumsAsWeight(nn::DotGeneralOp op, const Place& place) {
   const auto sums = [&](Value operand, llvm::ArrayRef<int64_t> dims,
-                        llvm::ArrayRef<int64_t> others) {
+                        Value other, llvm::ArrayRef<int64_t> others) {
     if (operand != place.value) return false;
     const auto found = llvm::find(dims, place.dim);
-    return found != dims.end() && others[found - dims.begin()] != 0;
+    return found != dims.end() &&
+           dimBefore(other, others[found - dims.begin()]) != 0;
   };
-  return sums(op.getLhs(), op.getLhsContract(), op.getRhsContract()) ||
-         sums(op.getRhs(), op.getRhsContract(), op.getLhsContract());
+  const Value lhs = op.getLhs(), rhs = op.getRhs();
+  return sums(lhs, op.getLhsContract(), rhs, op.getRhsContract()) ||
+         sums(rhs, op.getRhsContract(), lhs, op.getLhsContract());
 }
 
 bool isUsedAsWeight(mlir::BlockArgument argument) {

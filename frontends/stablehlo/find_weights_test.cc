@@ -74,6 +74,14 @@ TEST(MarkWeightsTest, ProductsSumOverTheFirstDimensionOfWeights) {
                         "[0] : tensor<8x8xf32>, tensor<8x8xf32> -> "
                         "tensor<8x8xf32>"),
               IsEmpty());
+  // So does x.T @ x, which transposes first.
+  EXPECT_THAT(WeightsOf(Input("x", "8x8xf32"),
+                        "%0 = nn.transpose %x perm = [1, 0] : tensor<8x8xf32> "
+                        "-> tensor<8x8xf32>\n"
+                        "%1 = nn.dot_general %0, %x contract = [1] x [0] : "
+                        "tensor<8x8xf32>, tensor<8x8xf32> -> "
+                        "tensor<8x8xf32>"),
+              IsEmpty());
 }
 
 TEST(MarkWeightsTest, DataMovementIsFollowed) {

@@ -123,7 +123,7 @@ TEST_F(GraphImporterTest, RoundingToAFormatWithSmallerFieldsIsNotSkipped) {
                       " : i32} : (" + tensor + ") -> " + tensor +
                       "\n\"vhlo.return_v1\"(%y) : (" + tensor + ") -> ()\n");
   };
-  // Whether the result is the argument.
+  // True if the result is the argument.
   const auto isSkipped = [&](const char* type, int exponent, int mantissa) {
     auto module = round(type, exponent, mantissa);
     EXPECT_TRUE(module) << errors_;

@@ -127,7 +127,7 @@ constexpr Entry kHandlers[] = {
     {"sdy.propagation_barrier", importBarrier},
     {"sdy.reshard", importConstraint},
     {"sdy.sharding_constraint", importConstraint},
-    {"sdy.sharding_group", importHint},
+    {"sdy.sharding_group", importShardingGroup},
     {"while", importWhile},
 };
 

@@ -27,19 +27,22 @@ struct Program {
   std::map<size_t, Stored> inputs, outputs;
 };
 
-// By name. Tensors of other names are ignored.
+// By name. Keys are "NAME|program", "NAME|in.NUMBER" and "NAME|out.NUMBER";
+// others are ignored.
 std::map<std::string, Program> programsOf(const base::SafetensorsFile& file) {
   std::map<std::string, Program> programs;
   for (const auto& [key, entry] : file.header().tensors) {
     const auto [name, part] = llvm::StringRef(key).rsplit('|');
-    Program& program = programs[name.str()];
     const Stored stored = {entry, file.BytesOf(entry)};
     const auto [side, number] = part.split('.');
     size_t index = 0;
-    if (part == "program")
-      program.bytecode = stored.bytes;
-    else if (llvm::to_integer(number, index))
+    if (part == "program") {
+      programs[name.str()].bytecode = stored.bytes;
+    } else if ((side == "in" || side == "out") &&
+               llvm::to_integer(number, index)) {
+      Program& program = programs[name.str()];
       (side == "in" ? program.inputs : program.outputs)[index] = stored;
+    }
   }
   return programs;
 }

@@ -1,6 +1,6 @@
 // Runs files of StableHLO programs and prints counts, compiled with artifacts
 // in DIR or through the interpreter:
-// stablehlo_suite [--compiled=DIR|--divided=DIR] [--filter=TEXT] FILE...
+// stablehlo_suite_runner [--compiled=DIR|--divided=DIR] [--filter=TEXT] FILE...
 // With --divided they run on a thread per device of their own meshes.
 #include <iostream>
 #include <string>

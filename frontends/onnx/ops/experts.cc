@@ -2,6 +2,7 @@
 #include "frontends/builder/experts.h"
 
 #include <cmath>
+#include <tuple>
 
 #include "frontends/builder/routing.h"
 #include "frontends/onnx/ops/ops.h"
@@ -62,6 +63,25 @@ LogicalResult importMoe(NodeContext& n) {
   if (w.up.rank() != 3 || w.down.rank() != 3)
     return n.error("expected weights [experts, out, in], found " +
                    toString(w.up.shape()) + " and " + toString(w.down.shape()));
+  if (fc3 && fc3.rank() != 3)
+    return n.error("expected fc3_experts_weights [experts, out, in], found " +
+                   toString(fc3.shape()));
+  if (scores.dim(1) != w.up.dim(0))
+    return n.error("expected router_probs with " + llvm::Twine(w.up.dim(0)) +
+                   " experts, the first size of fc1_experts_weights, found " +
+                   llvm::Twine(scores.dim(1)));
+  if (fc3_bias && !fc3)
+    return n.error(
+        "expected fc3_experts_weights with fc3_experts_bias, found none");
+  for (const auto& [number, bias, matrices] :
+       {std::make_tuple(1, w.up_bias, w.up),
+        std::make_tuple(2, w.down_bias, w.down),
+        std::make_tuple(3, fc3_bias, fc3)})
+    if (bias && bias.shape() != matrices.shape().drop_back())
+      return n.error("expected fc" + llvm::Twine(number) +
+                     "_experts_bias [experts, out], of shape " +
+                     toString(matrices.shape().drop_back()) + ", found " +
+                     toString(bias.shape()));
   if (is_swiglu && fusion != 0) {
     if (fc3 || fusion > 2 || fusion < 0 || w.up.dim(1) % 2 != 0)
       return n.error(

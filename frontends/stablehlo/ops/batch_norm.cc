@@ -58,7 +58,8 @@ Val importBatchNorm(OpContext& n) {
   const bool is_training = n.name == "batch_norm_training";
   Norm norm;
   if (operands.size() != (is_training ? 3 : 5))
-    return n.error("expected an operand, scale, offset and statistics");
+    return n.error("expected " + llvm::Twine(is_training ? 3 : 5) +
+                   " operands, found " + llvm::Twine(operands.size()));
   if (!readNorm(n, operands, /*has_gradient=*/false, norm)) return {};
   Emitter& e = n.e;
   const Val x = operands[0];
@@ -80,7 +81,8 @@ Val importBatchNormGrad(OpContext& n) {
   const Values operands = n.all();
   Norm norm;
   if (operands.size() != 5)
-    return n.error("expected an operand, scale, statistics and a gradient");
+    return n.error("expected 5 operands, found " +
+                   llvm::Twine(operands.size()));
   if (!readNorm(n, operands, /*has_gradient=*/true, norm)) return {};
   Emitter& e = n.e;
   const Val x = operands[0], g = operands[4];
@@ -88,7 +90,7 @@ Val importBatchNormGrad(OpContext& n) {
   const Val normal = e.mul(e.sub(x, perFeature(e, operands[2], x, norm)),
                            perFeature(e, inverse, x, norm));
   const Val product = e.mul(g, normal);
-  // What changes the mean and the variance does not pass.
+  // The gradient's components along the mean and the variance vanish.
   const Val passed =
       e.sub(e.sub(g, perFeature(e, meanOf(e, g, norm), x, norm)),
             e.mul(normal, perFeature(e, meanOf(e, product, norm), x, norm)));

@@ -20,7 +20,7 @@ bool toOneType(OpContext& n, Val& a, Val& b, ElementType type) {
                   toString(b.elementType()) + " in " + toString(type));
     return false;
   }
-  // Sums of booleans: whether a sum of integers is not 0.
+  // A sum of booleans is true if the sum as integers is not 0.
   if (type.type.isInteger(1)) type = {n.e.builder().getI32Type()};
   if (is_float) {
     for (Val x : {a, b}) {
@@ -128,7 +128,8 @@ Val convolveIntegers(Emitter& e, Val x, Val w, const builder::Window& window,
         window.dilations[i], window.low[i], window.high[i]));
   const Val elements = builder::takeWindows(e, x, window);
   if (e.failed()) return x;
-  const int64_t outputs = w.dim(0) / groups, inputs = w.size() / w.dim(0);
+  const int64_t outputs = w.dim(0) / groups,
+                inputs = product(w.shape().drop_front());
   const Val parts =
       e.reshape(elements, {x.dim(0), groups, inputs, elements.dim(2)});
   const Val kernel = e.reshape(w, {groups, outputs, inputs});

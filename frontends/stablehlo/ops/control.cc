@@ -136,12 +136,20 @@ Val importCustomCall(OpContext& n) {
 Val importNamedComputation(OpContext& n) {
   Values arguments = n.all();
   if (n.failed()) return {};
+  for (const char* name : {"in_shardings", "out_shardings"})
+    if (n.has(name))
+      mlir::emitRemark(n.e.loc()) << name << " of a named computation: not "
+                                  << "used, as it is inlined";
   n.outAll(n.region(0, arguments));
   return {};
 }
 
-// An operation without results, which says only how to divide.
-Val importHint(OpContext& n) { return {}; }
+// Without results: tensors of one group are to be divided alike.
+Val importShardingGroup(OpContext& n) {
+  mlir::emitRemark(n.e.loc())
+      << "a sharding group: not used, as each tensor is divided on its own";
+  return {};
+}
 
 Val importConstraint(OpContext& n) {
   const Val x = n.in(0);

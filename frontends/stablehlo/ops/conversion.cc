@@ -1,4 +1,6 @@
 // Constants, and conversions between element types.
+#include <cmath>
+
 #include "frontends/stablehlo/ops/ops.h"
 #include "llvm/ADT/APFloat.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -146,10 +148,10 @@ Val roundBits(Emitter& e, Val x, int64_t exponent, int64_t mantissa) {
     bits = e.select(e.compare(Compare::le, found, place(middle - reach)), sign,
                     bits);
   }
-  // NaN stays NaN; without a mantissa it is infinite.
+  // NaN stays NaN. A format without a mantissa has none: +inf, as in XLA.
   const Val rounded = castBits(e, bits, x.elementType());
-  return mantissa == 0 ? rounded
-                       : e.select(e.compare(Compare::ne, x, x), x, rounded);
+  const Val nan = mantissa == 0 ? e.splat(INFINITY, x.elementType()) : x;
+  return e.select(e.compare(Compare::ne, x, x), nan, rounded);
 }
 
 }  // namespace
@@ -161,7 +163,9 @@ Val importReducePrecision(OpContext& n) {
   if (n.failed()) return {};
   if (!x.isFloat()) return n.unsupported(toString(x.elementType()));
   if (exponent < 1 || mantissa < 0)
-    return n.error("expected bits of an exponent");
+    return n.error("expected bits of an exponent, found " +
+                   llvm::Twine(exponent) + " and a mantissa of " +
+                   llvm::Twine(mantissa));
   const int64_t own_exponent = exponentOf(x.element()),
                 own_mantissa = mantissaOf(x.element());
   // A format that holds all of x's numbers.

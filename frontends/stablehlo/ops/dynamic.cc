@@ -22,7 +22,8 @@ Shape constantsOf(OpContext& n, unsigned operand, int64_t rank) {
   for (const llvm::APInt& number : constant.getValues<llvm::APInt>()) {
     numbers.push_back(number.getSExtValue());
     if (!isBelow31Bits(numbers.back())) {
-      n.error("expected sizes below 2^31");
+      n.error("expected sizes below 2^31, found " +
+              llvm::Twine(numbers.back()));
       return {};
     }
   }

@@ -1,26 +1,13 @@
-// Gathers, scatters and dynamic slices with general dimension numbers, mapped
-// to nn.gather and nn.scatter: whole slices along the dimensions that are not
-// indexed, and an index vector per element along those that are.
+// Gathers and dynamic slices with general dimension numbers, mapped to
+// nn.gather and nn.scatter.
+#include "frontends/stablehlo/ops/indexing.h"
+
 #include <optional>
 
 #include "frontends/stablehlo/ops/ops.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 
 namespace partita::stablehlo {
-namespace {
-
-// Dimension numbers of a gather, or of a scatter with `window` for the
-// updates' dimensions.
-struct Numbers {
-  Shape window;         // dimensions of the result within a slice
-  Shape dropped;        // dimensions of the operand without one of these
-  Shape batch;          // batch dimensions of the operand
-  Shape indices_batch;  // and of the indices
-  Shape map;            // dimension of the operand per component of an index
-  int64_t vector_dim;   // dimension of the indices that holds the components
-  Shape sizes;          // of a slice
-};
 
 bool readNumbers(OpContext& n, Val x, Val indices, int64_t result_rank,
                  bool is_scatter, Numbers& d) {
@@ -71,16 +58,6 @@ bool checkSizes(OpContext& n, Val x, const Numbers& d) {
             toString(d.sizes));
   return fits;
 }
-
-// Index vectors for nn: [batch, rest of the indices, sizes of slices along
-// `axes`, components]. `axes` are the indexed dimensions that need components:
-// a dimension of which a slice is the whole has none.
-struct Indices {
-  Val vectors;
-  Shape axes;
-  Shape rest;    // dimensions of the indices without batch and components
-  Shape spread;  // axes whose slices are longer than 1
-};
 
 Indices buildIndices(OpContext& n, Val x, Val given, const Numbers& d,
                      bool clamps) {
@@ -165,8 +142,6 @@ Indices buildIndices(OpContext& n, Val x, Val given, const Numbers& d,
   return result;
 }
 
-// The order of nn's result dimensions in the operation's: nn has batch, rest,
-// spread, then the other dimensions of the operand.
 Shape resultOrder(const Numbers& d, const Indices& indices, int64_t rank,
                   int64_t indices_rank) {
   const int64_t batch = d.batch.size(), rest = indices.rest.size(),
@@ -200,7 +175,6 @@ Shape resultOrder(const Numbers& d, const Indices& indices, int64_t rank,
   return perm;
 }
 
-// Moves batch dimensions to the front of the operand, and renumbers.
 Val batchFirst(Emitter& e, Val x, Numbers& d, Shape& perm) {
   perm = d.batch;
   for (int64_t i = 0; i < x.rank(); ++i)
@@ -217,6 +191,8 @@ Val batchFirst(Emitter& e, Val x, Numbers& d, Shape& perm) {
   d.batch = countUp(d.batch.size());
   return e.transpose(x, perm);
 }
+
+namespace {
 
 Val gather(OpContext& n, Val x, Val given, Numbers d) {
   Shape perm;
@@ -247,16 +223,6 @@ Val gather(OpContext& n, Val x, Val given, Numbers d) {
   if (n.failed()) return {};
   const int64_t rank = given.rank() + (d.vector_dim == given.rank() ? 1 : 0);
   return n.e.transpose(result, resultOrder(d, indices, x.rank(), rank));
-}
-
-std::optional<nn::ScatterKind> scatterKind(llvm::StringRef operation) {
-  return llvm::StringSwitch<std::optional<nn::ScatterKind>>(operation)
-      .Case("second", nn::ScatterKind::set)
-      .Case("add", nn::ScatterKind::add)
-      .Case("multiply", nn::ScatterKind::mul)
-      .Cases({"maximum", "or"}, nn::ScatterKind::max)
-      .Cases({"minimum", "and"}, nn::ScatterKind::min)
-      .Default(std::nullopt);
 }
 
 // Start indices as constants.
@@ -316,88 +282,6 @@ Val importGather(OpContext& n) {
         "expected a result with the dimensions of indices and "
         "slices");
   return gather(n, x, indices, d);
-}
-
-Val importScatter(OpContext& n) {
-  if (n.size() != 3) return n.unsupported("a scatter to several operands");
-  Val x = n.in(0);
-  const Val indices = n.in(1);
-  Val updates = n.in(2);
-  Numbers d;
-  if (n.failed() || !readNumbers(n, x, indices, updates.rank(),
-                                 /*is_scatter=*/true, d))
-    return {};
-  const llvm::StringRef operation = n.onlyOperation(0);
-  const ElementType type = x.elementType();
-  const bool is_bool = x.isBool();
-  // Booleans add as "or" and multiply as "and".
-  const auto kind = scatterKind(!is_bool                  ? operation
-                                : operation == "add"      ? "or"
-                                : operation == "multiply" ? "and"
-                                                          : operation);
-  if (!kind || (!is_bool && (operation == "or" || operation == "and")))
-    return n.unsupported("a scatter of " + toString(type) +
-                         " with this function");
-  // Scatters compare integers as signed: booleans become integers 0 and 1, and
-  // the order of unsigned ones is kept with their top bit flipped.
-  const bool flips = x.is_unsigned && (*kind == nn::ScatterKind::max ||
-                                       *kind == nn::ScatterKind::min);
-  const auto flip = [&](Val value) {
-    const auto top = mlir::DenseElementsAttr::get(
-        n.e.tensor({}, value.element()),
-        llvm::APInt::getSignMask(value.element().getIntOrFloatBitWidth()));
-    return n.e.bitXor(value, n.e.constant(top, value.is_unsigned));
-  };
-  for (Val* value : {&x, &updates}) {
-    if (is_bool) *value = n.e.cast(*value, n.e.builder().getI32Type());
-    if (flips) *value = flip(*value);
-  }
-  // The sizes of a window are those of the updates.
-  d.sizes.assign(x.rank(), 1);
-  size_t next = 0;
-  for (int64_t i = 0; i < x.rank(); ++i)
-    if (!llvm::is_contained(d.dropped, i) && !llvm::is_contained(d.batch, i))
-      d.sizes[i] = updates.dim(d.window[next++]);
-  if (!checkSizes(n, x, d)) return {};
-  if (updates.rank() != static_cast<int64_t>(d.window.size()) + indices.rank() -
-                            (d.vector_dim < indices.rank() ? 1 : 0))
-    return n.error(
-        "expected updates with the dimensions of indices and "
-        "windows");
-  // A window along a dimension that is not indexed begins at 0. Where it is
-  // shorter, the rest of the operand stays as it is.
-  const Val whole = x;
-  Shape part(x.shape());
-  for (int64_t i = 0; i < x.rank(); ++i)
-    if (!llvm::is_contained(d.map, i) && !llvm::is_contained(d.batch, i) &&
-        !llvm::is_contained(d.dropped, i))
-      part[i] = d.sizes[i];
-  const auto takeFirst = [&](Dims sizes) {
-    return n.e.slice(whole, Shape(whole.rank(), 0), sizes,
-                     Shape(whole.rank(), 1));
-  };
-  x = takeFirst(part);
-  Shape perm;
-  const Val moved = batchFirst(n.e, x, d, perm);
-  const Indices built = buildIndices(n, moved, indices, d, /*clamps=*/false);
-  if (n.failed()) return {};
-  if (built.axes.empty()) return n.unsupported("a scatter without indices");
-  const int64_t rank =
-      indices.rank() + (d.vector_dim == indices.rank() ? 1 : 0);
-  const Shape order = resultOrder(d, built, x.rank(), rank);
-  updates = n.e.transpose(updates, builder::inversePermutation(order));
-  Val result = n.e.scatter(moved, built.vectors, updates, built.axes, *kind,
-                           d.batch.size());
-  if (n.failed()) return {};
-  result = n.e.transpose(result, builder::inversePermutation(perm));
-  for (int64_t i = 0; i < x.rank(); ++i) {
-    const int64_t left = whole.dim(i) - result.dim(i);
-    if (left == 0) continue;
-    part[i] = whole.dim(i);
-    result = n.e.concat(
-        {result, n.e.sliceDim(takeFirst(part), i, result.dim(i), left)}, i);
-  }
-  return n.e.cast(flips ? flip(result) : result, type);
 }
 
 Val importDynamicSlice(OpContext& n) {

@@ -91,7 +91,7 @@ Val importTopK(OpContext& n);
 // Null, without an error, if it is something else.
 bool importArgReduction(OpContext& n, int64_t dim);
 
-// indexing.cc
+// indexing.cc and scatter.cc
 Val importGather(OpContext& n);
 Val importScatter(OpContext& n);
 Val importDynamicSlice(OpContext& n);
@@ -119,7 +119,7 @@ Val importCase(OpContext& n);
 Val importBarrier(OpContext& n);
 Val importConstraint(OpContext& n);
 Val importNamedComputation(OpContext& n);
-Val importHint(OpContext& n);
+Val importShardingGroup(OpContext& n);
 Val importCustomCall(OpContext& n);
 
 }  // namespace partita::stablehlo

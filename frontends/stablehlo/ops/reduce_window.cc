@@ -113,7 +113,9 @@ void windowsByFunction(OpContext& n, Values values, const Values& inits,
     sums = reduceTwo(reducer, sums, elements);
     if (n.failed()) return;
     if (sums.size() != values.size()) {
-      n.error("expected a result of the reducer per operand");
+      n.error("expected " + llvm::Twine(values.size()) +
+              " results of the reducer, one per operand, found " +
+              llvm::Twine(sums.size()));
       return;
     }
   }

@@ -65,8 +65,8 @@ bool takeReduced(OpContext& n, Values& inputs, Values& inits) {
 
 ScalarFunction reducerOf(OpContext& n, const Values& inputs) {
   llvm::SmallVector<ElementType> types;
-  for (Val input : inputs) types.push_back(input.elementType());
-  types.append(types);
+  for (int side = 0; side < 2; ++side)
+    for (Val input : inputs) types.push_back(input.elementType());
   return ScalarFunction(n, 0, types);
 }
 
@@ -117,7 +117,9 @@ void reduceByFunction(OpContext& n, Values values, const Values& inits,
     Values joined = reduceTwo(reducer, even, odd);
     if (n.failed()) return;
     if (joined.size() != values.size()) {
-      n.error("expected a result of the reducer per operand");
+      n.error("expected " + llvm::Twine(values.size()) +
+              " results of the reducer, one per operand, found " +
+              llvm::Twine(joined.size()));
       return;
     }
     if (size % 2 != 0)
@@ -156,12 +158,14 @@ Val importMap(OpContext& n) {
   const Values inputs = n.all();
   if (n.failed()) return {};
   llvm::SmallVector<ElementType> types;
-  bool fits = !inputs.empty();
+  if (inputs.empty()) return n.error("expected operands, found none");
   for (Val input : inputs) {
     types.push_back(input.elementType());
-    fits = fits && input.shape() == inputs[0].shape();
+    if (input.shape() != inputs[0].shape())
+      return n.error("expected operands of one shape, found " +
+                     toString(inputs[0].shape()) + " and " +
+                     toString(input.shape()));
   }
-  if (!fits) return n.error("expected operands of one shape");
   n.outAll(ScalarFunction(n, 0, types).apply(inputs));
   return {};
 }

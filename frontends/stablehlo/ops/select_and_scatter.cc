@@ -83,7 +83,7 @@ Val importSelectAndScatter(OpContext& n) {
     return n.unsupported(
         "other than the largest or smallest element of a window, and sums "
         "from 0");
-  // Sums of booleans: whether a sum of integers is not 0.
+  // A sum of booleans is true if the sum as integers is not 0.
   if (x.isBool()) {
     x = n.e.cast(x, n.e.builder().getI32Type());
     source = n.e.cast(source, n.e.builder().getI32Type());
@@ -99,26 +99,43 @@ Val importSelectAndScatter(OpContext& n) {
     low.push_back(padding[2 * i]);
     high.push_back(padding[2 * i + 1]);
   }
-  // Padding is never chosen.
+  // Padding is the last choice: among floats only a window of infinities alone
+  // has elements that are no better. Integers are compared with their places.
   const bool is_largest = *keep == Compare::ge || *keep == Compare::gt;
   const auto chosen_kind =
       is_largest ? nn::ReduceKind::max : nn::ReduceKind::min;
   const Val padded =
       e.pad(x, e.neutral(chosen_kind, x.elementType()), low, high);
   if (e.failed()) return {};
+  const mlir::Type i32 = e.builder().getI32Type();
+  const bool is_padded =
+      llvm::any_of(padding, [](int64_t size) { return size > 0; });
+  Val inner;  // 1 for elements, 0 for padding
+  if (is_padded && !x.isFloat())
+    inner = e.pad(e.broadcast(e.splat(1, i32), x.shape()), e.splat(0, i32), low,
+                  high);
+  if (e.failed()) return {};
   // The number of each window's chosen position.
   const llvm::SmallVector<Shape> positions = positionsOf(window);
-  Val best, chosen;
-  const mlir::Type i32 = e.builder().getI32Type();
+  Val best, chosen, best_inner;
   for (auto [k, position] : llvm::enumerate(positions)) {
     const Val element = e.slice(padded, position, source.shape(), strides);
     const Val number = e.splat(static_cast<double>(k), i32);
+    const Val own_inner =
+        inner ? e.slice(inner, position, source.shape(), strides) : Val();
     if (!best) {
       best = element;
+      best_inner = own_inner;
       chosen = e.broadcast(number, source.shape());
       continue;
     }
-    const Val stays = e.compare(*keep, best, element);
+    Val stays = e.compare(*keep, best, element);
+    if (inner) {
+      // An element replaces padding, and never the other way round.
+      stays = e.select(e.compare(Compare::eq, best_inner, own_inner), stays,
+                       e.compare(Compare::gt, best_inner, own_inner));
+      best_inner = e.maximum(best_inner, own_inner);
+    }
     best = e.select(stays, best, element);
     chosen = e.select(stays, chosen, number);
   }

@@ -162,3 +162,59 @@ func.func @main(%x: tensor<6x4xf32> {nn.kind = "input", nn.name = "x"}, %ids: te
   %sum = arith.addf %first, %z1 : tensor<6x4xf32>
   return %sum : tensor<6x4xf32>
 }
+
+// -----
+
+// What an expert computes within has another user, so its weights stay: the other experts' are put beside them, and none is there twice.
+// CHECK-LABEL: @main
+// CHECK-SAME: "experts.0.gate"
+// CHECK-SAME: "experts.0.up"
+// CHECK-SAME: "experts.*.down"
+// CHECK-SAME: "experts.1.gate"
+// CHECK-SAME: "experts.1.up"
+// CHECK: nn.concat
+// CHECK: nn.concat
+// CHECK: nn.experts
+func.func @main(%x: tensor<6x4xf32> {nn.kind = "input", nn.name = "x"}, %ids: tensor<6x2xi64> {nn.kind = "input", nn.name = "ids"},
+                %weights: tensor<6x2xf32> {nn.kind = "input", nn.name = "weights"},
+                %gate0: tensor<5x4xf32> {nn.kind = "parameter", nn.name = "experts.0.gate", nn.source = #nn.file<"w", 0, 40, f16>},
+                %up0: tensor<5x4xf32> {nn.kind = "parameter", nn.name = "experts.0.up", nn.source = #nn.file<"w", 40, 40, f16>},
+                %down0: tensor<4x5xf32> {nn.kind = "parameter", nn.name = "experts.0.down", nn.source = #nn.file<"w", 80, 40, f16>},
+                %gate1: tensor<5x4xf32> {nn.kind = "parameter", nn.name = "experts.1.gate", nn.source = #nn.file<"w", 120, 40, f16>},
+                %up1: tensor<5x4xf32> {nn.kind = "parameter", nn.name = "experts.1.up", nn.source = #nn.file<"w", 160, 40, f16>},
+                %down1: tensor<4x5xf32> {nn.kind = "parameter", nn.name = "experts.1.down", nn.source = #nn.file<"w", 200, 40, f16>}) -> (tensor<6x4xf32>, tensor<6x5xf32>) {
+  %one = arith.constant dense<1.0> : tensor<6x5xf32>
+  %zeros = arith.constant dense<0.0> : tensor<6x2xf32>
+  %g0 = nn.dot_general %x, %gate0 contract = [1] x [1] : tensor<6x4xf32>, tensor<5x4xf32> -> tensor<6x5xf32>
+  %n0 = arith.negf %g0 : tensor<6x5xf32>
+  %e0 = math.exp %n0 : tensor<6x5xf32>
+  %s0 = arith.addf %e0, %one : tensor<6x5xf32>
+  %q0 = arith.divf %one, %s0 : tensor<6x5xf32>
+  %a0 = arith.mulf %g0, %q0 : tensor<6x5xf32>
+  %u0 = nn.dot_general %x, %up0 contract = [1] x [1] : tensor<6x4xf32>, tensor<5x4xf32> -> tensor<6x5xf32>
+  %h0 = arith.mulf %a0, %u0 : tensor<6x5xf32>
+  %y0 = nn.dot_general %h0, %down0 contract = [1] x [1] : tensor<6x5xf32>, tensor<4x5xf32> -> tensor<6x4xf32>
+  %c0 = arith.constant dense<0> : tensor<6x2xi64>
+  %is0 = arith.cmpi eq, %ids, %c0 : tensor<6x2xi64>
+  %p0 = arith.select %is0, %weights, %zeros : tensor<6x2xi1>, tensor<6x2xf32>
+  %w0 = nn.reduce sum %p0 dims = [1] : tensor<6x2xf32> -> tensor<6xf32>
+  %b0 = nn.broadcast %w0 dims = [0] : tensor<6xf32> -> tensor<6x4xf32>
+  %m0 = arith.mulf %y0, %b0 : tensor<6x4xf32>
+  %g1 = nn.dot_general %x, %gate1 contract = [1] x [1] : tensor<6x4xf32>, tensor<5x4xf32> -> tensor<6x5xf32>
+  %n1 = arith.negf %g1 : tensor<6x5xf32>
+  %e1 = math.exp %n1 : tensor<6x5xf32>
+  %s1 = arith.addf %e1, %one : tensor<6x5xf32>
+  %q1 = arith.divf %one, %s1 : tensor<6x5xf32>
+  %a1 = arith.mulf %g1, %q1 : tensor<6x5xf32>
+  %u1 = nn.dot_general %x, %up1 contract = [1] x [1] : tensor<6x4xf32>, tensor<5x4xf32> -> tensor<6x5xf32>
+  %h1 = arith.mulf %a1, %u1 : tensor<6x5xf32>
+  %y1 = nn.dot_general %h1, %down1 contract = [1] x [1] : tensor<6x5xf32>, tensor<4x5xf32> -> tensor<6x4xf32>
+  %c1 = arith.constant dense<1> : tensor<6x2xi64>
+  %is1 = arith.cmpi eq, %ids, %c1 : tensor<6x2xi64>
+  %p1 = arith.select %is1, %weights, %zeros : tensor<6x2xi1>, tensor<6x2xf32>
+  %w1 = nn.reduce sum %p1 dims = [1] : tensor<6x2xf32> -> tensor<6xf32>
+  %b1 = nn.broadcast %w1 dims = [0] : tensor<6xf32> -> tensor<6x4xf32>
+  %m1 = arith.mulf %y1, %b1 : tensor<6x4xf32>
+  %sum = arith.addf %m0, %m1 : tensor<6x4xf32>
+  return %sum, %h0 : tensor<6x4xf32>, tensor<6x5xf32>
+}

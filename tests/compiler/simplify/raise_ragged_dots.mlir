@@ -41,3 +41,15 @@ func.func @other_mask(%x: tensor<8x4xf32>, %w: tensor<3x4x5xf32>, %ends: tensor<
   %y = nn.dot_general %masked, %w contract = [2, 0] x [1, 0] : tensor<3x8x4xf32>, tensor<3x4x5xf32> -> tensor<8x5xf32>
   return %y : tensor<8x5xf32>
 }
+
+// -----
+
+// Tensors without elements have no rows to follow.
+// CHECK-LABEL: @empty
+// CHECK-NOT: nn.grouped_dot
+// CHECK: return
+func.func @empty(%x: tensor<6x0xf32>, %w: tensor<2x0x5xf32>) -> tensor<3x5xf32> {
+  %r = nn.reshape %x : tensor<6x0xf32> -> tensor<2x3x0xf32>
+  %y = nn.dot_general %r, %w contract = [0, 2] x [0, 1] : tensor<2x3x0xf32>, tensor<2x0x5xf32> -> tensor<3x5xf32>
+  return %y : tensor<3x5xf32>
+}
