@@ -1,5 +1,5 @@
-// Runs two searches to a fixed point: for function results that are statistics,
-// and for arguments that are not exact at some call.
+// Runs searches to a fixed point: for function results that update buffers or
+// are statistics, and for arguments that are not exact at some call.
 #include "compiler/autodiff/exact_values.h"
 
 #include "dialects/nn/dialect.h"
@@ -31,6 +31,7 @@ ExactValues::ExactValues(mlir::ModuleOp module) {
         if (!function.isExternal()) search(function);
     } while (places.size() != before);
   };
+  repeat(statistics_, [&](FuncOp function) { findUpdates(function); });
   repeat(statistics_, [&](FuncOp function) { findStatistics(function); });
   repeat(inexact_arguments_, [&](FuncOp function) { findArguments(function); });
 }
@@ -40,7 +41,47 @@ bool ExactValues::containsResults(mlir::Operation* op) const {
                       [&](Value result) { return contains(result); });
 }
 
+// True if a value's only uses are results of @main that update buffers, or
+// results of functions that are used so.
+bool ExactValues::isUpdate(Value value) const {
+  return !value.use_empty() &&
+         llvm::all_of(value.getUses(), [&](mlir::OpOperand& use) {
+           if (!llvm::isa<mlir::func::ReturnOp>(use.getOwner())) return false;
+           auto function = use.getOwner()->getParentOfType<FuncOp>();
+           const unsigned result = use.getOperandNumber();
+           return function.getName() == "main"
+                      ? function.getResultAttr(result, nn::kUpdatesAttr) !=
+                            nullptr
+                      : containsResult(function.getName(), result);
+         });
+}
+
+// Single numbers only: larger updates (caches of keys and values) may be
+// rounded.
+void ExactValues::findUpdates(FuncOp function) {
+  if (function.getName() == "main") return;
+  llvm::SmallVector<CallOp> calls;
+  for (FuncOp caller :
+       function->getParentOfType<mlir::ModuleOp>().getOps<FuncOp>())
+    for (CallOp call : caller.getOps<CallOp>())
+      if (call.getCallee() == function.getName()) calls.push_back(call);
+  if (calls.empty()) return;
+  for (mlir::OpOperand& operand :
+       function.front().getTerminator()->getOpOperands()) {
+    auto type = llvm::dyn_cast<mlir::RankedTensorType>(operand.get().getType());
+    const unsigned result = operand.getOperandNumber();
+    if (!type || type.getRank() != 0 || !type.getElementType().isF32() ||
+        !llvm::all_of(calls, [&](CallOp call) {
+          return isUpdate(call.getResult(result));
+        }))
+      continue;
+    statistics_.insert({function.getName().str(), result});
+    if (!operand.get().getDefiningOp<CallOp>()) updates_.insert(operand.get());
+  }
+}
+
 bool ExactValues::isStatistic(Value value) const {
+  if (updates_.contains(value)) return true;
   auto found = llvm::dyn_cast<mlir::OpResult>(value);
   if (!found) return false;
   if (llvm::isa<nn::BatchNormOp>(found.getOwner()))

@@ -1,6 +1,7 @@
 // Finds the values of a model that stay in f32 in any precision: values
 // computed from positions, integers, constants and buffers alone (angles of
-// rotary embeddings, masks), and the running statistics of batch norms.
+// rotary embeddings, masks), the running statistics of batch norms, and numbers
+// that layers return for buffers (ranges of activations).
 #ifndef PARTITA_COMPILER_AUTODIFF_EXACT_VALUES_H_
 #define PARTITA_COMPILER_AUTODIFF_EXACT_VALUES_H_
 
@@ -35,10 +36,13 @@ class ExactValues {
   using Places = std::set<std::pair<std::string, unsigned>>;
 
   bool isStatistic(mlir::Value value) const;
+  bool isUpdate(mlir::Value value) const;
+  void findUpdates(mlir::func::FuncOp function);
   void findStatistics(mlir::func::FuncOp function);
   void findArguments(mlir::func::FuncOp function);
 
   llvm::DenseSet<mlir::Value> values_;
+  llvm::DenseSet<mlir::Value> updates_;  // returned as new numbers of buffers
   Places statistics_, inexact_arguments_;
 };
 

@@ -248,6 +248,10 @@ mlir::LogicalResult simulateIntegers(mlir::ModuleOp module,
     return refuse(
         "--fake-quantize: expected no --lora, whose adapters are not rounded, "
         "found both; merge the adapters first (partita lora merge)");
+  if (fake->names_ranges && !options.training)
+    return refuse(
+        "--fake-quantize: expected ranges= with --train, whose steps may move "
+        "them, found no --train; leave ranges= out");
   may_lack_ranges = options.training && fake->moves_ranges;
   if (fake->rounds_inputs && !may_lack_ranges && options.weights.empty())
     return refuse(

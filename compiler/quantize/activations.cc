@@ -58,6 +58,29 @@ void findProducts(Value weight,
   }
 }
 
+// The activations that products with `weight` read, in the order of @main: a
+// value's uses have an order that a copy of the module may not have.
+llvm::SmallVector<mlir::OpOperand*> operandsOfProducts(Value weight) {
+  llvm::SmallVector<mlir::OpOperand*> operands;
+  findProducts(weight, operands);
+  llvm::sort(operands, [](mlir::OpOperand* a, mlir::OpOperand* b) {
+    if (a->getOwner() == b->getOwner())
+      return a->getOperandNumber() < b->getOperandNumber();
+    return a->getOwner()->isBeforeInBlock(b->getOwner());
+  });
+  return operands;
+}
+
+// The first of `weight`_1, `weight`_2, ... that is not in `names`; adds it.
+std::string unusedName(const std::string& weight,
+                       std::set<std::string>& names) {
+  std::string name;
+  int number = 0;
+  do name = weight + "_" + std::to_string(++number);
+  while (!names.insert(name).second);
+  return name;
+}
+
 // The only dimension of the operand that its product sums over, or -1.
 int64_t contractedBy(mlir::OpOperand& operand) {
   auto dot = llvm::cast<nn::DotGeneralOp>(operand.getOwner());
@@ -190,19 +213,6 @@ Value roundTrip(OpBuilder& builder, const Activation& activation, Value divisor,
   return arith::MulFOp::create(builder, loc, numbers, repeated(scale));
 }
 
-unsigned addBuffer(FuncOp main, const std::string& name,
-                   ArrayRef<int64_t> shape, mlir::Type element) {
-  OpBuilder builder(main.getContext());
-  mlir::NamedAttrList attributes;
-  attributes.set(nn::kKindAttr, builder.getStringAttr("buffer"));
-  attributes.set(nn::kNameAttr, builder.getStringAttr(name));
-  const unsigned number = main.getNumArguments();
-  (void)main.insertArgument(number, RankedTensorType::get(shape, element),
-                            attributes.getDictionary(main.getContext()),
-                            mlir::NameLoc::get(builder.getStringAttr(name)));
-  return number;
-}
-
 }  // namespace
 
 void inlineLayers(FuncOp main) {
@@ -228,17 +238,21 @@ std::vector<Activation> findActivations(FuncOp main,
   llvm::MapVector<Value, Activation> found;
   std::map<unsigned, std::set<mlir::detail::ValueImpl*>> activations_of;
   std::set<unsigned> tables;
+  std::set<std::string> names;
+  for (const Weight& weight : weights) names.insert(weight.name);
   for (const Weight& weight : weights) {
     if (!weight.obstacle.empty()) continue;
     if (weight.is_table) tables.insert(weight.argument);
-    llvm::SmallVector<mlir::OpOperand*> operands;
-    findProducts(main.getArgument(weight.argument), operands);
-    for (mlir::OpOperand* operand : operands) {
+    bool is_named = false;  // an activation, after this weight
+    for (mlir::OpOperand* operand :
+         operandsOfProducts(main.getArgument(weight.argument))) {
       Activation& activation = found[operand->get()];
       const int64_t channel = contractedBy(*operand);
       if (activation.uses.empty()) {
         activation.channel = channel;
-        activation.name = weight.name;
+        activation.name =
+            is_named ? unusedName(weight.name, names) : weight.name;
+        is_named = true;
       } else if (activation.channel != channel) {
         activation.channel = -1;
       }
@@ -308,17 +322,34 @@ Grid gridOf(const Range& range) {
   return grid;
 }
 
+unsigned addBuffer(FuncOp main, const std::string& name, RankedTensorType type,
+                   mlir::Attribute source) {
+  OpBuilder builder(main.getContext());
+  mlir::NamedAttrList attributes;
+  attributes.set(nn::kKindAttr, builder.getStringAttr("buffer"));
+  attributes.set(nn::kNameAttr, builder.getStringAttr(name));
+  if (source) attributes.set(nn::kSourceAttr, source);
+  const unsigned number = main.getNumArguments();
+  (void)main.insertArgument(number, type,
+                            attributes.getDictionary(main.getContext()),
+                            mlir::NameLoc::get(builder.getStringAttr(name)));
+  return number;
+}
+
 GridArguments roundActivation(FuncOp main, const Activation& activation,
                               bool has_factors) {
   OpBuilder builder(main.getContext());
   const std::string name = activation.name + "_input_";
   GridArguments arguments;
-  arguments.scale = addBuffer(main, name + "scale", {}, builder.getF32Type());
-  arguments.zero = addBuffer(main, name + "zero", {}, builder.getI32Type());
+  arguments.scale = addBuffer(main, name + "scale",
+                              RankedTensorType::get({}, builder.getF32Type()));
+  arguments.zero = addBuffer(main, name + "zero",
+                             RankedTensorType::get({}, builder.getI32Type()));
   arguments.divisor = arguments.scale;
   if (has_factors)
     arguments.divisor = addBuffer(
-        main, name + "divisor", {activation.channels()}, builder.getF32Type());
+        main, name + "divisor",
+        RankedTensorType::get({activation.channels()}, builder.getF32Type()));
   builder.setInsertionPointAfterValue(activation.value);
   const Value rounded = roundTrip(
       builder, activation, main.getArgument(arguments.divisor),

@@ -16,7 +16,9 @@ struct Activation {
   mlir::Value value;
   std::vector<mlir::OpOperand*> uses;  // by these products
   std::vector<unsigned> weights;       // arguments of @main
-  std::string name;                    // of the first weight
+  // The first weight's; of others that this weight is the first to multiply,
+  // with _1, _2, ... behind it. No two are equal.
+  std::string name;
   // The only dimension that the products sum over, if its indices may have
   // factors (smooth.h); else -1.
   int64_t channel = -1;
@@ -29,7 +31,8 @@ struct Activation {
 // activation is a value of @main.
 void inlineLayers(mlir::func::FuncOp main);
 
-// In the order of @main. `weights` are those of `main` without obstacles.
+// In the order of their weights, and for one weight in that of @main. `weights`
+// are those of `main` without obstacles.
 std::vector<Activation> findActivations(mlir::func::FuncOp main,
                                         const std::vector<Weight>& weights);
 
@@ -74,6 +77,12 @@ struct GridArguments {
   // factors.
   unsigned divisor = 0, scale = 0, zero = 0;
 };
+
+// Adds an argument of @main at the end: a buffer. Its data are `source`, or, if
+// null, what the caller sets as `nn.source`. Returns its number.
+unsigned addBuffer(mlir::func::FuncOp main, const std::string& name,
+                   mlir::RankedTensorType type,
+                   mlir::Attribute source = nullptr);
 
 // Rounds an activation that products read: DequantizeLinear of QuantizeLinear.
 // Adds arguments NAME_input_scale (f32), NAME_input_zero (i32) and, with

@@ -55,6 +55,7 @@ absl::Status take(StringRef key, StringRef value, FakeOptions& options) {
     if (value != "moving" && value != "fixed")
       return refuse("ranges=moving or fixed", value);
     options.moves_ranges = value == "moving";
+    options.names_ranges = true;
     return absl::OkStatus();
   }
   if (key != "keep")
@@ -65,7 +66,9 @@ absl::Status take(StringRef key, StringRef value, FakeOptions& options) {
   llvm::SmallVector<StringRef> patterns;
   value.split(patterns, ',', -1, /*KeepEmpty=*/false);
   for (const StringRef pattern : patterns)
-    options.keep.push_back(pattern.trim().str());
+    if (!pattern.trim().empty()) options.keep.push_back(pattern.trim().str());
+  if (options.keep.empty())
+    return refuse("keep=PATTERN, with others behind commas", value);
   return absl::OkStatus();
 }
 
@@ -203,7 +206,7 @@ class FakeQuantization {
     inlineLayers(main_);
     weights_ = findWeights(main_, /*needs_file=*/false);
     const absl::Status kept = keepWeights(
-        weights_, options_.keep, options_.embeddings, "--fake-quantize: keep");
+        weights_, options_.keep, options_.embeddings, kFakeOptionNames);
     if (!kept.ok()) return main_.emitError(std::string(kept.message()));
     const auto isFree = [](const Weight& weight) {
       return weight.obstacle.empty();
@@ -237,7 +240,7 @@ class FakeQuantization {
     builder.setInsertionPointAfterValue(activation.value);
     const std::string names[] = {activation.name + base::kRangeLowSuffix,
                                  activation.name + base::kRangeHighSuffix};
-    Rounding::Ends ends{addBuffer(names[0]), addBuffer(names[1])};
+    Rounding::Ends ends{addRangeEnd(names[0]), addRangeEnd(names[1])};
     Rounding rounding(builder, activation.value.getLoc(), training_);
     const bool moves = training_ && options_.moves_ranges;
     const Value rounded = rounding.input(
@@ -250,20 +253,12 @@ class FakeQuantization {
     for (mlir::OpOperand* use : activation.uses) use->set(rounded);
   }
 
-  Value addBuffer(const std::string& name) {
+  Value addRangeEnd(const std::string& name) {
     mlir::Builder builder(main_.getContext());
-    mlir::NamedAttrList attributes;
-    attributes.set(nn::kKindAttr, builder.getStringAttr("buffer"));
-    attributes.set(nn::kNameAttr, builder.getStringAttr(name));
-    attributes.set(nn::kSourceAttr,
-                   nn::InitAttr::get(builder.getContext(), "zeros",
-                                     builder.getF64FloatAttr(1), 0));
-    const unsigned number = main_.getNumArguments();
-    (void)main_.insertArgument(number,
-                               RankedTensorType::get({}, builder.getF32Type()),
-                               attributes.getDictionary(builder.getContext()),
-                               mlir::NameLoc::get(builder.getStringAttr(name)));
-    return main_.getArgument(number);
+    return main_.getArgument(
+        addBuffer(main_, name, RankedTensorType::get({}, builder.getF32Type()),
+                  nn::InitAttr::get(builder.getContext(), "zeros",
+                                    builder.getF64FloatAttr(1), 0)));
   }
 
   void addUpdate(const std::string& name, Value value) {
@@ -299,6 +294,12 @@ absl::StatusOr<FakeOptions> parseFakeOptions(const std::string& text) {
       return status;
   }
   if (named.empty()) return refuse("bits=8", text);
+  for (const StringRef key : {"averaging", "ranges"})
+    if (llvm::is_contained(named, key) && !options.rounds_inputs)
+      return refuse("no " + key.str() + "= with inputs=n, which has no ranges",
+                    text);
+  if (llvm::is_contained(named, "averaging") && !options.moves_ranges)
+    return refuse("no averaging= with ranges=fixed, which stay", text);
   return options;
 }
 

@@ -133,21 +133,23 @@ std::vector<Weight> findWeights(FuncOp main, bool needs_file) {
 
 absl::Status keepWeights(std::vector<Weight>& weights,
                          const std::vector<std::string>& keep, bool embeddings,
-                         const std::string& option) {
+                         const KeepOptionNames& names) {
   for (Weight& weight : weights)
     if (weight.obstacle.empty() && !weight.is_multiplied && !embeddings)
-      weight.obstacle = "no product reads it (--embeddings)";
+      weight.obstacle =
+          absl::StrCat("no product reads it (", names.embeddings, ")");
   for (const std::string& pattern : keep) {
     PARTITA_RETURN_IF_ERROR(plan::CheckGlob(pattern));
     bool found = false;
     for (Weight& weight : weights) {
       if (!matches(pattern, weight.name)) continue;
       found = true;
-      if (weight.obstacle.empty()) weight.obstacle = option + " " + pattern;
+      if (weight.obstacle.empty())
+        weight.obstacle = absl::StrCat(names.keep, " ", pattern);
     }
     if (found) continue;
     std::string message = absl::StrCat(
-        option, ": expected patterns of weights, found none that matches '",
+        names.keep, ": expected patterns of weights, found none that matches '",
         pattern, "'");
     for (size_t i = 0; i < weights.size() && i < kMostListed; ++i)
       absl::StrAppend(&message, i == 0 ? "; the first weights are " : ", ",

@@ -32,14 +32,22 @@ struct Weight {
 std::vector<Weight> findWeights(mlir::func::FuncOp main,
                                 bool needs_file = true);
 
+// Names of the options that have `keep` and `embeddings`.
+struct KeepOptionNames {
+  const char* keep = "--keep";
+  const char* embeddings = "--embeddings";
+};
+inline constexpr KeepOptionNames kFakeOptionNames = {"--fake-quantize: keep",
+                                                     "embeddings=y"};
+
 // Gives obstacles to weights that match a pattern of `keep`, and to tables that
 // no product reads unless `embeddings` is true. A pattern is a glob of the
 // parameter's name or its module's (without ".weight"); one without a glob's
 // characters also matches the end of a name. InvalidArgument if a pattern
-// matches no weight; `option` names the patterns.
+// matches no weight; messages have the names of the options.
 absl::Status keepWeights(std::vector<Weight>& weights,
                          const std::vector<std::string>& keep, bool embeddings,
-                         const std::string& option = "--keep");
+                         const KeepOptionNames& names = {});
 
 // The dimensions of the input that a reshape keeps, if it only drops dimensions
 // of size 1; empty otherwise.

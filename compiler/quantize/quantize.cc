@@ -37,8 +37,8 @@ class Quantization {
       : main_(main), options_(options), weights_(findWeights(main)) {}
 
   absl::StatusOr<Report> run(const std::string& output) {
-    PARTITA_RETURN_IF_ERROR(
-        keepWeights(weights_, options_.keep, options_.embeddings));
+    PARTITA_RETURN_IF_ERROR(keepWeights(weights_, options_.keep,
+                                        options_.embeddings, options_.names));
     if (options_.calibration) PARTITA_RETURN_IF_ERROR(chooseRanges());
     PARTITA_RETURN_IF_ERROR(roundAll());
     if (rounded_.empty()) return refuseNone();

@@ -43,6 +43,7 @@ struct Options {
   // of signal to noise. 0: none does.
   double least_decibels = 0;
   bool embeddings = false;  // rounds tables that no product reads, too
+  KeepOptionNames names;    // in messages
   std::string folder;       // of relative paths in the model
   // Rounds activations too, with fixed scales that cover their ranges in its
   // runs. Null: weights only.

@@ -139,7 +139,7 @@ struct SplitBatchPass : public impl::SplitBatchPassBase<SplitBatchPass> {
   // microbatch, and sums that the loss adds up.
   LogicalResult checkRows(FuncOp function, Operation* op) {
     std::optional<nn::ShardingRule> rule = nn::shardingRuleOf(op);
-    if (!rule || llvm::isa<nn::BatchNormOp>(op) || isRange(op) ||
+    if (!rule || llvm::isa<nn::BatchNormOp>(op) || isRange(function, op) ||
         addsUpToResults(function, op->getResult(0)))
       return success();
     size_t ruled = 0;
@@ -160,13 +160,58 @@ struct SplitBatchPass : public impl::SplitBatchPassBase<SplitBatchPass> {
   }
 
   // True for the least or greatest of all elements of a copy of bits, through
-  // which no gradient flows (compiler/quantize/fake_quantize.cc).
-  static bool isRange(Operation* op) {
+  // which no gradient flows, that moves a range which @main keeps for the next
+  // step: before + (now - before) * share (compiler/quantize/fake_quantize.cc).
+  static bool isRange(FuncOp function, Operation* op) {
     auto reduce = llvm::dyn_cast<nn::ReduceOp>(op);
-    return reduce && reduce.getType().getRank() == 0 &&
-           (reduce.getKind() == nn::ReduceKind::min ||
-            reduce.getKind() == nn::ReduceKind::max) &&
-           reduce.getInput().getDefiningOp<mlir::arith::BitcastOp>();
+    if (!reduce || reduce.getType().getRank() != 0 ||
+        (reduce.getKind() != nn::ReduceKind::min &&
+         reduce.getKind() != nn::ReduceKind::max) ||
+        !reduce.getInput().getDefiningOp<mlir::arith::BitcastOp>())
+      return false;
+    const Value now = reduce.getResult();
+    return !now.use_empty() &&
+           llvm::all_of(now.getUsers(), [&](Operation* user) {
+             auto change = llvm::dyn_cast<mlir::arith::SubFOp>(user);
+             return change && change.getLhs() == now &&
+                    llvm::isa<mlir::BlockArgument>(change.getRhs()) &&
+                    isAddedTo(function, change.getRhs(), change.getResult());
+           });
+  }
+
+  // True if `change`, or a share of it, is used only to move `before`.
+  static bool isAddedTo(FuncOp function, Value before, Value change) {
+    return llvm::all_of(change.getUsers(), [&](Operation* user) {
+      if (auto share = llvm::dyn_cast<mlir::arith::MulFOp>(user))
+        return isAddedTo(function, before, share.getResult());
+      return llvm::isa<mlir::arith::AddFOp>(user) &&
+             llvm::is_contained(user->getOperands(), before) &&
+             isUpdate(function, user->getResult(0));
+    });
+  }
+
+  // True if @main returns `value` as a new number of an argument, through the
+  // functions that call `function`.
+  static bool isUpdate(FuncOp function, Value value) {
+    Operation* terminator = function.front().getTerminator();
+    for (mlir::OpOperand& use : value.getUses())
+      if (use.getOwner() == terminator &&
+          isUpdate(function, use.getOperandNumber()))
+        return true;
+    return false;
+  }
+  static bool isUpdate(FuncOp function, unsigned result) {
+    if (function.getName() == "main")
+      return function.getResultAttr(result, nn::kUpdatesAttr) != nullptr;
+    bool any = false;
+    for (FuncOp caller :
+         function->getParentOfType<mlir::ModuleOp>().getOps<FuncOp>())
+      for (auto call : caller.getOps<mlir::func::CallOp>()) {
+        if (call.getCallee() != function.getName()) continue;
+        if (!isUpdate(caller, call.getResult(result))) return false;
+        any = true;
+      }
+    return any;
   }
 
   // True if `value` is a scalar used only for results: the loss of @main, or

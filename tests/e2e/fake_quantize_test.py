@@ -37,6 +37,18 @@ func.func @main(%%x: tensor<8x12xf32> {nn.kind = "input", nn.name = "x"},
 }
 """
 
+TWICE = """
+func.func @main(%%x: tensor<8x12xf32> {nn.kind = "input", nn.name = "x"},
+                %%w: tensor<12x12xf32> {nn.kind = "parameter", nn.name = "w", nn.source = #nn.file<"%s", %d, 576, f32>})
+    -> (tensor<8x12xf32> {nn.name = "y"}) {
+  %%0 = nn.dot_general %%x, %%w contract = [1] x [1] : tensor<8x12xf32>, tensor<12x12xf32> -> tensor<8x12xf32>
+  %%zero = arith.constant dense<0.0> : tensor<8x12xf32>
+  %%1 = arith.maximumf %%0, %%zero : tensor<8x12xf32>
+  %%2 = nn.dot_general %%1, %%w contract = [1] x [1] : tensor<8x12xf32>, tensor<12x12xf32> -> tensor<8x12xf32>
+  return %%2 : tensor<8x12xf32>
+}
+"""
+
 
 def read(path):
     """The tensors of a safetensors file of F32 and I8, as (shape, numbers); `offsets` has their first byte and size."""
@@ -219,7 +231,9 @@ class FakeQuantizeTest(unittest.TestCase):
         self.assertGreater(len(ranges[0]), 10)
         self.assertEqual(ranges[0].keys(), ranges[1].keys())
         for name, values in ranges[0].items():
-            self.assertAlmostEqual(values[0], ranges[1][name][0], delta=0.05, msg=name)
+            start = name.rsplit("_", 1)[0]
+            width = ranges[0][start + "_high"][0] - ranges[0][start + "_low"][0]
+            self.assertAlmostEqual(values[0], ranges[1][name][0], delta=1e-3 * width, msg=name)
         fake = (*SIZES, "--weights", self.path("undivided/step-00000006"), *FAKE)
         self.command(PARTITA, "quantize", LLAMA, *fake, "-o", self.path("q"))
         outputs = []
@@ -232,6 +246,50 @@ class FakeQuantizeTest(unittest.TestCase):
         norm = math.sqrt(sum(x * x for x in outputs[0]))
         self.assertLess(math.sqrt(sum((x - y) ** 2 for x, y in zip(*outputs))), 5e-3 * norm)
 
+    # A share of a step is less than the distance of two numbers of bf16.
+    def test_ranges_of_layers_are_not_rounded_to_bf16(self):
+        ids = [(i * i + 3) % 60 for i in range(2 * 8 * 50)]
+        with open(self.path("tokens.bin"), "wb") as file:
+            file.write(struct.pack("<%dH" % len(ids), *ids))
+        self.compile(LLAMA, *SIZES, "--train", "adamw", *FAKE, "--precision", "bf16")
+        self.command(PARTITA_RUN, "train", self.path("m.partita"), "--data", self.path("tokens.bin"), "--steps", "6", "--lr", "0.003",
+                     "--checkpoint-dir", self.path("bf16"))
+        ranges = {name: values[0] for name, (_, values) in self.checkpoint(self.path("bf16/step-00000006")).items()
+                  if "layers" in name and "_input_" in name}
+        self.assertGreater(len(ranges), 10)
+        exact = [name for name, value in ranges.items() if struct.unpack("<I", struct.pack("<f", value))[0] & 0xffff]
+        self.assertGreater(len(exact), len(ranges) / 2)
+
+    # A weight that multiplies two activations: each has its own range.
+    def test_a_weight_used_twice(self):
+        (first, size) = read(TORCH)[1]["fc1.weight"]
+        self.assertGreaterEqual(size, 12 * 12 * 4)
+        with open(self.path("twice.mlir"), "w", encoding="utf-8") as file:
+            file.write(TWICE % (os.path.abspath(TORCH), first))
+        model = self.path("twice.mlir")
+        inputs = {"x": self.torch["0.x"]}
+        self.compile(model)
+        floats = self.run_artifact(inputs)
+        self.compile(model, "--train", "sgd", "--weight-decay", "0", "--loss", "mse", *FAKE)
+        folder = self.train_step({"x": self.torch["0.x"], "targets": ([8, 12], [0.0] * 96)}, "twice")
+        after = self.checkpoint(folder)
+        self.assertEqual(sorted(name for name in after if "_input_" in name), ["w_1_input_high", "w_1_input_low", "w_input_high", "w_input_low"])
+        x = self.torch["0.x"][1]
+        self.assert_close(after["w_input_low"][1] + after["w_input_high"][1], [min(x), max(x)], 1e-6, "x")
+        self.assertEqual(after["w_1_input_low"][1], [0.0])  # of numbers behind a ReLU
+        self.assertGreater(after["w_1_input_high"][1][0], 0)
+        fake = ("--weights", folder, *FAKE)
+        self.compile(model, *fake)
+        simulated = self.run_artifact(inputs)
+        self.assert_close(simulated["y"], floats["y"], 0.05, "simulated")
+        self.command(PARTITA, "quantize", model, *fake, "-o", self.path("recorded"))
+        self.compile(self.path("recorded"))
+        self.assert_close(self.run_artifact(inputs)["y"], simulated["y"], 1e-5, "integers")
+        write(self.path("data.safetensors"), inputs)
+        self.command(PARTITA, "quantize", model, "--calibrate", self.path("data.safetensors"), "-o", self.path("measured"))
+        self.compile(self.path("measured"))
+        self.assert_close(self.run_artifact(inputs)["y"], floats["y"], 0.05, "measured")
+
     def test_refusals(self):
         model, train = self.path("m.mlir"), ("--train", "sgd", "--loss", "mse")
         for text, expected in (
@@ -241,6 +299,11 @@ class FakeQuantizeTest(unittest.TestCase):
                 ("averaging=0", "--fake-quantize: expected averaging=X with X above 0 and up to 1, found '0'"),
                 ("ranges=none", "--fake-quantize: expected ranges=moving or fixed, found 'none'"),
                 ("inputs=maybe", "--fake-quantize: expected inputs=y or n, found 'maybe'"),
+                ("keep", "--fake-quantize: expected keep=PATTERN, with others behind commas, found ''"),
+                ("keep=,", "--fake-quantize: expected keep=PATTERN, with others behind commas, found ','"),
+                ("averaging=0.1; ranges=fixed", "--fake-quantize: expected no averaging= with ranges=fixed"),
+                ("inputs=n; averaging=0.1", "--fake-quantize: expected no averaging= with inputs=n"),
+                ("ranges=moving; inputs=n", "--fake-quantize: expected no ranges= with inputs=n"),
                 ("scales=2", "--fake-quantize: expected bits=, averaging=, ranges=, inputs=, embeddings= or keep="),
         ):
             self.assertIn(expected, self.compile(model, *train, "--fake-quantize", text, code=2))
@@ -248,6 +311,7 @@ class FakeQuantizeTest(unittest.TestCase):
                 ((*train, "--fake-quantize", "keep=*.fc9"), "--fake-quantize: keep: expected patterns of weights, found none that matches '*.fc9'"),
                 ((*train, "--fake-quantize", "keep=*"), "--fake-quantize: expected weights of matrix products, found none"),
                 ((*train, "--fake-quantize", "ranges=fixed"), "--fake-quantize: expected --weights with a checkpoint that has ranges"),
+                (("--fake-quantize", "ranges=moving"), "--fake-quantize: expected ranges= with --train"),
                 (FAKE, "--fake-quantize: expected --weights with a checkpoint that has ranges of activations"),
         ):
             self.assertIn(expected, self.compile(model, *options, code=1))

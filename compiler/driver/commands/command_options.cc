@@ -52,12 +52,14 @@ void ModelArguments::add(CLI::App* command, const std::string& what) {
   command
       ->add_option(
           "--fake-quantize", options.fake_quantize,
-          "Round weights of products and their inputs to 8 bits in floats, as "
-          "partita quantize does with the same option afterwards; with "
-          "--train, "
-          "gradients pass the rounding and steps record the inputs' ranges: "
-          "\"bits=8; averaging=0.01; ranges=moving\", or fixed; \"inputs=n\": "
-          "weights only; \"keep=*.head,*.fc1\"")
+          "Round the weights of products and their inputs to 8 bits, in "
+          "floats. Train so, then give partita quantize the same option, "
+          "without ranges=. Default: \"bits=8; averaging=0.01; "
+          "ranges=moving; inputs=y; embeddings=n\". Set averaging to a step's "
+          "share in the ranges of inputs; with --train, set \"ranges=fixed\" "
+          "to keep the ranges of --weights; set \"inputs=n\" to round weights "
+          "only, \"embeddings=y\" to round tables too, \"keep=*.head,*.fc1\" "
+          "to leave weights as they are")
       ->check([](const std::string& text) {
         return std::string(quantize::parseFakeOptions(text).status().message());
       });

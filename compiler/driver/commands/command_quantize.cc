@@ -59,7 +59,8 @@ llvm::json::Value factsOf(const quantize::Report& report,
                             {"layers", std::move(layers)}};
 }
 
-// Ranges that training recorded have none.
+// The ratio of signal to noise of a weight's input. Empty for a range that
+// training recorded: the input's numbers, which it is computed from, are gone.
 std::string decibelsText(const llvm::json::Object& layer) {
   const auto decibels = layer.getNumber("input_decibels");
   return decibels ? llvm::formatv(" {0,5:F1} dB", *decibels).str() : "";
@@ -114,6 +115,7 @@ bool takeRanges(QuantizeCommand& command, Session& session,
   model.fake_quantize.clear();
   command.options.keep = fake.keep;
   command.options.embeddings = fake.embeddings;
+  command.options.names = quantize::kFakeOptionNames;
   if (!fake.rounds_inputs) return true;
   quantize::RecordedRanges ranges;
   if (!take(quantize::RecordedRanges::read(*simulated, command.model.folder()),
@@ -165,9 +167,8 @@ Command addQuantize(CLI::App& app) {
   CLI::Option* calibrate = command->add_option(
       "--calibrate", state->calibration,
       "Round the inputs of these products to 8 bits too, with fixed scales "
-      "that "
-      "cover their ranges on this data: a safetensors file as for partita run "
-      "--inputs, or a folder of such files");
+      "that cover their ranges on this data: a safetensors file as for partita "
+      "run --inputs, or a folder of such files");
   command
       ->add_option("--range", state->range,
                    "How --calibrate chooses ranges: minmax, percentile=99.99 "
@@ -194,7 +195,8 @@ Command addQuantize(CLI::App& app) {
                        "Keep weights and inputs whose rounding would leave "
                        "less signal to noise, in decibels, e.g. 35")
           ->check(CLI::NonNegativeNumber);
-  // It says itself what is rounded.
+  // --fake-quantize chooses weights and inputs by the options that the model
+  // was trained with, and takes the ranges that its steps recorded.
   for (CLI::Option* other : {calibrate, embeddings, keep, least})
     command->get_option("--fake-quantize")->excludes(other);
   addJson(state->json, command);

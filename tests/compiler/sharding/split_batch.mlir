@@ -105,13 +105,51 @@ func.func @main(%x: tensor<4x6xf32> {nn.dims = ["B", "E"], nn.kind = "input", nn
 
 // -----
 
-// The range of a copy of the bits is a statistic of the microbatch.
-// CHECK-LABEL: func.func @main(
+// The range of a copy of the bits is a statistic of the microbatch, if it moves
+// a range that the next one reads.
+// CHECK-LABEL: func.func private @layer(
 // CHECK: nn.reduce max {{.*}} : tensor<2x6xf32> -> tensor<f32>
-func.func @main(%x: tensor<4x6xf32> {nn.dims = ["B", "E"], nn.kind = "input", nn.name = "x"}) -> (tensor<4x6xf32>, tensor<f32>) {
+func.func private @layer(%x: tensor<4x6xf32> {nn.dims = ["B", "E"]}, %high: tensor<f32> {nn.dims = []}) -> (tensor<4x6xf32>, tensor<f32>) {
+  %share = arith.constant {nn.dims = [[]]} dense<0.5> : tensor<f32>
   %0 = arith.bitcast %x {nn.dims = [["B", "E"]]} : tensor<4x6xf32> to tensor<4x6xi32>
   %1 = arith.bitcast %0 {nn.dims = [["B", "E"]]} : tensor<4x6xi32> to tensor<4x6xf32>
   %2 = nn.reduce max %1 dims = [0, 1] {nn.dims = [[]]} : tensor<4x6xf32> -> tensor<f32>
+  %3 = arith.subf %2, %high {nn.dims = [[]]} : tensor<f32>
+  %4 = arith.mulf %3, %share {nn.dims = [[]]} : tensor<f32>
+  %5 = arith.addf %high, %4 {nn.dims = [[]]} : tensor<f32>
+  %6 = nn.broadcast %5 dims = [] {nn.dims = [["B", "E"]]} : tensor<f32> -> tensor<4x6xf32>
+  return %6, %5 : tensor<4x6xf32>, tensor<f32>
+}
+func.func @main(%x: tensor<4x6xf32> {nn.dims = ["B", "E"], nn.kind = "input", nn.name = "x"},
+                %high: tensor<f32> {nn.dims = [], nn.kind = "buffer", nn.name = "high"}) -> (tensor<4x6xf32>, tensor<f32> {nn.updates = "high"}) {
+  %0:2 = call @layer(%x, %high) {nn.dims = [["B", "E"], []]} : (tensor<4x6xf32>, tensor<f32>) -> (tensor<4x6xf32>, tensor<f32>)
+  return %0#0, %0#1 : tensor<4x6xf32>, tensor<f32>
+}
+
+// -----
+
+// A copy of bits whose greatest number scales the rows themselves.
+func.func @main(%x: tensor<4x6xf32> {nn.dims = ["B", "E"], nn.kind = "input", nn.name = "x"}) -> (tensor<4x6xf32>) {
+  %0 = arith.bitcast %x {nn.dims = [["B", "E"]]} : tensor<4x6xf32> to tensor<4x6xi32>
+  %1 = arith.bitcast %0 {nn.dims = [["B", "E"]]} : tensor<4x6xi32> to tensor<4x6xf32>
+  // expected-error @below {{microbatches: expected each row of the batch to be computed by itself}}
+  %2 = nn.reduce max %1 dims = [0, 1] {nn.dims = [[]]} : tensor<4x6xf32> -> tensor<f32>
   %3 = nn.broadcast %2 dims = [] {nn.dims = [["B", "E"]]} : tensor<f32> -> tensor<4x6xf32>
-  return %3, %2 : tensor<4x6xf32>, tensor<f32>
+  %4 = arith.divf %x, %3 {nn.dims = [["B", "E"]]} : tensor<4x6xf32>
+  return %4 : tensor<4x6xf32>
+}
+
+// -----
+
+// One that moves a number which no buffer keeps.
+func.func @main(%x: tensor<4x6xf32> {nn.dims = ["B", "E"], nn.kind = "input", nn.name = "x"},
+                %high: tensor<f32> {nn.dims = [], nn.kind = "input", nn.name = "high"}) -> (tensor<4x6xf32>, tensor<f32>) {
+  %0 = arith.bitcast %x {nn.dims = [["B", "E"]]} : tensor<4x6xf32> to tensor<4x6xi32>
+  %1 = arith.bitcast %0 {nn.dims = [["B", "E"]]} : tensor<4x6xi32> to tensor<4x6xf32>
+  // expected-error @below {{microbatches: expected each row of the batch to be computed by itself}}
+  %2 = nn.reduce max %1 dims = [0, 1] {nn.dims = [[]]} : tensor<4x6xf32> -> tensor<f32>
+  %3 = arith.subf %2, %high {nn.dims = [[]]} : tensor<f32>
+  %4 = arith.addf %high, %3 {nn.dims = [[]]} : tensor<f32>
+  %5 = nn.broadcast %4 dims = [] {nn.dims = [["B", "E"]]} : tensor<f32> -> tensor<4x6xf32>
+  return %5, %4 : tensor<4x6xf32>, tensor<f32>
 }
