@@ -106,7 +106,8 @@ LogicalResult Compilation::runTo(Milestone milestone) {
         case Milestone::kMerged:
           return merge();
         case Milestone::kOrdered:
-          return runPhases({orderWork(orderOf(plan(), onGpu(), options_.overlap))});
+          return runPhases(
+              {orderWork(orderOf(plan(), onGpu(), options_.overlap))});
         case Milestone::kCoded:
           return generateCode();
         case Milestone::kPlanned:

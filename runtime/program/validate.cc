@@ -64,10 +64,10 @@ class Validator {
     if (const StateFiles* files = program_.state_files();
         files != nullptr &&
         (files->folder()->size() == 0 || files->buffers() < 0))
-      return Bad(absl::StrCat("states in files: expected a folder and a size "
-                              "of buffers, found '",
-                              files->folder()->str(), "' and ",
-                              files->buffers(), " bytes"));
+      return Bad(absl::StrCat(
+          "states in files: expected a folder and a size "
+          "of buffers, found '",
+          files->folder()->str(), "' and ", files->buffers(), " bytes"));
     PARTITA_RETURN_IF_ERROR(ValidatePipeline(program_));
     PARTITA_RETURN_IF_ERROR(CheckKernels());
     functions_.resize(static_cast<size_t>(SizeOrZero(program_.functions())));
