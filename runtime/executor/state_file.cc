@@ -79,8 +79,21 @@ absl::Status StateFile::Open(int64_t bytes) {
         absl::StrCat(path_, ": expected room for ", base::FormatBytes(bytes),
                      " of optimizer states"),
         error);
+  bytes_ = bytes;
   PARTITA_ASSIGN_OR_RETURN(queue_, base::FileQueue::Make(descriptor_, path_));
   return absl::OkStatus();
+}
+
+absl::Status StateFile::CheckLength() const {
+  struct stat info;
+  if (fstat(descriptor_, &info) != 0)
+    return base::FileError(absl::StrCat(path_, ": cannot read the length"),
+                           errno);
+  if (info.st_size == bytes_) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(
+      path_, ": expected ", bytes_, " bytes, but the file has ",
+      static_cast<int64_t>(info.st_size),
+      "; another process changed its length"));
 }
 
 // O_DIRECT keeps the states out of the page cache; some file systems lack it.

@@ -29,6 +29,9 @@ class StateFile {
   const std::string& path() const { return path_; }
   // Offsets, sizes and memory must be multiples of program::kStatePage.
   base::FileQueue& queue() { return *queue_; }
+  // DataLoss if another process has changed the file's length. Writes behind
+  // the new end would restore the length, with zeros in between.
+  absl::Status CheckLength() const;
 
  private:
   StateFile(int folder, std::string name, std::string path)
@@ -41,6 +44,7 @@ class StateFile {
   const int folder_;  // descriptor, so that the name stays in this folder
   const std::string name_, path_;
   int descriptor_ = -1;
+  int64_t bytes_ = 0;
   bool owned_ = false;  // locked by this object
   std::unique_ptr<base::FileQueue> queue_;
 };

@@ -137,7 +137,9 @@ void StateStore::BeginRun() {
 }
 
 absl::Status StateStore::Enter(int window) {
-  return file_->queue().Wait(reads_[static_cast<size_t>(window)]);
+  PARTITA_RETURN_IF_ERROR(
+      file_->queue().Wait(reads_[static_cast<size_t>(window)]));
+  return file_->CheckLength();
 }
 
 void StateStore::Leave(int window) {
