@@ -90,10 +90,10 @@ absl::Status StateFile::CheckLength() const {
     return base::FileError(absl::StrCat(path_, ": cannot read the length"),
                            errno);
   if (info.st_size == bytes_) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(
-      path_, ": expected ", bytes_, " bytes, but the file has ",
-      static_cast<int64_t>(info.st_size),
-      "; another process changed its length"));
+  return absl::DataLossError(
+      absl::StrCat(path_, ": expected ", bytes_, " bytes, but the file has ",
+                   static_cast<int64_t>(info.st_size),
+                   "; another process changed its length"));
 }
 
 // O_DIRECT keeps the states out of the page cache; some file systems lack it.
