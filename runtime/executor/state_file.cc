@@ -19,9 +19,9 @@
 namespace partita::executor {
 namespace {
 
-// The kernel ends transfers that a killed process left in io_uring after the
-// process, and keeps the lock until then.
-// False if another process has it at the end.
+// Returns false if another process still has the lock after the wait. The wait
+// is for a killed process: its lock lasts until the kernel has ended the
+// transfers that it left in io_uring.
 absl::StatusOr<bool> Lock(int descriptor, const std::string& path) {
   constexpr auto kWait = std::chrono::seconds(3);
   const auto start = std::chrono::steady_clock::now();
