@@ -2,6 +2,7 @@
 fit limits.
 """
 
+import functools
 import json
 import os
 import subprocess
@@ -18,6 +19,14 @@ devices: %d
 device: {kind: cpu, peak: {f32: 50 GFLOP/s}, memory: 8 GB, memory_bandwidth: 10 GB/s, units: 1, l2: 1 MB, launch: 0.1 us, kernel: 0.1 us}
 levels: [{name: link, devices: %d, bandwidth: 10 GB/s, latency: 0.5 us}]
 """
+
+
+# Several tests look at one plan, which is searched for once.
+@functools.lru_cache(maxsize=None)
+def planned_coatnet():
+    done = subprocess.run([PARTITA, "plan", "coatnet-0", "--dim", "batch=4", "--cluster", "8x a100-80-sxm", "--json"],
+                          capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
 
 
 class PlanLayersTest(unittest.TestCase):
@@ -54,7 +63,7 @@ class PlanLayersTest(unittest.TestCase):
 
     def test_facts(self):
         options = ["coatnet-0", "--dim", "batch=4", "--cluster", "8x a100-80-sxm"]
-        facts = json.loads(self.partita("plan", *options, "--json"))
+        facts = planned_coatnet()
         self.assertAlmostEqual(sum(facts["parts"].values()), facts["step_seconds"], delta=1e-6 * facts["step_seconds"])
         self.assertAlmostEqual(sum(kind["seconds"] for kind in facts["kinds"]) + facts["parts"]["bubble"], facts["step_seconds"],
                                delta=1e-6 * facts["step_seconds"])
@@ -75,7 +84,7 @@ class PlanLayersTest(unittest.TestCase):
 
     # Half as many images as devices: rows are divided where images are large, heads and widths where weights are large.
     def test_beats_one_mapping_for_all(self):
-        facts = json.loads(self.partita("plan", "coatnet-0", "--dim", "batch=4", "--cluster", "8x a100-80-sxm", "--json"))
+        facts = planned_coatnet()
         self.assertIn("at:", facts["text"])
         uniform = [other for other in facts["alternatives"] if "at:" not in other["text"]]
         self.assertTrue(uniform)

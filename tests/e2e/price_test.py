@@ -62,19 +62,38 @@ class PriceTest(unittest.TestCase):
         return planned
 
 
-class GoldenTest(PriceTest):
+class ModelTest(PriceTest):
+    def compare_model(self, name, cluster):
+        with self.subTest(model=name, cluster=cluster):
+            self.compare([os.path.join(TINY, name, "model_train.onnx"), "--dim", GOLDEN[name]], cluster, "--effort", "4000")
+
+    def compare_fixed(self, fixed, cluster):
+        model = [os.path.join(TINY, "gpt2_4l", "model_train.onnx"), "--dim", "batch=16,seq=8"]
+        with self.subTest(fixed=fixed, cluster=cluster):
+            self.compare(model, cluster, "--fix", fixed, "--precision", "bf16", "--effort", "4000")
+
+
+# Every model and every fixed choice, on one of the clusters each.
+class GoldenTest(ModelTest):
     def test_every_model(self):
-        for name, sizes in GOLDEN.items():
-            for cluster in CLUSTERS:
-                with self.subTest(model=name, cluster=cluster):
-                    self.compare([os.path.join(TINY, name, "model_train.onnx"), "--dim", sizes], cluster, "--effort", "4000")
+        for index, name in enumerate(GOLDEN):
+            self.compare_model(name, CLUSTERS[index % len(CLUSTERS)])
 
     def test_pipelines_zero_and_recomputation(self):
-        model = [os.path.join(TINY, "gpt2_4l", "model_train.onnx"), "--dim", "batch=16,seq=8"]
-        for fixed in FIXED:
-            for cluster in CLUSTERS[:2]:
-                with self.subTest(fixed=fixed, cluster=cluster):
-                    self.compare(model, cluster, "--fix", fixed, "--precision", "bf16", "--effort", "4000")
+        for index, fixed in enumerate(FIXED):
+            self.compare_fixed(fixed, CLUSTERS[index % 2])
+
+
+# The other clusters; part of //tests:long.
+class OtherClustersTest(ModelTest):
+    def test_every_model(self):
+        for index, name in enumerate(GOLDEN):
+            for other in (1, 2):
+                self.compare_model(name, CLUSTERS[(index + other) % len(CLUSTERS)])
+
+    def test_pipelines_zero_and_recomputation(self):
+        for index, fixed in enumerate(FIXED):
+            self.compare_fixed(fixed, CLUSTERS[(index + 1) % 2])
 
 
 class ExpertsTest(PriceTest):
