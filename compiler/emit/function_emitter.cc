@@ -322,7 +322,11 @@ class FunctionEmitter {
     result.has_bias = gemm.getBias() != nullptr;
     result.has_residual = gemm.getResidual() != nullptr;
     result.activation = format::ToFormat(gemm.getActivation());
-    if (typeOf(gemm.getRhs()).getElementType().isInteger(8))
+    result.group = static_cast<int64_t>(gemm.getGroup().value_or(0));
+    result.has_zero = gemm.getZero() != nullptr;
+    if (result.group > 0)
+      result.factors = program::GemmFactors::rhs_i4;
+    else if (typeOf(gemm.getRhs()).getElementType().isInteger(8))
       result.factors = gemm.getLhsUnsigned() ? program::GemmFactors::u8_i8
                        : typeOf(gemm.getLhs()).getElementType().isF32()
                            ? program::GemmFactors::rhs_i8

@@ -317,8 +317,8 @@ class SelectLibraryCalls
                                    rhs.inner.stride};
     auto gemm = exec::GemmOp::create(
         builder, op.getLoc(), op.getType(), lhs.base, rhs.base, Value(),
-        Value(), Value(), /*lhs_unsigned=*/false, sizes, lhs_strides,
-        rhs_strides, exec::Activation::kNone);
+        Value(), Value(), Value(), /*lhs_unsigned=*/false, sizes, lhs_strides,
+        rhs_strides, mlir::IntegerAttr(), exec::Activation::kNone);
     const bool is_wide = op.getType().getElementType().isF32();
     // A residual of f32 in oneDNN is not measured: on CPUs a kernel adds it.
     replace(op, gemm, nn::epilogueOf(op, /*residuals=*/gpu || !is_wide));
@@ -351,8 +351,8 @@ class SelectLibraryCalls
       scale = ones(builder, op, rhs.inner.size);
     auto gemm = exec::GemmOp::create(
         builder, op.getLoc(), scaled.getType(), lhs.base, rhs.base, scale,
-        Value(), Value(), product->lhs_unsigned, sizes, lhs_strides,
-        rhs_strides, exec::Activation::kNone);
+        Value(), Value(), Value(), product->lhs_unsigned, sizes, lhs_strides,
+        rhs_strides, mlir::IntegerAttr(), exec::Activation::kNone);
     llvm::SetVector<Value> factors;
     factors.insert(op.getLhs());
     factors.insert(op.getRhs());

@@ -226,6 +226,9 @@ static LogicalResult verifyUnscaled(GemmOp op) {
   // C4
   if (op.getLhsUnsigned() && !is_sum)
     return op.emitOpError("expected a scale with lhs_unsigned, found none");
+  // C6
+  if (op.getGroup())
+    return op.emitOpError("expected a scale with a group, found none");
   return success();
 }
 
@@ -243,7 +246,7 @@ static LogicalResult verifyScaled(GemmOp op) {
     return op.emitOpError()
            << "expected lhs of i8 with lhs_unsigned, found " << lhs;
   const int64_t n = op.getSizes()[2];
-  if (typeOf(op.getScale()).getNumElements() != n)
+  if (!op.getGroup() && typeOf(op.getScale()).getNumElements() != n)
     return op.emitOpError() << "expected " << n << " elements of scale, found "
                             << typeOf(op.getScale()).getNumElements();
   for (mlir::Value value : {op.getResult(), op.getScale(), op.getBias()})
@@ -254,6 +257,30 @@ static LogicalResult verifyScaled(GemmOp op) {
   if (op.getResidual() || op.getActivation() != Activation::kNone)
     return op.emitOpError(
         "expected no residual and no activation with a scale");
+  return success();
+}
+
+// C6
+static LogicalResult verifyGroups(GemmOp op) {
+  if (!op.getGroup()) {
+    if (!op.getZero()) return success();
+    return op.emitOpError("expected a group with zero, found none");
+  }
+  const auto group = static_cast<int64_t>(*op.getGroup());
+  if (group < 2 || group % 2 != 0)
+    return op.emitOpError() << "expected an even group, found " << group;
+  if (!typeOf(op.getLhs()).getElementType().isF32())
+    return op.emitOpError() << "expected lhs of f32 with a group, found "
+                            << op.getLhs().getType();
+  const int64_t numbers = 2 * typeOf(op.getRhs()).getNumElements();
+  for (mlir::Value value : {op.getScale(), op.getZero()})
+    if (value && typeOf(value).getNumElements() * group != numbers)
+      return op.emitOpError()
+             << "expected one scale and zero per group of " << group << " of "
+             << numbers << " numbers, found " << value.getType();
+  if (op.getZero() && !typeOf(op.getZero()).getElementType().isInteger(8))
+    return op.emitOpError()
+           << "expected zero of i8, found " << op.getZero().getType();
   return success();
 }
 
@@ -282,12 +309,14 @@ LogicalResult GemmOp::verify() {
     return emitOpError() << "expected " << batch * m * n
                          << " elements of residual, found "
                          << typeOf(getResidual()).getNumElements();
-  if (failed(getScale() ? verifyScaled(*this) : verifyUnscaled(*this)))
+  if (failed(getScale() ? verifyScaled(*this) : verifyUnscaled(*this)) ||
+      failed(verifyGroups(*this)))
     return mlir::failure();
   // C3
   if (reach({batch, m, k}, lhs) > typeOf(getLhs()).getNumElements())
     return emitOpError("lhs_strides reach outside lhs");
-  if (reach({batch, k, n}, rhs) > typeOf(getRhs()).getNumElements())
+  const int64_t per_byte = getGroup() ? 2 : 1;
+  if (reach({batch, k, n}, rhs) > per_byte * typeOf(getRhs()).getNumElements())
     return emitOpError("rhs_strides reach outside rhs");
   return success();
 }

@@ -130,20 +130,28 @@ def Exec_GemmOp : Exec_Op<"gemm", [AttrSizedOperandSegments]> {
     - (C4) With `scale`, the result is f32, `rhs` is i8, `lhs` f32 or i8, `scale` and `bias` have n elements of f32, and
       there is no residual and no activation. `lhs_unsigned` requires an `lhs` of i8.
     - (C5) A result of i32 has i8 operands only: no scale, bias, residual or activation.
+    - (C6) `group`, an even number, requires a `scale` and `lhs` of f32. `rhs` then holds two unsigned integers of 4 bits per
+      byte, as `nn.dequantize` reads them. With e = b * rhs_strides[0] + k * rhs_strides[1] + n * rhs_strides[2], the factor is
+      scale[e / group] * (rhs[e] - zero[e / group]) instead of rhs[e], without a scale per column; without `zero`, 8 is
+      subtracted. `scale`, and `zero` of i8, have one element per group of `rhs`. `zero` requires `group`.
 
     Example: `%y = exec.gemm %x, %w sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>`
 
     Example: `%y = exec.gemm %x, %w scale(%s : tensor<4xf32>) sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xf32>, tensor<3x4xi8>) -> tensor<2x4xf32>`
+
+    Example: `%y = exec.gemm %x, %w scale(%s : tensor<4x2xf32>) sizes = [1, 3, 4, 8] lhs_strides = [0, 8, 1] rhs_strides = [0, 1, 8] group = 4 : (tensor<3x8xf32>, tensor<4x2x2xi8>) -> tensor<3x4xf32>`
   }];
-  let arguments = (ins Exec_Tensor:$lhs, Exec_Tensor:$rhs, Optional<Exec_Tensor>:$scale,
+  let arguments = (ins Exec_Tensor:$lhs, Exec_Tensor:$rhs, Optional<Exec_Tensor>:$scale, Optional<Exec_Tensor>:$zero,
                        Optional<Exec_Tensor>:$bias, Optional<Exec_Tensor>:$residual, UnitAttr:$lhs_unsigned,
                        DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$lhs_strides, DenseI64ArrayAttr:$rhs_strides,
+                       OptionalAttr<I64Attr>:$group,
                        DefaultValuedAttr<Exec_ActivationAttr, "::partita::terms::Activation::kNone">:$activation);
   let results = (outs Exec_Tensor:$result);
   let assemblyFormat = [{
     $lhs `,` $rhs (`lhs_unsigned` $lhs_unsigned^)? (`scale` `(` $scale^ `:` type($scale) `)`)?
-    (`bias` `(` $bias^ `:` type($bias) `)`)? (`residual` `(` $residual^ `:` type($residual) `)`)?
-    `sizes` `=` $sizes `lhs_strides` `=` $lhs_strides `rhs_strides` `=` $rhs_strides (`activation` `=` $activation^)? attr-dict
+    (`zero` `(` $zero^ `:` type($zero) `)`)? (`bias` `(` $bias^ `:` type($bias) `)`)?
+    (`residual` `(` $residual^ `:` type($residual) `)`)? `sizes` `=` $sizes `lhs_strides` `=` $lhs_strides
+    `rhs_strides` `=` $rhs_strides (`group` `=` $group^)? (`activation` `=` $activation^)? attr-dict
     `:` `(` type($lhs) `,` type($rhs) `)` `->` type($result)
   }];
 }

@@ -152,4 +152,32 @@ Results CrossEntropyOp::decompose(mlir::OpBuilder& builder) {
   return SmallVector<Value>{b.narrow(loss, getType())};
 }
 
+Results DequantizeOp::decompose(mlir::OpBuilder& builder) {
+  MathBuilder b(builder, getLoc());
+  const mlir::Type i32 = builder.getI32Type();
+  RankedTensorType packed = getPacked().getType();
+  SmallVector<int64_t> shape(packed.getShape());
+  const SmallVector<int64_t> dims =
+      llvm::to_vector(llvm::seq<int64_t>(0, packed.getRank()));
+  shape.push_back(2);
+  const auto pairs = RankedTensorType::get(shape, i32);
+  const Value bytes = b.broadcast(
+      arith::ExtUIOp::create(builder, getLoc(), packed.clone(i32), getPacked()),
+      pairs, dims);
+  // 0 for the low bits, 4 for the high bits.
+  const Value shifts = b.multiplyInt(b.iota(pairs, packed.getRank()), 4);
+  const Value integers = b.reshape(b.andInt(b.shiftRight(bytes, shifts), 15),
+                                   getType().getShape());
+  const mlir::Type f32 = builder.getF32Type();
+  const RankedTensorType wide = RankedTensorType(getType()).clone(f32);
+  const ArrayRef<int64_t> groups = ArrayRef<int64_t>(dims).drop_back();
+  const Value steps = b.toFloat(integers, f32);
+  const Value zero = getZero()
+                         ? b.broadcast(b.toFloat(getZero(), f32), wide, groups)
+                         : b.constant(wide, 8);
+  const Value scale = b.broadcast(b.widen(getScale()), wide, groups);
+  return SmallVector<Value>{
+      b.narrow(b.multiply(scale, b.subtract(steps, zero)), getType())};
+}
+
 }  // namespace partita::nn

@@ -556,5 +556,6 @@ def NN_CrossEntropyOp : NN_Composite<"cross_entropy"> {
 
 include "dialects/nn/experts.td"
 include "dialects/nn/ordered.td"
+include "dialects/nn/quantized.td"
 
 #endif  // PARTITA_DIALECTS_NN_OPS_TD

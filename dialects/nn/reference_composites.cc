@@ -204,4 +204,19 @@ FailureOr<SmallVector<Tensor>> CrossEntropyOp::evaluate(
   return one(std::move(result));
 }
 
+FailureOr<SmallVector<Tensor>> DequantizeOp::evaluate(
+    ArrayRef<Tensor> operands) {
+  const Tensor &packed = operands[0], &scale = operands[1];
+  const int64_t bytes = packed.shape().back();
+  Tensor result(getType());
+  for (int64_t i = 0; i < packed.size(); ++i) {
+    const int64_t group = i / bytes, byte = packed.getInt(i) & 255;
+    const int64_t zero = getZero() ? operands[2].getInt(group) : 8;
+    const double step = scale.getFloat(group);
+    result.setFloat(2 * i, step * static_cast<double>((byte & 15) - zero));
+    result.setFloat(2 * i + 1, step * static_cast<double>((byte >> 4) - zero));
+  }
+  return one(std::move(result));
+}
+
 }  // namespace partita::nn

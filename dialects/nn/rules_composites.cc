@@ -167,4 +167,19 @@ ShardingRule CrossEntropyOp::getShardingRule() {
   return rule.take();
 }
 
+// Devices take whole groups: a group has one scale.
+ShardingRule DequantizeOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  const int64_t last = rule.resultRank() - 1;
+  for (int64_t dim = 0; dim < last; ++dim) {
+    rule.carry(dim, dim);
+    rule.onOperand(1, dim, static_cast<int>(dim));
+    if (getZero()) rule.onOperand(2, dim, static_cast<int>(dim));
+  }
+  rule.wholeOperand(0, last);
+  rule.wholeResult(0, last);
+  rule.linear({1});
+  return rule.take();
+}
+
 }  // namespace partita::nn

@@ -290,6 +290,30 @@ LogicalResult CrossEntropyOp::verify() {
                        << smoothing;
 }
 
+LogicalResult DequantizeOp::verify() {
+  // C1
+  const RankedTensorType packed = getPacked().getType();
+  if (packed.getRank() == 0)
+    return emitOpError() << "expected packed of rank 1 or more, found 0";
+  const ArrayRef<int64_t> groups = packed.getShape().drop_back();
+  llvm::SmallVector<int64_t> unpacked(packed.getShape());
+  unpacked.back() *= 2;
+  if (failed(checkShape(*this, "scale", groups,
+                        getScale().getType().getShape())) ||
+      failed(checkShape(*this, "a result", unpacked, getType().getShape())))
+    return failure();
+  if (getZero() &&
+      failed(checkShape(*this, "zero", groups, getZero().getType().getShape())))
+    return failure();
+  // C2
+  if (!packed.getElementType().isInteger(8))
+    return emitOpError() << "expected packed of i8, found " << packed;
+  if (getZero() && !getZero().getType().getElementType().isInteger(8))
+    return emitOpError() << "expected zero of i8, found "
+                         << getZero().getType();
+  return checkElementTypes(*this, {getScale().getType(), getType()});
+}
+
 //===----------------------------------------------------------------------===//
 // Attributes
 //===----------------------------------------------------------------------===//

@@ -135,7 +135,7 @@ absl::StatusOr<std::unique_ptr<LibraryOp>> NullDevice::PrepareGemm(
     const GemmDesc& desc, const std::vector<const void*>& constants) {
   return Prepare("gemm",
                  OperandCount(desc.has_bias, desc.has_residual) +
-                     (desc.has_scale() ? 1 : 0),
+                     (desc.has_scale() ? 1 : 0) + (desc.has_zero ? 1 : 0),
                  constants.size());
 }
 

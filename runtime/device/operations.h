@@ -22,8 +22,9 @@ enum class Activation : int8_t {
 };
 
 // Element types of a product's lhs and rhs: those of its result, or lhs of the
-// result's and rhs of i8, or i8 and i8, or u8 and i8.
-enum class Factors : int8_t { kSame = 0, kRhsI8, kI8, kU8I8 };
+// result's and rhs of i8, or i8 and i8, or u8 and i8, or lhs of the result's
+// and rhs of unsigned integers of 4 bits.
+enum class Factors : int8_t { kSame = 0, kRhsI8, kI8, kU8I8, kRhsI4 };
 
 // out[b,m,n] = activation(sum_k lhs[b,m,k] * rhs[b,k,n] + bias[n]) +
 // residual[b,m,n]. Strides are in elements. Operands: lhs, rhs, bias if
@@ -31,7 +32,10 @@ enum class Factors : int8_t { kSame = 0, kRhsI8, kI8, kU8I8 };
 // residual may be the same memory as out but must not overlap it in part.
 // With factors other than kSame, out[b,m,n] = scale[n] * sum + bias[n], all of
 // f32; operands: lhs, rhs, scale, bias if has_bias, out. With dtype kI32 the
-// result is the sum; operands: lhs, rhs, out.
+// result is the sum; operands: lhs, rhs, out. With kRhsI4, element e of rhs
+// stands for scale[e / group] * (rhs[e] - zero[e / group]), with zero of i8, or
+// 8; out is sum + bias; operands: lhs, rhs, scale, zero if has_zero, bias if
+// has_bias, out.
 struct GemmDesc {
   base::DType dtype = base::DType::kF32;
   int64_t batch = 1, m = 1, n = 1, k = 1;
@@ -42,6 +46,8 @@ struct GemmDesc {
   bool has_residual = false;
   Activation activation = Activation::kNone;
   Factors factors = Factors::kSame;
+  int64_t group = 0;  // of kRhsI4, an even number
+  bool has_zero = false;
 
   bool has_bytes() const { return factors != Factors::kSame; }
   bool has_scale() const { return has_bytes() && dtype != base::DType::kI32; }

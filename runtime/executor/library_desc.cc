@@ -37,6 +37,8 @@ const char* FactorsName(device::Factors factors) {
       return " of i8 x i8";
     case device::Factors::kU8I8:
       return " of u8 x i8";
+    case device::Factors::kRhsI4:
+      return " of f32 x i4";
   }
   return "";
 }
@@ -83,6 +85,8 @@ device::Factors ToDevice(program::GemmFactors factors) {
       return device::Factors::kI8;
     case program::GemmFactors::u8_i8:
       return device::Factors::kU8I8;
+    case program::GemmFactors::rhs_i4:
+      return device::Factors::kRhsI4;
   }
   return device::Factors::kSame;
 }
@@ -113,6 +117,8 @@ device::GemmDesc ToDesc(const program::Gemm& gemm) {
   desc.has_residual = gemm.has_residual();
   desc.activation = ToDevice(gemm.activation());
   desc.factors = ToDevice(gemm.factors());
+  desc.group = gemm.group();
+  desc.has_zero = gemm.has_zero();
   return desc;
 }
 
@@ -166,7 +172,8 @@ std::string KeyOf(const device::GemmDesc& desc) {
   return absl::StrCat(LabelOf(desc).name, " lhs ",
                       absl::StrJoin(desc.lhs_strides, ","), " rhs ",
                       absl::StrJoin(desc.rhs_strides, ","), " out ",
-                      absl::StrJoin(desc.out_strides, ","));
+                      absl::StrJoin(desc.out_strides, ","), " group ",
+                      desc.group, desc.has_zero ? " zero" : "");
 }
 
 std::string KeyOf(const device::GroupedGemmDesc& desc) {

@@ -27,7 +27,8 @@ TEST(LibraryDescTest, EveryPairOfFactors) {
   const std::map<std::string, Factors> expected = {{"same", Factors::kSame},
                                                    {"rhs_i8", Factors::kRhsI8},
                                                    {"i8", Factors::kI8},
-                                                   {"u8_i8", Factors::kU8I8}};
+                                                   {"u8_i8", Factors::kU8I8},
+                                                   {"rhs_i4", Factors::kRhsI4}};
   EXPECT_EQ(expected.size(), std::size(program::EnumValuesGemmFactors()));
   for (const program::GemmFactors factors : program::EnumValuesGemmFactors())
     EXPECT_EQ(ToDevice(factors),

@@ -350,10 +350,18 @@ absl::Status CheckFactors(const Gemm& gemm) {
   if (gemm.factors() < GemmFactors::MIN || gemm.factors() > GemmFactors::MAX)
     return Bad(absl::StrCat("gemm: unknown factors ",
                             static_cast<int>(gemm.factors())));
+  if (gemm.factors() == GemmFactors::rhs_i4
+          ? gemm.group() < 2 || gemm.group() > kMaxExtent ||
+                gemm.group() % 2 != 0
+          : gemm.group() != 0 || gemm.has_zero())
+    return Bad(absl::StrCat("gemm: group ", gemm.group(),
+                            ", which must be even and positive for factors of "
+                            "4 bits, and 0 without a zero for others"));
   if (gemm.factors() == GemmFactors::same)
     return CheckLibraryDType("gemm", gemm.dtype());
-  const bool is_sum =
-      gemm.dtype() == DType::i32 && gemm.factors() != GemmFactors::rhs_i8;
+  const bool is_lhs_float = gemm.factors() == GemmFactors::rhs_i8 ||
+                            gemm.factors() == GemmFactors::rhs_i4;
+  const bool is_sum = gemm.dtype() == DType::i32 && !is_lhs_float;
   if ((gemm.dtype() != DType::f32 && !is_sum) || gemm.has_residual() ||
       gemm.activation() != Activation::none || (is_sum && gemm.has_bias()))
     return Bad(
@@ -387,10 +395,19 @@ absl::Status ValidateGemm(const Gemm& gemm, const Instruction& instruction) {
     return Bad("gemm: a batch of which neither lhs nor rhs depends");
   }
   const bool has_bytes = gemm.factors() != GemmFactors::same;
-  const bool is_lhs_float = !has_bytes || gemm.factors() == GemmFactors::rhs_i8;
-  std::vector<int64_t> bytes = {lhs_span * (is_lhs_float ? size : 1),
-                                rhs_span * (has_bytes ? 1 : size)};
-  if (has_bytes && gemm.dtype() != DType::i32) bytes.push_back(gemm.n() * size);
+  const bool has_groups = gemm.factors() == GemmFactors::rhs_i4;
+  const bool is_lhs_float =
+      !has_bytes || has_groups || gemm.factors() == GemmFactors::rhs_i8;
+  std::vector<int64_t> bytes = {
+      lhs_span * (is_lhs_float ? size : 1),
+      has_groups ? (rhs_span + 1) / 2 : rhs_span * (has_bytes ? 1 : size)};
+  if (has_groups) {
+    const int64_t groups = (rhs_span - 1) / gemm.group() + 1;
+    bytes.push_back(groups * size);
+    if (gemm.has_zero()) bytes.push_back(groups);
+  } else if (has_bytes && gemm.dtype() != DType::i32) {
+    bytes.push_back(gemm.n() * size);
+  }
   if (gemm.has_bias()) bytes.push_back(gemm.n() * size);
   if (gemm.has_residual()) bytes.push_back(out_span * size);
   bytes.push_back(out_span * size);
