@@ -43,6 +43,13 @@ int64_t bufferBytes(RankedTensorType type) {
          llvm::divideCeil(type.getElementTypeBitWidth(), 8);
 }
 
+int64_t repeatedFrameBytes(int64_t callee_bytes, mlir::TypeRange results) {
+  int64_t bytes = callee_bytes;
+  for (mlir::Type type : results)
+    bytes += llvm::alignTo(bufferBytes(llvm::cast<RankedTensorType>(type)), 64);
+  return bytes;
+}
+
 void ExecDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST
@@ -73,6 +80,20 @@ LogicalResult ExecDialect::verifyOperationAttribute(
     return success();
   }
   if (name == kKernelAttr) return success();
+  if (name == kRepeatsAttr) {
+    // The callee has the call's types, so this is nn.loop's C1.
+    const mlir::TypeRange results = op->getResultTypes();
+    if (!llvm::isa<mlir::func::CallOp>(op) || results.empty() ||
+        op->getNumOperands() < results.size() ||
+        op->getOperands().take_front(results.size()).getTypes() != results ||
+        results[0] != mlir::RankedTensorType::get(
+                          {}, mlir::IntegerType::get(op->getContext(), 1)))
+      return op->emitOpError()
+             << "expected '" << name
+             << "' on a call whose first operands have the types of its "
+                "results, and whose first result is a tensor<i1>";
+    return success();
+  }
   return op->emitOpError() << "unknown attribute '" << name << "'";
 }
 

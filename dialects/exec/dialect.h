@@ -42,11 +42,19 @@ inline constexpr char kFrameBytesAttr[] = "exec.frame_bytes";
 // Marks a private function as the body of a generated kernel.
 inline constexpr char kKernelAttr[] = "exec.kernel";
 
+// Marks a call that repeats, as nn.loop does.
+inline constexpr char kRepeatsAttr[] = "exec.repeats";
+
 // Maximum number of operands and results of one piece of exec.launch_pieces.
 inline constexpr size_t kMostPieceOperands = 64;
 
 // Size in bytes of a dense buffer of this type (i1 takes one byte per element).
 int64_t bufferBytes(mlir::RankedTensorType type);
+
+// Bytes of the frame of a call that repeats, for a callee whose own frame has
+// `callee_bytes`: the results of an iteration lie behind the callee's frame, in
+// order, each at a multiple of 64 bytes.
+int64_t repeatedFrameBytes(int64_t callee_bytes, mlir::TypeRange results);
 
 }  // namespace partita::exec
 

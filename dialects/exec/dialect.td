@@ -7,8 +7,11 @@ include "mlir/IR/OpBase.td"
 def Exec_Dialect : Dialect {
   let name = "exec";
   let cppNamespace = "::partita::exec";
-  let summary = "One device's program: kernel launches, library calls and the memory offsets of their results";
-  let description = [{
+  let summary =
+      "One device's program: kernel launches, library calls and the memory "
+      "offsets of their results";
+  let description =
+      [{
     Operations are in value form: each result is a buffer that the operation
     writes. Once memory is planned, every operation with results carries
     `exec.offsets`, one entry per result: a byte offset in the function's frame,
@@ -16,7 +19,8 @@ def Exec_Dialect : Dialect {
     result. The results of `exec.view`, of `exec.await` and of a launch with `into`
     share memory with their operands and have no offsets.
     A `func.call` also carries `exec.frame_offset`, the byte offset of the callee's
-    frame in the caller's frame. A planned function carries `exec.frame_bytes`.
+    frame in the caller's frame. With `exec.repeats`, a call is made again and again, as `nn.loop` says; the
+    results of an iteration lie behind the callee's frame (`repeatedFrameBytes`). A planned function carries `exec.frame_bytes`.
     The operations map one to one onto runtime/program/program.fbs.
   }];
   let hasOperationAttrVerify = 1;

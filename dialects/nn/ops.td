@@ -555,6 +555,7 @@ def NN_CrossEntropyOp : NN_Composite<"cross_entropy"> {
 }
 
 include "dialects/nn/experts.td"
+include "dialects/nn/loop.td"
 include "dialects/nn/ordered.td"
 include "dialects/nn/quantized.td"
 
