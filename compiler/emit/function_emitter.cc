@@ -375,6 +375,7 @@ class FunctionEmitter {
     result.has_bias = conv.getBias() != nullptr;
     result.has_residual = conv.getResidual() != nullptr;
     result.activation = format::ToFormat(conv.getActivation());
+    result.activates_sum = conv.getActivatesSum();
     operation.Set(std::move(result));
     return success();
   }

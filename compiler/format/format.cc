@@ -106,9 +106,13 @@ program::Activation ToFormat(terms::Activation activation) {
     case terms::Activation::kTanh:
       return program::Activation::tanh;
     case terms::Activation::kSigmoid:
+      return program::Activation::sigmoid;
+    case terms::Activation::kRelu6:
+      return program::Activation::relu6;
+    case terms::Activation::kHardSwish:
       break;
   }
-  return program::Activation::sigmoid;
+  return program::Activation::hard_swish;
 }
 
 terms::Activation FromFormat(program::Activation activation) {
@@ -126,9 +130,13 @@ terms::Activation FromFormat(program::Activation activation) {
     case program::Activation::tanh:
       return terms::Activation::kTanh;
     case program::Activation::sigmoid:
+      return terms::Activation::kSigmoid;
+    case program::Activation::relu6:
+      return terms::Activation::kRelu6;
+    case program::Activation::hard_swish:
       break;
   }
-  return terms::Activation::kSigmoid;
+  return terms::Activation::kHardSwish;
 }
 
 program::ConvDirection ToFormat(terms::ConvDirection direction) {

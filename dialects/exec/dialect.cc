@@ -410,6 +410,11 @@ LogicalResult ConvOp::verify() {
       (getBias() || getResidual() || getActivation() != Activation::kNone))
     return emitOpError(
         "expected a gradient without bias, residual and activation");
+  // C4
+  if (getActivatesSum() &&
+      (!getResidual() || getActivation() == Activation::kNone))
+    return emitOpError(
+        "expected a residual and an activation with activates_sum");
   return success();
 }
 

@@ -184,24 +184,26 @@ def Exec_ConvDirectionAttr : EnumAttr<Exec_Dialect, Terms_ConvDirection, "conv_d
 def Exec_ConvOp : Exec_Op<"conv", [AttrSizedOperandSegments]> {
   let summary = "Convolution by a library";
   let description = [{
-    With `direction` forward, the result is activation(`nn.conv` + bias[o]) + residual. With input_grad, it is
+    With `direction` forward, the result is activation(`nn.conv` + bias[o]) + residual, or with `activates_sum`
+    activation(`nn.conv` + bias[o] + residual); relu and relu6 may turn NaN into 0. With input_grad, it is
     `nn.conv_input_grad`, and `input` holds the gradient of the convolution's result. With weight_grad, it is
     `nn.conv_weight_grad`, and `weight` holds the gradient of the convolution's result.
     - (C1) `strides`, `dilations`, `low`, `high` have rank - 2 entries.
     - (C2) `bias` has one element per output channel, `residual` the result's type; element types are equal.
     - (C3) A gradient has neither `bias` nor `residual` nor an activation.
+    - (C4) `activates_sum` requires a `residual` and an activation.
 
     Example: `%y = exec.conv %x, %w strides = [1] dilations = [1] low = [0] high = [0] groups = 1 : (tensor<1x2x8xf32>, tensor<4x2x3xf32>) -> tensor<1x4x6xf32>`
   }];
   let arguments = (ins Exec_Tensor:$input, Exec_Tensor:$weight, Optional<Exec_Tensor>:$bias, Optional<Exec_Tensor>:$residual,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
                        I64Attr:$groups, UnitAttr:$channels_last, DefaultValuedAttr<Exec_ConvDirectionAttr, "::partita::terms::ConvDirection::kForward">:$direction,
-                       DefaultValuedAttr<Exec_ActivationAttr, "::partita::terms::Activation::kNone">:$activation);
+                       DefaultValuedAttr<Exec_ActivationAttr, "::partita::terms::Activation::kNone">:$activation, UnitAttr:$activates_sum);
   let results = (outs Exec_Tensor:$result);
   let assemblyFormat = [{
     $input `,` $weight (`bias` `(` $bias^ `:` type($bias) `)`)? (`residual` `(` $residual^ `:` type($residual) `)`)?
     `strides` `=` $strides `dilations` `=` $dilations `low` `=` $low `high` `=` $high `groups` `=` $groups
-    (`channels_last` $channels_last^)? (`direction` `=` $direction^)? (`activation` `=` $activation^)? attr-dict `:` `(` type($input) `,` type($weight) `)` `->` type($result)
+    (`channels_last` $channels_last^)? (`direction` `=` $direction^)? (`activation` `=` $activation^)? (`activates_sum` $activates_sum^)? attr-dict `:` `(` type($input) `,` type($weight) `)` `->` type($result)
   }];
 }
 

@@ -19,6 +19,10 @@ const char* NameOf(Activation activation) {
       return "tanh";
     case Activation::kSigmoid:
       return "sigmoid";
+    case Activation::kRelu6:
+      return "relu6";
+    case Activation::kHardSwish:
+      return "hard_swish";
   }
   return "";
 }

@@ -7,7 +7,7 @@
 namespace partita::terms {
 
 // kGeluErf is x * Phi(x), and kGeluTanh its approximation with tanh; kSilu is x
-// * sigmoid(x).
+// * sigmoid(x); kRelu6 is min(relu(x), 6), and kHardSwish x * relu6(x + 3) / 6.
 enum class Activation : uint32_t {
   kNone,
   kRelu,
@@ -15,14 +15,16 @@ enum class Activation : uint32_t {
   kGeluTanh,
   kSilu,
   kTanh,
-  kSigmoid
+  kSigmoid,
+  kRelu6,
+  kHardSwish
 };
 
 // All values in numeric order.
 inline constexpr Activation kActivations[] = {
-    Activation::kNone,     Activation::kRelu, Activation::kGeluErf,
-    Activation::kGeluTanh, Activation::kSilu, Activation::kTanh,
-    Activation::kSigmoid};
+    Activation::kNone,     Activation::kRelu,  Activation::kGeluErf,
+    Activation::kGeluTanh, Activation::kSilu,  Activation::kTanh,
+    Activation::kSigmoid,  Activation::kRelu6, Activation::kHardSwish};
 
 // The name in IR and in programs, e.g. "gelu_tanh".
 const char* NameOf(Activation activation);

@@ -55,7 +55,7 @@ TEST(SymbolsTest, ActivationsAreThoseOfTableGen) {
     EXPECT_EQ(symbolizeActivation(stringifyActivation(activation)), activation);
     cases.push_back(CaseOf(activation));
   }
-  EXPECT_EQ(cases.size(), static_cast<size_t>(Activation::kSigmoid) + 1);
+  EXPECT_EQ(cases.size(), static_cast<size_t>(Activation::kHardSwish) + 1);
   EXPECT_EQ(cases, CasesIn("activation.td"));
 }
 

@@ -86,7 +86,7 @@ absl::StatusOr<DnnlPrimitiveDesc> MakeForward(DnnlContext& context,
   PARTITA_ASSIGN_OR_RETURN(
       const DnnlAttr attr,
       MakeAttr(desc.activation, desc.has_residual ? &described.out : nullptr,
-               sums));
+               sums, /*scale=*/nullptr, /*shift=*/nullptr, desc.activates_sum));
   dnnl_convolution_desc_t convolution;
   PARTITA_RETURN_IF_ERROR(DnnlStatus(
       Dnnl().dilated_convolution_forward_desc_init(
@@ -159,10 +159,11 @@ std::vector<DnnlOperand> OperandsOf(const device::ConvDesc& desc,
   if (desc.has_bias)
     operands.push_back({DNNL_ARG_BIAS, index++, described.bias, {}});
   if (desc.has_residual) {
-    operands.push_back({sums ? kSummed : ResidualArgument(desc.activation),
-                        index,
-                        described.out,
-                        {}});
+    operands.push_back(
+        {sums ? kSummed : ResidualArgument(desc.activation, desc.activates_sum),
+         index,
+         described.out,
+         {}});
     operands.back().output_index = ++index;
   }
   operands.push_back({DNNL_ARG_DST, index, described.out, {}, /*output=*/true});

@@ -23,6 +23,10 @@ dnnl_alg_kind_t AlgorithmOf(device::Activation activation) {
       return dnnl_eltwise_tanh;
     case device::Activation::kSigmoid:
       return dnnl_eltwise_logistic;
+    case device::Activation::kRelu6:
+      return dnnl_eltwise_clip;
+    case device::Activation::kHardSwish:
+      return dnnl_eltwise_hardswish;
   }
   return dnnl_alg_kind_undef;
 }
@@ -105,16 +109,33 @@ absl::StatusOr<DnnlMemory> MakeMemory(const dnnl_memory_desc_t& desc,
   return DnnlMemory(memory);
 }
 
-int ResidualArgument(device::Activation activation) {
+int ResidualArgument(device::Activation activation, bool activates_sum) {
   return DNNL_ARG_ATTR_MULTIPLE_POST_OP(
-             activation == device::Activation::kNone ? 0 : 1) |
+             activation == device::Activation::kNone || activates_sum ? 0 : 1) |
          DNNL_ARG_SRC_1;
 }
+
+namespace {
+
+absl::Status AppendActivation(dnnl_post_ops_t post_ops,
+                              device::Activation activation) {
+  if (activation == device::Activation::kNone) return absl::OkStatus();
+  // alpha is swish's factor, relu's slope for negative values and clip's lower
+  // bound; beta is clip's upper bound.
+  const float alpha = activation == device::Activation::kSilu ? 1.0f : 0.0f;
+  const float beta = activation == device::Activation::kRelu6 ? 6.0f : 0.0f;
+  return DnnlStatus(Dnnl().post_ops_append_eltwise(
+                        post_ops, 1.0f, AlgorithmOf(activation), alpha, beta),
+                    "activation");
+}
+
+}  // namespace
 
 absl::StatusOr<DnnlAttr> MakeAttr(device::Activation activation,
                                   const dnnl_memory_desc_t* residual, bool sums,
                                   const dnnl_memory_desc_t* scale,
-                                  const dnnl_memory_desc_t* shift) {
+                                  const dnnl_memory_desc_t* shift,
+                                  bool activates_sum) {
   dnnl_primitive_attr_t handle = nullptr;
   PARTITA_RETURN_IF_ERROR(
       DnnlStatus(Dnnl().primitive_attr_create(&handle), "attributes"));
@@ -135,14 +156,8 @@ absl::StatusOr<DnnlAttr> MakeAttr(device::Activation activation,
     PARTITA_RETURN_IF_ERROR(DnnlStatus(
         Dnnl().post_ops_append_binary(post_ops.get(), dnnl_binary_add, shift),
         "bias"));
-  if (activation != device::Activation::kNone) {
-    // alpha is swish's factor and relu's slope for negative values.
-    const float alpha = activation == device::Activation::kSilu ? 1.0f : 0.0f;
-    PARTITA_RETURN_IF_ERROR(DnnlStatus(
-        Dnnl().post_ops_append_eltwise(post_ops.get(), 1.0f,
-                                       AlgorithmOf(activation), alpha, 0.0f),
-        "activation"));
-  }
+  if (!activates_sum)
+    PARTITA_RETURN_IF_ERROR(AppendActivation(post_ops.get(), activation));
   if (residual != nullptr && sums) {
     PARTITA_RETURN_IF_ERROR(DnnlStatus(
         Dnnl().post_ops_append_sum(post_ops.get(), 1.0f), "residual"));
@@ -152,6 +167,8 @@ absl::StatusOr<DnnlAttr> MakeAttr(device::Activation activation,
                                                  dnnl_binary_add, residual),
                    "residual"));
   }
+  if (activates_sum)
+    PARTITA_RETURN_IF_ERROR(AppendActivation(post_ops.get(), activation));
   PARTITA_RETURN_IF_ERROR(
       DnnlStatus(Dnnl().primitive_attr_set_post_ops(handle, post_ops.get()),
                  "post-operations"));

@@ -58,15 +58,17 @@ absl::StatusOr<DnnlMemory> MakeMemory(const dnnl_memory_desc_t& desc,
                                       dnnl_engine_t engine);
 
 // Attributes with the post-operations scale, shift, activation, then addition
-// of a residual (null: none). The caller supplies the scratchpad. With `sums`
+// of a residual (null: none), or with `activates_sum` the addition, then the
+// activation. The caller supplies the scratchpad. With `sums`
 // the residual is the output's previous content, else a separate argument.
 absl::StatusOr<DnnlAttr> MakeAttr(device::Activation activation,
                                   const dnnl_memory_desc_t* residual,
                                   bool sums = false,
                                   const dnnl_memory_desc_t* scale = nullptr,
-                                  const dnnl_memory_desc_t* shift = nullptr);
+                                  const dnnl_memory_desc_t* shift = nullptr,
+                                  bool activates_sum = false);
 // The DNNL_ARG_... index of the residual post-operation.
-int ResidualArgument(device::Activation activation);
+int ResidualArgument(device::Activation activation, bool activates_sum = false);
 
 // `forward` is the forward primitive of a backward operation, else null.
 absl::StatusOr<DnnlPrimitiveDesc> MakePrimitiveDesc(

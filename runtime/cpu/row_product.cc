@@ -188,6 +188,10 @@ float Activate(device::Activation activation, float x) {
       return std::tanh(x);
     case device::Activation::kSigmoid:
       return 1 / (1 + std::exp(-x));
+    case device::Activation::kRelu6:
+      return std::min(std::max(x, 0.0F), 6.0F);
+    case device::Activation::kHardSwish:
+      return x * std::min(std::max(x + 3, 0.0F), 6.0F) / 6;
   }
   return x;
 }

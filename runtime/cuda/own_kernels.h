@@ -18,7 +18,9 @@ enum class KernelActivation : int {
   kGeluTanh,
   kSilu,
   kTanh,
-  kSigmoid
+  kSigmoid,
+  kRelu6,
+  kHardSwish
 };
 
 // Arguments of a product, like device::GemmDesc. Thread i computes element i of
@@ -56,7 +58,7 @@ struct ConvArgs {
   Int strides[3], dilations[3], low[3];
   KernelType type;
   KernelActivation activation;
-  bool channels_last;
+  bool channels_last, activates_sum;
 };
 
 PARTITA_KERNEL_CODE float Exp(float x) {
@@ -81,6 +83,8 @@ PARTITA_KERNEL_CODE float Erf(float x) {
   return x < 0 ? -y : y;
 }
 
+PARTITA_KERNEL_CODE float Relu6(float x) { return x > 6 ? 6 : x > 0 ? x : 0; }
+
 PARTITA_KERNEL_CODE float Activate(KernelActivation activation, float x) {
   switch (activation) {
     case KernelActivation::kNone:
@@ -98,6 +102,10 @@ PARTITA_KERNEL_CODE float Activate(KernelActivation activation, float x) {
       return Tanh(x);
     case KernelActivation::kSigmoid:
       return 1 / (1 + Exp(-x));
+    case KernelActivation::kRelu6:
+      return Relu6(x);
+    case KernelActivation::kHardSwish:
+      return x * Relu6(x + 3) * (1 / 6.0f);
   }
   return x;
 }
@@ -166,8 +174,11 @@ PARTITA_KERNEL_CODE Int WeightIndex(const ConvArgs& a, Int o, Int c,
 PARTITA_KERNEL_CODE void FinishConv(const ConvArgs& a, Int i, Int o,
                                     float sum) {
   if (a.bias) sum += Load(a.type, a.bias, o);
-  sum = Activate(a.activation, sum);
-  if (a.residual) sum += Load(a.type, a.residual, i);
+  const float addend = a.residual ? Load(a.type, a.residual, i) : 0;
+  if (a.activates_sum)
+    sum = Activate(a.activation, sum + addend);
+  else
+    sum = Activate(a.activation, sum) + addend;
   Store(a.type, a.out, i, sum);
 }
 

@@ -47,6 +47,10 @@ KernelActivation ActivationOf(device::Activation activation) {
       return KernelActivation::kTanh;
     case device::Activation::kSigmoid:
       return KernelActivation::kSigmoid;
+    case device::Activation::kRelu6:
+      return KernelActivation::kRelu6;
+    case device::Activation::kHardSwish:
+      return KernelActivation::kHardSwish;
   }
   return KernelActivation::kNone;
 }
@@ -185,6 +189,7 @@ absl::StatusOr<ConvArgs> ToConvArgs(const device::ConvDesc& desc) {
   PARTITA_ASSIGN_OR_RETURN(args.type, TypeOf(desc.dtype));
   args.activation = ActivationOf(desc.activation);
   args.channels_last = desc.channels_last;
+  args.activates_sum = desc.activates_sum;
   args.groups = desc.groups;
   args.batch = desc.input_shape[0];
   args.channels = desc.weight_shape[1] * desc.groups;

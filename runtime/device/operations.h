@@ -18,7 +18,9 @@ enum class Activation : int8_t {
   kGeluTanh,
   kSilu,
   kTanh,
-  kSigmoid
+  kSigmoid,
+  kRelu6,
+  kHardSwish
 };
 
 // Element types of a product's lhs and rhs: those of its result, or lhs of the
@@ -70,7 +72,9 @@ struct GroupedGemmDesc {
 enum class ConvDirection : int8_t { kForward = 0, kInputGrad, kWeightGrad };
 
 // The convolution nn.conv or one of its gradients. Shapes are always the shapes
-// of the forward convolution.
+// of the forward convolution. out = activation(conv + bias) + residual, or
+// activation(conv + bias + residual) if activates_sum. Relu and relu6 may turn
+// NaN into 0.
 // Operands of kForward: input, weight [O, C / groups, kernel...], bias if
 // has_bias, residual if has_residual (must not overlap out), out.
 // Operands of kInputGrad: out's gradient, weight, input's gradient. Operands of
@@ -86,6 +90,7 @@ struct ConvDesc {
   bool has_bias = false;
   bool has_residual = false;
   Activation activation = Activation::kNone;
+  bool activates_sum = false;  // requires a residual and an activation
   ConvDirection direction = ConvDirection::kForward;
 };
 

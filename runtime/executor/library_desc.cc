@@ -43,13 +43,15 @@ const char* FactorsName(device::Factors factors) {
   return "";
 }
 
+// In the order of computation.
 std::string Suffix(bool has_bias, bool has_residual,
-                   device::Activation activation) {
+                   device::Activation activation, bool activates_sum = false) {
   std::string suffix = has_bias ? " bias" : "";
+  if (activates_sum) suffix += " residual";
   for (const program::Activation named : program::EnumValuesActivation())
     if (named != program::Activation::none && ToDevice(named) == activation)
       absl::StrAppend(&suffix, " ", program::EnumNameActivation(named));
-  if (has_residual) suffix += " residual";
+  if (has_residual && !activates_sum) suffix += " residual";
   return suffix;
 }
 
@@ -71,6 +73,10 @@ device::Activation ToDevice(program::Activation activation) {
       return device::Activation::kTanh;
     case program::Activation::sigmoid:
       return device::Activation::kSigmoid;
+    case program::Activation::relu6:
+      return device::Activation::kRelu6;
+    case program::Activation::hard_swish:
+      return device::Activation::kHardSwish;
   }
   return device::Activation::kNone;
 }
@@ -151,6 +157,7 @@ device::ConvDesc ToDesc(const program::Conv& conv) {
   desc.has_bias = conv.has_bias();
   desc.has_residual = conv.has_residual();
   desc.activation = ToDevice(conv.activation());
+  desc.activates_sum = conv.activates_sum();
   desc.direction = ToDevice(conv.direction());
   return desc;
 }
@@ -222,7 +229,8 @@ StepLabel LabelOf(const device::ConvDesc& desc) {
       absl::StrJoin(desc.strides, "x"),
       desc.groups > 1 ? absl::StrCat(" groups ", desc.groups) : "", " ",
       base::NameOf(desc.dtype),
-      Suffix(desc.has_bias, desc.has_residual, desc.activation));
+      Suffix(desc.has_bias, desc.has_residual, desc.activation,
+             desc.activates_sum));
   label.precision = base::NameOf(desc.dtype);
   label.flops = 2;
   for (const int64_t size : desc.out_shape)

@@ -12,10 +12,15 @@ namespace {
 TEST(LibraryDescTest, EveryActivation) {
   using device::Activation;
   const std::map<std::string, Activation> expected = {
-      {"none", Activation::kNone},        {"relu", Activation::kRelu},
-      {"gelu_erf", Activation::kGeluErf}, {"gelu_tanh", Activation::kGeluTanh},
-      {"silu", Activation::kSilu},        {"tanh", Activation::kTanh},
-      {"sigmoid", Activation::kSigmoid}};
+      {"none", Activation::kNone},
+      {"relu", Activation::kRelu},
+      {"gelu_erf", Activation::kGeluErf},
+      {"gelu_tanh", Activation::kGeluTanh},
+      {"silu", Activation::kSilu},
+      {"tanh", Activation::kTanh},
+      {"sigmoid", Activation::kSigmoid},
+      {"relu6", Activation::kRelu6},
+      {"hard_swish", Activation::kHardSwish}};
   EXPECT_EQ(expected.size(), std::size(program::EnumValuesActivation()));
   for (const program::Activation activation : program::EnumValuesActivation())
     EXPECT_EQ(ToDevice(activation),

@@ -479,6 +479,9 @@ absl::Status ValidateConv(const Conv& conv, const Instruction& instruction) {
   PARTITA_ASSIGN_OR_RETURN(const int64_t out,
                            BytesOfShape("conv out", conv.dtype(), shapes.out));
   PARTITA_RETURN_IF_ERROR(CheckWindow(conv, shapes));
+  if (conv.activates_sum() &&
+      (!conv.has_residual() || conv.activation() == Activation::none))
+    return Bad("conv: activates_sum without residual or activation");
   const bool is_plain = !conv.has_bias() && !conv.has_residual() &&
                         conv.activation() == Activation::none;
   switch (conv.direction()) {

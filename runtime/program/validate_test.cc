@@ -443,6 +443,8 @@ TEST(ValidateTest, Conv) {  // V7
           ": expected one stride, dilation and padding per spatial dimension");
   EXPECT_EQ(After([](ProgramT& p) { TheConv(p).weight_shape = {4, 4}; }),
             where + ": input, weight and out must have the same rank, 3 to 5");
+  EXPECT_EQ(After([](ProgramT& p) { TheConv(p).activates_sum = true; }),
+            where + ": activates_sum without residual or activation");
   EXPECT_EQ(After([](ProgramT& p) {
               TheConv(p).direction = static_cast<ConvDirection>(7);
             }),

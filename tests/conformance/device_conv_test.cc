@@ -62,6 +62,7 @@ class DeviceConvTest : public DeviceTest {
     ConvDesc gradient = desc;
     gradient.has_bias = gradient.has_residual = false;
     gradient.activation = Activation::kNone;
+    gradient.activates_sum = false;
     for (const ConvDirection direction :
          {ConvDirection::kInputGrad, ConvDirection::kWeightGrad}) {
       SCOPED_TRACE(::testing::Message()
@@ -211,7 +212,7 @@ TEST_P(DeviceConvTest, BiasActivationResidual) {
   for (const Activation activation :
        {Activation::kNone, Activation::kRelu, Activation::kGeluErf,
         Activation::kGeluTanh, Activation::kSilu, Activation::kTanh,
-        Activation::kSigmoid}) {
+        Activation::kSigmoid, Activation::kRelu6, Activation::kHardSwish}) {
     for (const bool bias : {false, true}) {
       for (const bool residual : {false, true}) {
         SCOPED_TRACE(::testing::Message()
@@ -224,6 +225,26 @@ TEST_P(DeviceConvTest, BiasActivationResidual) {
         desc.has_residual = residual;
         CheckDirection(desc, 2e-5);
       }
+    }
+  }
+}
+
+TEST_P(DeviceConvTest, ActivatesSum) {
+  for (const Activation activation :
+       {Activation::kRelu, Activation::kSilu, Activation::kRelu6,
+        Activation::kHardSwish}) {
+    for (const int64_t groups : {1, 4, 16}) {
+      SCOPED_TRACE(::testing::Message()
+                   << "activation " << static_cast<int>(activation)
+                   << " groups " << groups);
+      ConvDesc desc = Plain(2, 16, 16, {6, 6}, {3, 3});
+      desc.groups = groups;
+      desc.low = desc.high = {1, 1};
+      desc.activation = activation;
+      desc.has_bias = true;
+      desc.has_residual = true;
+      desc.activates_sum = true;
+      CheckDirection(desc, 2e-5);
     }
   }
 }

@@ -35,6 +35,10 @@ double Activate(Activation activation, double x) {
       return std::tanh(x);
     case Activation::kSigmoid:
       return 1 / (1 + std::exp(-x));
+    case Activation::kRelu6:
+      return std::clamp(x, 0.0, 6.0);
+    case Activation::kHardSwish:
+      return x * std::clamp(x + 3, 0.0, 6.0) / 6;
   }
   return x;
 }
@@ -321,8 +325,10 @@ void ReferenceConv(const device::ConvDesc& desc,
         });
         if (desc.direction != device::ConvDirection::kForward) continue;
         if (!bias.empty()) sums[index] += bias[static_cast<size_t>(o)];
-        sums[index] = Activate(desc.activation, sums[index]) +
-                      (residual.empty() ? 0 : residual[index]);
+        const double addend = residual.empty() ? 0 : residual[index];
+        sums[index] = desc.activates_sum
+                          ? Activate(desc.activation, sums[index] + addend)
+                          : Activate(desc.activation, sums[index]) + addend;
       } while (ConvView::Next(at, sizes));
     }
   }

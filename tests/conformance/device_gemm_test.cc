@@ -168,7 +168,7 @@ TEST_P(DeviceGemmTest, BiasActivationResidual) {
   for (const Activation activation :
        {Activation::kNone, Activation::kRelu, Activation::kGeluErf,
         Activation::kGeluTanh, Activation::kSilu, Activation::kTanh,
-        Activation::kSigmoid}) {
+        Activation::kSigmoid, Activation::kRelu6, Activation::kHardSwish}) {
     for (const bool bias : {false, true}) {
       for (const bool residual : {false, true}) {
         for (const int64_t batch : {1, 2}) {

@@ -160,6 +160,22 @@ func.func @conv_c3(%x: tensor<1x4x6xf32>, %w: tensor<4x2x3xf32>, %b: tensor<4xf3
 
 // -----
 
+func.func @conv_c4_residual(%x: tensor<1x2x8xf32>, %w: tensor<4x2x3xf32>) {
+  // expected-error@+1 {{expected a residual and an activation with activates_sum}}
+  %0 = exec.conv %x, %w strides = [1] dilations = [1] low = [0] high = [0] groups = 1 activation = relu activates_sum : (tensor<1x2x8xf32>, tensor<4x2x3xf32>) -> tensor<1x4x6xf32>
+  return
+}
+
+// -----
+
+func.func @conv_c4_activation(%x: tensor<1x2x8xf32>, %w: tensor<4x2x3xf32>, %r: tensor<1x4x6xf32>) {
+  // expected-error@+1 {{expected a residual and an activation with activates_sum}}
+  %0 = exec.conv %x, %w residual(%r : tensor<1x4x6xf32>) strides = [1] dilations = [1] low = [0] high = [0] groups = 1 activates_sum : (tensor<1x2x8xf32>, tensor<4x2x3xf32>) -> tensor<1x4x6xf32>
+  return
+}
+
+// -----
+
 func.func @view_c1(%x: tensor<2x3xf32>) -> tensor<5xf32> {
   // expected-error@+1 {{expected the same number and type of elements on both sides}}
   %0 = exec.view %x : tensor<2x3xf32> -> tensor<5xf32>
