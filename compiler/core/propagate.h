@@ -66,9 +66,12 @@ struct Op {
   int round = 1;
   // True for a tie from a function's result to the result of one call.
   bool is_tie = false;
-  // True for an operation that turns partial sums into rows. If its linear
-  // operand is partial over exactly the axes that divide the result's first
-  // dimension, each device's row is its summand, and the result is not partial.
+  // True for an operation between the values of devices and rows, one row per
+  // device. If its linear operand is partial over exactly the axes that divide
+  // the result's first dimension, each device's row is its summand, and the
+  // result is not partial. A sum over a first dimension of rows gives each
+  // device its own row; the result is not partial either, although it differs
+  // between devices.
   bool takes_shares = false;
   // For attention: how it is computed where axes divide its queries.
   LongAttention attention = LongAttention::kGather;
