@@ -331,6 +331,11 @@ class FunctionEmitter {
                        : typeOf(gemm.getLhs()).getElementType().isF32()
                            ? program::GemmFactors::rhs_i8
                            : program::GemmFactors::i8;
+    if (gemm.getKept()) result.preactivation = program::Preactivation::kept;
+    if (gemm.getPreactivation())
+      result.preactivation = program::Preactivation::given;
+    if (gemm.getLhsSums()) result.sums = program::GemmSums::lhs;
+    if (gemm.getRhsSums()) result.sums = program::GemmSums::rhs;
     operation.Set(std::move(result));
     return success();
   }

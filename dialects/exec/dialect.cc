@@ -229,6 +229,20 @@ mlir::OperandRange LaunchPiecesOp::getOperandsOf(unsigned piece) {
   return getOperands_().slice(first, typeOfPiece(*this, piece).getNumInputs());
 }
 
+void GemmOp::build(mlir::OpBuilder& builder, mlir::OperationState& state,
+                   mlir::Type result, mlir::Value lhs, mlir::Value rhs,
+                   mlir::Value scale, mlir::Value zero, mlir::Value bias,
+                   mlir::Value residual, bool lhs_unsigned,
+                   llvm::ArrayRef<int64_t> sizes,
+                   llvm::ArrayRef<int64_t> lhs_strides,
+                   llvm::ArrayRef<int64_t> rhs_strides, mlir::IntegerAttr group,
+                   terms::Activation activation) {
+  build(builder, state, result, /*kept=*/mlir::Type(),
+        /*lhs_sums=*/mlir::Type(), /*rhs_sums=*/mlir::Type(), lhs, rhs, scale,
+        zero, bias, residual, /*preactivation=*/mlir::Value(), lhs_unsigned,
+        sizes, lhs_strides, rhs_strides, group, activation);
+}
+
 static LogicalResult verifyUnscaled(GemmOp op) {
   const mlir::Type element = typeOf(op.getResult()).getElementType();
   // C5
@@ -305,6 +319,48 @@ static LogicalResult verifyGroups(GemmOp op) {
   return success();
 }
 
+// C7
+static LogicalResult verifyPreactivation(GemmOp op) {
+  const mlir::Value kept = op.getKept(), given = op.getPreactivation();
+  if (!kept && !given) return success();
+  if (kept && given)
+    return op.emitOpError(
+        "expected a pre-activation that is kept or given, found both");
+  if (op.getActivation() != Activation::kGeluTanh)
+    return op.emitOpError(
+        "expected the activation gelu_tanh with a pre-activation");
+  if (op.getScale() || op.getResidual() || (given && op.getBias()))
+    return op.emitOpError() << "expected no scale" << (given ? ", bias" : "")
+                            << " and residual with a pre-activation that is "
+                            << (given ? "given" : "kept");
+  const mlir::Type type = (kept ? kept : given).getType();
+  if (type != op.getResult().getType())
+    return op.emitOpError() << "expected a pre-activation of the result's type "
+                            << op.getResult().getType() << ", found " << type;
+  return success();
+}
+
+// C8
+static LogicalResult verifySums(GemmOp op) {
+  const mlir::Value sums = op.getLhsSums() ? op.getLhsSums() : op.getRhsSums();
+  if (!sums) return success();
+  if (op.getLhsSums() && op.getRhsSums())
+    return op.emitOpError("expected sums of lhs or rhs, found both");
+  if (op.getSizes()[0] != 1 || op.getScale() || op.getBias() ||
+      op.getResidual() || op.getActivation() != Activation::kNone)
+    return op.emitOpError(
+        "expected a batch of 1 without scale, bias, residual and activation "
+        "beside sums");
+  const int64_t count = op.getSizes()[op.getLhsSums() ? 1 : 2];
+  const mlir::RankedTensorType type = typeOf(sums);
+  const mlir::Type element = typeOf(op.getResult()).getElementType();
+  if (type.getNumElements() != count || type.getElementType() != element ||
+      !llvm::isa<mlir::FloatType>(element))
+    return op.emitOpError() << "expected sums of " << count
+                            << " floats of the result's type, found " << type;
+  return success();
+}
+
 LogicalResult GemmOp::verify() {
   auto positive = [](int64_t v) { return v > 0; };
   auto not_negative = [](int64_t v) { return v >= 0; };
@@ -331,7 +387,8 @@ LogicalResult GemmOp::verify() {
                          << " elements of residual, found "
                          << typeOf(getResidual()).getNumElements();
   if (failed(getScale() ? verifyScaled(*this) : verifyUnscaled(*this)) ||
-      failed(verifyGroups(*this)))
+      failed(verifyGroups(*this)) || failed(verifyPreactivation(*this)) ||
+      failed(verifySums(*this)))
     return mlir::failure();
   // C3
   if (reach({batch, m, k}, lhs) > typeOf(getLhs()).getNumElements())

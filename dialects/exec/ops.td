@@ -114,7 +114,7 @@ def Exec_CopyOp : Exec_Op<"copy", [AllTypesMatch<["input", "result"]>]> {
   let assemblyFormat = "$input attr-dict `:` type($input)";
 }
 
-def Exec_GemmOp : Exec_Op<"gemm", [AttrSizedOperandSegments]> {
+def Exec_GemmOp : Exec_Op<"gemm", [AttrSizedOperandSegments, AttrSizedResultSegments]> {
   let summary = "Matrix product by a library";
   let description = [{
     out[b, m, n] = activation(sum over k of lhs[b, m, k] * rhs[b, k, n] + bias[n]) + residual[b, m, n] with
@@ -124,6 +124,11 @@ def Exec_GemmOp : Exec_Op<"gemm", [AttrSizedOperandSegments]> {
     With `scale`, rhs holds signed integers of 8 bits, and lhs floats or integers of 8 bits (unsigned ones with
     `lhs_unsigned`). Then out[b, m, n] = scale[n] * (sum over k of lhs[b, m, k] * rhs[b, k, n]) + bias[n]; sums of
     integers are exact. Sums of i8 and i8 may also be the result: i32, without `scale` and `bias`.
+
+    For training, the result `kept` is the pre-activation, which is the input of the activation. With the operand
+    `preactivation`, the result is the gradient with respect to it: out = (sum over k) * activation'(preactivation).
+    `lhs_sums` [m] and `rhs_sums` [n] are the sums over k of one factor; if the product is the gradient of a weight, they
+    are that of a bias.
     - (C1) `sizes` has 4 positive entries; stride arrays have 3 non-negative entries; `rhs_strides`' last two are not both 0.
     - (C2) The result and `residual` have batch * m * n elements, `bias` has n; element types are equal, except for rhs of i8.
     - (C3) The last element that the strides address lies inside `lhs` and `rhs`.
@@ -134,25 +139,41 @@ def Exec_GemmOp : Exec_Op<"gemm", [AttrSizedOperandSegments]> {
       byte, as `nn.dequantize` reads them. With e = b * rhs_strides[0] + k * rhs_strides[1] + n * rhs_strides[2], the factor is
       scale[e / group] * (rhs[e] - zero[e / group]) instead of rhs[e], without a scale per column; without `zero`, 8 is
       subtracted. `scale`, and `zero` of i8, have one element per group of `rhs`. `zero` requires `group`.
+    - (C7) `kept` and `preactivation` have the result's type and require the activation gelu_tanh. They exclude each other,
+      a residual and a scale; `preactivation` excludes a bias, too.
+    - (C8) `lhs_sums` has m elements and `rhs_sums` n, of the result's type of floats. They exclude each other and require a
+      batch of 1 without scale, bias, residual and activation.
 
     Example: `%y = exec.gemm %x, %w sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>`
 
     Example: `%y = exec.gemm %x, %w scale(%s : tensor<4xf32>) sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xf32>, tensor<3x4xi8>) -> tensor<2x4xf32>`
 
     Example: `%y = exec.gemm %x, %w scale(%s : tensor<4x2xf32>) sizes = [1, 3, 4, 8] lhs_strides = [0, 8, 1] rhs_strides = [0, 1, 8] group = 4 : (tensor<3x8xf32>, tensor<4x2x2xi8>) -> tensor<3x4xf32>`
+
+    Example: `%y, %u = exec.gemm %x, %w sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] activation = gelu_tanh : (tensor<2x3xbf16>, tensor<3x4xbf16>) -> tensor<2x4xbf16> kept tensor<2x4xbf16>`
   }];
   let arguments = (ins Exec_Tensor:$lhs, Exec_Tensor:$rhs, Optional<Exec_Tensor>:$scale, Optional<Exec_Tensor>:$zero,
-                       Optional<Exec_Tensor>:$bias, Optional<Exec_Tensor>:$residual, UnitAttr:$lhs_unsigned,
+                       Optional<Exec_Tensor>:$bias, Optional<Exec_Tensor>:$residual, Optional<Exec_Tensor>:$preactivation,
+                       UnitAttr:$lhs_unsigned,
                        DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$lhs_strides, DenseI64ArrayAttr:$rhs_strides,
                        OptionalAttr<I64Attr>:$group,
                        DefaultValuedAttr<Exec_ActivationAttr, "::partita::terms::Activation::kNone">:$activation);
-  let results = (outs Exec_Tensor:$result);
+  let results = (outs Exec_Tensor:$result, Optional<Exec_Tensor>:$kept, Optional<Exec_Tensor>:$lhs_sums,
+                      Optional<Exec_Tensor>:$rhs_sums);
+  // A product with one result.
+  let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$lhs, "::mlir::Value":$rhs, "::mlir::Value":$scale,
+                                 "::mlir::Value":$zero, "::mlir::Value":$bias, "::mlir::Value":$residual,
+                                 "bool":$lhs_unsigned, "::llvm::ArrayRef<int64_t>":$sizes,
+                                 "::llvm::ArrayRef<int64_t>":$lhs_strides, "::llvm::ArrayRef<int64_t>":$rhs_strides,
+                                 "::mlir::IntegerAttr":$group, "::partita::terms::Activation":$activation)>];
   let assemblyFormat = [{
     $lhs `,` $rhs (`lhs_unsigned` $lhs_unsigned^)? (`scale` `(` $scale^ `:` type($scale) `)`)?
     (`zero` `(` $zero^ `:` type($zero) `)`)? (`bias` `(` $bias^ `:` type($bias) `)`)?
-    (`residual` `(` $residual^ `:` type($residual) `)`)? `sizes` `=` $sizes `lhs_strides` `=` $lhs_strides
-    `rhs_strides` `=` $rhs_strides (`group` `=` $group^)? (`activation` `=` $activation^)? attr-dict
+    (`residual` `(` $residual^ `:` type($residual) `)`)? (`preactivation` `(` $preactivation^ `:` type($preactivation) `)`)?
+    `sizes` `=` $sizes `lhs_strides` `=` $lhs_strides `rhs_strides` `=` $rhs_strides (`group` `=` $group^)?
+    (`activation` `=` $activation^)? attr-dict
     `:` `(` type($lhs) `,` type($rhs) `)` `->` type($result)
+    (`kept` type($kept)^)? (`lhs_sums` type($lhs_sums)^)? (`rhs_sums` type($rhs_sums)^)?
   }];
 }
 

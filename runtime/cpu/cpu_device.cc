@@ -220,6 +220,10 @@ class CpuDevice : public device::Device {
   absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareGemm(
       const device::GemmDesc& desc,
       const std::vector<const void*>& constants) override {
+    if (desc.is_for_training())
+      return absl::UnimplementedError(
+          "a CPU's product has no pre-activation and no sums; expected a "
+          "program that was compiled for CPUs");
     const int threads = ThreadsFor(CostOf(desc));
     if (!desc.has_bytes() && IsRowProduct(desc))
       return Finish(MakeRowProduct(desc, threads), threads);

@@ -133,10 +133,7 @@ absl::Status NullDevice::LaunchEach(Stream& stream, const Kernel& kernel,
 
 absl::StatusOr<std::unique_ptr<LibraryOp>> NullDevice::PrepareGemm(
     const GemmDesc& desc, const std::vector<const void*>& constants) {
-  return Prepare("gemm",
-                 OperandCount(desc.has_bias, desc.has_residual) +
-                     (desc.has_scale() ? 1 : 0) + (desc.has_zero ? 1 : 0),
-                 constants.size());
+  return Prepare("gemm", OperandCount(desc), constants.size());
 }
 
 absl::StatusOr<std::unique_ptr<LibraryOp>> NullDevice::PrepareGroupedGemm(

@@ -28,6 +28,13 @@ enum class Activation : int8_t {
 // and rhs of unsigned integers of 4 bits.
 enum class Factors : int8_t { kSame = 0, kRhsI8, kI8, kU8I8, kRhsI4 };
 
+// The input of the activation as another result, or as an operand: then out is
+// the gradient with respect to it.
+enum class Preactivation : int8_t { kNone = 0, kKept, kGiven };
+
+// Sums over k of a factor of a product: [m] of lhs, or [n] of rhs.
+enum class Sums : int8_t { kNone = 0, kLhs, kRhs };
+
 // out[b,m,n] = activation(sum_k lhs[b,m,k] * rhs[b,k,n] + bias[n]) +
 // residual[b,m,n]. Strides are in elements. Operands: lhs, rhs, bias if
 // has_bias, residual if has_residual, out. 16-bit floats are summed in f32. The
@@ -38,6 +45,9 @@ enum class Factors : int8_t { kSame = 0, kRhsI8, kI8, kU8I8, kRhsI4 };
 // stands for scale[e / group] * (rhs[e] - zero[e / group]), with zero of i8, or
 // 8; out is sum + bias; operands: lhs, rhs, scale, zero if has_zero, bias if
 // has_bias, out.
+// With kKept, the pre-activation, rounded to the type, follows out. With
+// kGiven, it follows rhs, and out = sum * activation'(pre-activation). It is
+// laid out as out and overlaps no other operand. Sums are the last result.
 struct GemmDesc {
   base::DType dtype = base::DType::kF32;
   int64_t batch = 1, m = 1, n = 1, k = 1;
@@ -50,7 +60,13 @@ struct GemmDesc {
   Factors factors = Factors::kSame;
   int64_t group = 0;  // of kRhsI4, an even number
   bool has_zero = false;
+  Preactivation preactivation = Preactivation::kNone;  // not kNone: kGeluTanh
+  Sums sums = Sums::kNone;
 
+  // True for products of training that only GPUs compute.
+  bool is_for_training() const {
+    return preactivation != Preactivation::kNone || sums != Sums::kNone;
+  }
   bool has_bytes() const { return factors != Factors::kSame; }
   bool has_scale() const { return has_bytes() && dtype != base::DType::kI32; }
 };
@@ -106,6 +122,13 @@ struct TensorMapDesc {
 
 inline int OperandCount(bool has_bias, bool has_residual) {
   return 3 + (has_bias ? 1 : 0) + (has_residual ? 1 : 0);
+}
+
+inline int OperandCount(const GemmDesc& desc) {
+  return OperandCount(desc.has_bias, desc.has_residual) +
+         (desc.has_scale() ? 1 : 0) + (desc.has_zero ? 1 : 0) +
+         (desc.preactivation != Preactivation::kNone ? 1 : 0) +
+         (desc.sums != Sums::kNone ? 1 : 0);
 }
 
 }  // namespace partita::device

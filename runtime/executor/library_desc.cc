@@ -55,6 +55,16 @@ std::string Suffix(bool has_bias, bool has_residual,
   return suffix;
 }
 
+// What a product of training has besides its result.
+std::string TrainingSuffix(const device::GemmDesc& desc) {
+  std::string suffix;
+  if (desc.preactivation == device::Preactivation::kKept) suffix = " kept";
+  if (desc.preactivation == device::Preactivation::kGiven) suffix = " gradient";
+  if (desc.sums == device::Sums::kLhs) suffix += " and sums of lhs";
+  if (desc.sums == device::Sums::kRhs) suffix += " and sums of rhs";
+  return suffix;
+}
+
 }  // namespace
 
 device::Activation ToDevice(program::Activation activation) {
@@ -97,6 +107,30 @@ device::Factors ToDevice(program::GemmFactors factors) {
   return device::Factors::kSame;
 }
 
+device::Preactivation ToDevice(program::Preactivation preactivation) {
+  switch (preactivation) {
+    case program::Preactivation::none:
+      break;
+    case program::Preactivation::kept:
+      return device::Preactivation::kKept;
+    case program::Preactivation::given:
+      return device::Preactivation::kGiven;
+  }
+  return device::Preactivation::kNone;
+}
+
+device::Sums ToDevice(program::GemmSums sums) {
+  switch (sums) {
+    case program::GemmSums::none:
+      break;
+    case program::GemmSums::lhs:
+      return device::Sums::kLhs;
+    case program::GemmSums::rhs:
+      return device::Sums::kRhs;
+  }
+  return device::Sums::kNone;
+}
+
 device::ConvDirection ToDevice(program::ConvDirection direction) {
   switch (direction) {
     case program::ConvDirection::forward:
@@ -125,6 +159,8 @@ device::GemmDesc ToDesc(const program::Gemm& gemm) {
   desc.factors = ToDevice(gemm.factors());
   desc.group = gemm.group();
   desc.has_zero = gemm.has_zero();
+  desc.preactivation = ToDevice(gemm.preactivation());
+  desc.sums = ToDevice(gemm.sums());
   return desc;
 }
 
@@ -201,7 +237,8 @@ StepLabel LabelOf(const device::GemmDesc& desc) {
   label.name =
       absl::StrCat("gemm ", desc.batch, "x", desc.m, "x", desc.n, "x", desc.k,
                    " ", base::NameOf(desc.dtype), FactorsName(desc.factors),
-                   Suffix(desc.has_bias, desc.has_residual, desc.activation));
+                   Suffix(desc.has_bias, desc.has_residual, desc.activation),
+                   TrainingSuffix(desc));
   label.flops = 2.0 * static_cast<double>(desc.batch) *
                 static_cast<double>(desc.m) * static_cast<double>(desc.n) *
                 static_cast<double>(desc.k);

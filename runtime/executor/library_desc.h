@@ -14,6 +14,8 @@ namespace partita::executor {
 // Defined for every value that passes the program's validation.
 device::Activation ToDevice(program::Activation activation);
 device::Factors ToDevice(program::GemmFactors factors);
+device::Preactivation ToDevice(program::Preactivation preactivation);
+device::Sums ToDevice(program::GemmSums sums);
 device::ConvDirection ToDevice(program::ConvDirection direction);
 
 device::GemmDesc ToDesc(const program::Gemm& gemm);

@@ -61,6 +61,31 @@ TEST(LibraryDescTest, LabelsNameActivations) {
   EXPECT_EQ(LabelOf(desc).name, "gemm 1x1x1x1 f32 bias gelu_tanh");
 }
 
+TEST(LibraryDescTest, LabelsNameResultsOfTraining) {
+  device::GemmDesc desc;
+  desc.activation = device::Activation::kGeluTanh;
+  desc.preactivation = device::Preactivation::kKept;
+  EXPECT_EQ(LabelOf(desc).name, "gemm 1x1x1x1 f32 gelu_tanh kept");
+  desc.preactivation = device::Preactivation::kGiven;
+  EXPECT_EQ(LabelOf(desc).name, "gemm 1x1x1x1 f32 gelu_tanh gradient");
+  desc = {};
+  desc.sums = device::Sums::kLhs;
+  EXPECT_EQ(LabelOf(desc).name, "gemm 1x1x1x1 f32 and sums of lhs");
+  desc.sums = device::Sums::kRhs;
+  EXPECT_EQ(LabelOf(desc).name, "gemm 1x1x1x1 f32 and sums of rhs");
+}
+
+TEST(LibraryDescTest, ConvertsResultsOfTraining) {
+  using device::Preactivation;
+  using device::Sums;
+  EXPECT_EQ(ToDevice(program::Preactivation::none), Preactivation::kNone);
+  EXPECT_EQ(ToDevice(program::Preactivation::kept), Preactivation::kKept);
+  EXPECT_EQ(ToDevice(program::Preactivation::given), Preactivation::kGiven);
+  EXPECT_EQ(ToDevice(program::GemmSums::none), Sums::kNone);
+  EXPECT_EQ(ToDevice(program::GemmSums::lhs), Sums::kLhs);
+  EXPECT_EQ(ToDevice(program::GemmSums::rhs), Sums::kRhs);
+}
+
 // A row is multiplied by one matrix, whatever the number of matrices.
 TEST(LibraryDescTest, GroupedProductsCountEachRowOnce) {
   device::GroupedGemmDesc desc;

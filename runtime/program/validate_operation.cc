@@ -309,12 +309,12 @@ absl::Status ValidateLaunch(const Program& program, const Launch& launch,
 }
 
 absl::Status ValidateOperands(const char* what, const Instruction& instruction,
-                              const std::vector<int64_t>& bytes) {
+                              const std::vector<int64_t>& bytes, int outputs) {
   const auto* operands = instruction.operands();
   if (SizeOrZero(operands) != static_cast<int64_t>(bytes.size()) ||
-      instruction.outputs() != 1) {
-    return Bad(absl::StrCat(what, ": expected ", bytes.size(),
-                            " operands, 1 of them written, found ",
+      instruction.outputs() != outputs) {
+    return Bad(absl::StrCat(what, ": expected ", bytes.size(), " operands, ",
+                            outputs, " of them written, found ",
                             SizeOrZero(operands), ", ", instruction.outputs(),
                             " of them written"));
   }
@@ -370,9 +370,36 @@ absl::Status CheckFactors(const Gemm& gemm) {
   return absl::OkStatus();
 }
 
+// Results and operands of training.
+absl::Status CheckTraining(const Gemm& gemm) {
+  if (gemm.preactivation() < Preactivation::MIN ||
+      gemm.preactivation() > Preactivation::MAX)
+    return Bad(absl::StrCat("gemm: unknown pre-activation ",
+                            static_cast<int>(gemm.preactivation())));
+  if (gemm.sums() < GemmSums::MIN || gemm.sums() > GemmSums::MAX)
+    return Bad(
+        absl::StrCat("gemm: unknown sums ", static_cast<int>(gemm.sums())));
+  const bool is_given = gemm.preactivation() == Preactivation::given;
+  if (gemm.preactivation() != Preactivation::none &&
+      (gemm.activation() != Activation::gelu_tanh || gemm.has_residual() ||
+       (is_given && gemm.has_bias())))
+    return Bad(
+        "gemm: a pre-activation with another activation than gelu_tanh, a "
+        "residual, or a bias beside a given one");
+  if (gemm.sums() != GemmSums::none &&
+      (gemm.batch() != 1 || gemm.factors() != GemmFactors::same ||
+       gemm.has_bias() || gemm.has_residual() ||
+       gemm.activation() != Activation::none))
+    return Bad(
+        "gemm: sums beside a batch, factors of 8 bits, a bias, a residual or "
+        "an activation");
+  return absl::OkStatus();
+}
+
 absl::Status ValidateGemm(const Gemm& gemm, const Instruction& instruction) {
   PARTITA_RETURN_IF_ERROR(CheckFactors(gemm));
   PARTITA_RETURN_IF_ERROR(CheckActivation("gemm", gemm.activation()));
+  PARTITA_RETURN_IF_ERROR(CheckTraining(gemm));
   for (const int64_t extent : {gemm.batch(), gemm.m(), gemm.n(), gemm.k()}) {
     if (extent < 1 || extent > kMaxExtent)
       return Bad(absl::StrCat("gemm: size ", extent, " is out of range"));
@@ -410,8 +437,17 @@ absl::Status ValidateGemm(const Gemm& gemm, const Instruction& instruction) {
   }
   if (gemm.has_bias()) bytes.push_back(gemm.n() * size);
   if (gemm.has_residual()) bytes.push_back(out_span * size);
+  // A pre-activation is beside out, in front of it or behind it.
+  if (gemm.preactivation() != Preactivation::none)
+    bytes.push_back(out_span * size);
   bytes.push_back(out_span * size);
-  return ValidateOperands("gemm", instruction, bytes);
+  int outputs = gemm.preactivation() == Preactivation::kept ? 2 : 1;
+  if (gemm.sums() != GemmSums::none) {
+    bytes.push_back((gemm.sums() == GemmSums::lhs ? gemm.m() : gemm.n()) *
+                    size);
+    ++outputs;
+  }
+  return ValidateOperands("gemm", instruction, bytes, outputs);
 }
 
 absl::Status ValidateGroupedGemm(const GroupedGemm& gemm,

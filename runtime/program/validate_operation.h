@@ -20,9 +20,10 @@ absl::Status ValidateLaunch(const Program& program, const Launch& launch,
                             const Instruction& instruction);
 
 // `bytes` gives the size that each operand must have, in order; the last
-// operand is the only output.
+// `outputs` operands are written.
 absl::Status ValidateOperands(const char* what, const Instruction& instruction,
-                              const std::vector<int64_t>& bytes);
+                              const std::vector<int64_t>& bytes,
+                              int outputs = 1);
 
 // (V7) for gemm, grouped gemm, conv and copy: numbers of operands and outputs,
 // and bytes of each operand.

@@ -388,6 +388,50 @@ TEST(ValidateTest, GemmOfBytes) {  // V7
                 "written");
 }
 
+TEST(ValidateTest, GemmOfTraining) {  // V7
+  const std::string where = "function 'layer', instruction 0: gemm: ";
+  const std::string preactivation =
+      where +
+      "a pre-activation with another activation than gelu_tanh, a residual, or "
+      "a bias beside a given one";
+  EXPECT_EQ(After([](ProgramT& p) {
+              TheGemm(p).preactivation = static_cast<Preactivation>(50);
+            }),
+            where + "unknown pre-activation 50");
+  EXPECT_EQ(
+      After([](ProgramT& p) { TheGemm(p).sums = static_cast<GemmSums>(50); }),
+      where + "unknown sums 50");
+  EXPECT_EQ(After([](ProgramT& p) {
+              TheGemm(p).preactivation = Preactivation::kept;
+            }),
+            preactivation);
+  EXPECT_EQ(After([](ProgramT& p) {
+              TheGemm(p).preactivation = Preactivation::given;
+              TheGemm(p).activation = Activation::gelu_tanh;
+            }),
+            preactivation);
+  EXPECT_EQ(After([](ProgramT& p) {
+              TheGemm(p).preactivation = Preactivation::kept;
+              TheGemm(p).activation = Activation::gelu_tanh;
+            }),
+            where +
+                "expected 5 operands, 2 of them written, found 4, 1 of them "
+                "written");
+  EXPECT_EQ(
+      After([](ProgramT& p) { TheGemm(p).sums = GemmSums::rhs; }),
+      where +
+          "sums beside a batch, factors of 8 bits, a bias, a residual or an "
+          "activation");
+  EXPECT_EQ(After([](ProgramT& p) {
+              TheGemm(p).sums = GemmSums::lhs;
+              TheGemm(p).activation = Activation::none;
+              TheGemm(p).has_bias = false;
+            }),
+            where +
+                "expected 4 operands, 2 of them written, found 4, 1 of them "
+                "written");
+}
+
 TEST(ValidateTest, GroupedGemm) {  // V7
   // The message after `change` to a grouped gemm in place of the gemm.
   const auto after = [](const std::function<void(GroupedGemmT&)>& change) {

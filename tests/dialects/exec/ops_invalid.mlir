@@ -80,6 +80,70 @@ func.func @gemm_c5_operands(%x: tensor<2x3xi32>, %w: tensor<3x4xi8>) -> tensor<2
 
 // -----
 
+func.func @gemm_c6_both(%x: tensor<2x3xbf16>, %w: tensor<3x4xbf16>, %u: tensor<2x4xbf16>) {
+  // expected-error@+1 {{expected a pre-activation that is kept or given, found both}}
+  %0:2 = exec.gemm %x, %w preactivation(%u : tensor<2x4xbf16>) sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] activation = gelu_tanh : (tensor<2x3xbf16>, tensor<3x4xbf16>) -> tensor<2x4xbf16> kept tensor<2x4xbf16>
+  return
+}
+
+// -----
+
+func.func @gemm_c6_activation(%x: tensor<2x3xbf16>, %w: tensor<3x4xbf16>) {
+  // expected-error@+1 {{expected the activation gelu_tanh with a pre-activation}}
+  %0:2 = exec.gemm %x, %w sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] activation = relu : (tensor<2x3xbf16>, tensor<3x4xbf16>) -> tensor<2x4xbf16> kept tensor<2x4xbf16>
+  return
+}
+
+// -----
+
+func.func @gemm_c6_residual(%x: tensor<2x3xbf16>, %w: tensor<3x4xbf16>, %r: tensor<2x4xbf16>) {
+  // expected-error@+1 {{expected no scale and residual with a pre-activation that is kept}}
+  %0:2 = exec.gemm %x, %w residual(%r : tensor<2x4xbf16>) sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] activation = gelu_tanh : (tensor<2x3xbf16>, tensor<3x4xbf16>) -> tensor<2x4xbf16> kept tensor<2x4xbf16>
+  return
+}
+
+// -----
+
+func.func @gemm_c6_bias(%x: tensor<2x3xbf16>, %w: tensor<3x4xbf16>, %u: tensor<2x4xbf16>, %b: tensor<4xbf16>) {
+  // expected-error@+1 {{expected no scale, bias and residual with a pre-activation that is given}}
+  %0 = exec.gemm %x, %w bias(%b : tensor<4xbf16>) preactivation(%u : tensor<2x4xbf16>) sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] activation = gelu_tanh : (tensor<2x3xbf16>, tensor<3x4xbf16>) -> tensor<2x4xbf16>
+  return
+}
+
+// -----
+
+func.func @gemm_c6_type(%x: tensor<2x3xbf16>, %w: tensor<3x4xbf16>) {
+  // expected-error@+1 {{expected a pre-activation of the result's type 'tensor<2x4xbf16>', found 'tensor<8xbf16>'}}
+  %0:2 = exec.gemm %x, %w sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] activation = gelu_tanh : (tensor<2x3xbf16>, tensor<3x4xbf16>) -> tensor<2x4xbf16> kept tensor<8xbf16>
+  return
+}
+
+// -----
+
+func.func @gemm_c7_both(%x: tensor<2x3xbf16>, %w: tensor<3x4xbf16>) {
+  // expected-error@+1 {{expected sums of lhs or rhs, found both}}
+  %0:3 = exec.gemm %x, %w sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xbf16>, tensor<3x4xbf16>) -> tensor<2x4xbf16> lhs_sums tensor<2xbf16> rhs_sums tensor<4xbf16>
+  return
+}
+
+// -----
+
+func.func @gemm_c7_activation(%x: tensor<2x3xbf16>, %w: tensor<3x4xbf16>) {
+  // expected-error@+1 {{expected a batch of 1 without scale, bias, residual and activation beside sums}}
+  %0:2 = exec.gemm %x, %w sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] activation = relu : (tensor<2x3xbf16>, tensor<3x4xbf16>) -> tensor<2x4xbf16> rhs_sums tensor<4xbf16>
+  return
+}
+
+// -----
+
+func.func @gemm_c7_count(%x: tensor<2x3xbf16>, %w: tensor<3x4xbf16>) {
+  // expected-error@+1 {{expected sums of 2 floats of the result's type, found 'tensor<4xbf16>'}}
+  %0:2 = exec.gemm %x, %w sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xbf16>, tensor<3x4xbf16>) -> tensor<2x4xbf16> lhs_sums tensor<4xbf16>
+  return
+}
+
+// -----
+
 func.func @gemm_c3(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>) -> tensor<2x4xf32> {
   // expected-error@+1 {{rhs_strides reach outside rhs}}
   %0 = exec.gemm %x, %w sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 5, 1] : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
