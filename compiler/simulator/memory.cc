@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "runtime/program/loop.h"
 #include "runtime/program/types.h"
 
 namespace partita::simulator {
@@ -155,10 +156,7 @@ std::vector<int64_t> AliveBytes(const program::Program& program, int entry) {
     }
     if (const program::Call* call = instruction.operation_as_Call())
       lifetimes.Write(call->frame_offset(),
-                      program.functions()
-                          ->Get(static_cast<unsigned>(call->function()))
-                          ->frame_bytes(),
-                      i);
+                      program::FrameBytesOf(program, instruction), i);
   }
   return lifetimes.Finish();
 }

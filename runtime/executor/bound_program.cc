@@ -120,26 +120,31 @@ absl::Status BoundProgram::Flatten(int index,
       const program::Function& callee =
           *context_.artifact.program().functions()->Get(
               static_cast<unsigned>(call->function()));
-      PARTITA_RETURN_IF_ERROR(Flatten(
-          call->function(), operands, frame + call->frame_offset(),
+      const std::string callee_path =
           absl::StrCat(path, path.empty() ? "" : ", ", callee.name()->str(),
-                       " called by '", NameOf(instruction), "'"),
-          program::LayerPath(layer, instruction)));
+                       " called by '", NameOf(instruction), "'");
+      char* const callee_frame = frame + call->frame_offset();
+      const std::string callee_layer = program::LayerPath(layer, instruction);
+      if (call->repeats()) {
+        Step step;
+        step.kind = Operation::Call;
+        step.instruction = &instruction;
+        step.path = own_path;
+        PARTITA_RETURN_IF_ERROR(FlattenLoop(step, std::move(operands),
+                                            callee_frame, callee_path,
+                                            callee_layer));
+      } else {
+        PARTITA_RETURN_IF_ERROR(Flatten(call->function(), operands,
+                                        callee_frame, callee_path,
+                                        callee_layer));
+      }
       continue;
     }
     Step step;
     step.kind = instruction.operation_type();
-    step.count = static_cast<int32_t>(count);
-    step.first = buffers_.size();
     step.instruction = &instruction;
     step.path = own_path;
-    for (const Slot& operand : operands) {
-      if (operand.port >= 0)
-        relocations_.push_back({buffers_.size(), operand.port});
-      buffers_.push_back(operand.data);
-      buffer_globals_.push_back(operand.global);
-      buffer_states_.push_back(operand.state);
-    }
+    AddOperands(step, operands);
     if (step.kind == Operation::Launch)
       PARTITA_RETURN_IF_ERROR(ResolveKernel(step));
     Number(step, tokens);
@@ -150,6 +155,18 @@ absl::Status BoundProgram::Flatten(int index,
     steps_.push_back(step);
   }
   return absl::OkStatus();
+}
+
+void BoundProgram::AddOperands(Step& step, const std::vector<Slot>& operands) {
+  step.count = static_cast<int32_t>(operands.size());
+  step.first = buffers_.size();
+  for (const Slot& operand : operands) {
+    if (operand.port >= 0)
+      relocations_.push_back({buffers_.size(), operand.port});
+    buffers_.push_back(operand.data);
+    buffer_globals_.push_back(operand.global);
+    buffer_states_.push_back(operand.state);
+  }
 }
 
 absl::Status BoundProgram::ResolveKernel(Step& step) {
@@ -441,6 +458,8 @@ std::string BoundProgram::DescribeStep(int64_t index) const {
         &text, " (",
         LabelOf(*transfer, context_.artifact.program(), context_.place).name,
         ")");
+  } else if (step.loop >= 0) {
+    absl::StrAppend(&text, " (loop)");
   } else if (IsLibrary(step.kind)) {
     absl::StrAppend(
         &text, step.kind == Operation::Conv ? " (convolution)" : " (product)");
@@ -487,7 +506,7 @@ StepLabel BoundProgram::LabelOfStep(const Step& step,
   } else if (const auto transfer = TransferOf(instruction, context_.place)) {
     return LabelOf(*transfer, program, context_.place);
   } else {
-    label.name = "copy";
+    label.name = step.loop < 0 ? "copy" : "loop";
   }
   if (step.library_op != nullptr)
     absl::StrAppend(&label.name, " (", step.library_op->Description(), ")");

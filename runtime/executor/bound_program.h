@@ -4,6 +4,7 @@
 #ifndef PARTITA_RUNTIME_EXECUTOR_BOUND_PROGRAM_H_
 #define PARTITA_RUNTIME_EXECUTOR_BOUND_PROGRAM_H_
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -54,6 +55,8 @@ class BoundProgram {
     comm::Communicator* communicator;
     // Null: devices with memory of their own exchange through host memory.
     comm::DeviceCommunicator* device_communicator;
+    // How long one loop may run.
+    std::chrono::milliseconds loop_limit;
     // Called once no remaining step reads this global: libraries hold a packed
     // copy.
     std::function<void(int global)> release;
@@ -117,7 +120,19 @@ class BoundProgram {
     int64_t bytes = 0;                             // of a copy
     char* slot = nullptr;  // of a send among devices: its copy
     const program::Instruction* instruction;
-    int path = 0;  // into paths_
+    int path = 0;   // into paths_
+    int loop = -1;  // into loops_; -1: not a call that repeats
+  };
+  // A call that repeats. Its step's operands are those of the call; the steps
+  // of an iteration follow its own.
+  struct Loop {
+    // A value from iteration to iteration, in the order of the call's outputs.
+    struct Carried {
+      char* next;  // the result of an iteration
+      int64_t bytes;
+    };
+    std::vector<Carried> carried;
+    int64_t end = 0;  // index of the first step behind the loop
   };
   // A part of a step whose states are in one window of the state store.
   struct StatePart {
@@ -146,6 +161,10 @@ class BoundProgram {
   // `started` collects the names of started collectives, in order.
   StepLabel LabelOfStep(const Step& step,
                         std::vector<std::string>& started) const;
+  // Flattens a call that repeats, as a step and those of an iteration.
+  absl::Status FlattenLoop(Step step, std::vector<Slot> operands, char* frame,
+                           const std::string& path, const std::string& layer);
+  void AddOperands(Step& step, const std::vector<Slot>& operands);
   Slot Resolve(const program::Buffer& buffer,
                const std::vector<Slot>& arguments, char* frame) const;
   absl::Status ResolveKernel(Step& step);
@@ -178,6 +197,14 @@ class BoundProgram {
                         NanTrace* trace, const Meanwhile& meanwhile);
   absl::Status EnqueueSteps(device::Stream& stream, Profile* profile,
                             NanTrace* trace);
+  // Runs the steps [begin, end), and the iterations of a loop among them.
+  absl::Status RunRange(device::Stream& stream, int64_t begin, int64_t end,
+                        Profile* profile, NanTrace* trace);
+  absl::Status RunPlainStep(device::Stream& stream, const Step& step,
+                            Profile* profile, NanTrace* trace);
+  absl::Status RunLoop(device::Stream& stream, const Step& step,
+                       Profile* profile, NanTrace* trace);
+  absl::StatusOr<bool> GoesOn(device::Stream& stream, const void* condition);
   absl::Status RunGraph(device::Stream& stream, const Meanwhile& meanwhile);
   absl::Status Capture(device::Stream& stream);
   // True if all ranks pass true. Collective over all ranks.
@@ -215,6 +242,7 @@ class BoundProgram {
   Context context_;
   char* data_ = nullptr;
   std::vector<Step> steps_;
+  std::vector<Loop> loops_;
   std::vector<std::string> paths_;   // of call names, outermost first
   std::vector<std::string> layers_;  // parallel to paths_: the call's layer
   std::vector<void*> buffers_;

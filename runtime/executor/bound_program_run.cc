@@ -241,8 +241,16 @@ absl::Status BoundProgram::EnqueueSteps(device::Stream& stream,
                                         Profile* profile, NanTrace* trace) {
   if (device_exchange_ != nullptr) device_exchange_->Begin();
   met_ = 0;
-  for (const Step& step : steps_) {
-    const int64_t index = &step - steps_.data();
+  PARTITA_RETURN_IF_ERROR(RunRange(stream, 0, step_count(), profile, trace));
+  return trace == nullptr ? MeetTransfers(stream, step_count(), profile)
+                          : absl::OkStatus();
+}
+
+absl::Status BoundProgram::RunRange(device::Stream& stream, int64_t begin,
+                                    int64_t end, Profile* profile,
+                                    NanTrace* trace) {
+  for (int64_t index = begin; index < end; ++index) {
+    const Step& step = steps_[static_cast<size_t>(index)];
     if (context_.communicator != nullptr)
       PARTITA_RETURN_IF_ERROR(context_.communicator->Progress());
     if (trace == nullptr && ReceivesAhead()) {
@@ -251,27 +259,39 @@ absl::Status BoundProgram::EnqueueSteps(device::Stream& stream,
           (step.kind == Operation::Send && step.on_device))
         continue;
     }
-    const Clock::time_point begin =
-        profile == nullptr ? Clock::time_point() : Clock::now();
-    context_.device.BeginRange(
-        RangeName(context_.artifact.program(), *step.instruction));
-    absl::Status status = RunStep(stream, step);
-    context_.device.EndRange();
-    // A trace inspects the outputs of each step.
-    if (status.ok() && trace != nullptr && step.collective != nullptr &&
-        step.started > 0 && started_ != nullptr)
-      status = started_->Await(started_before_ + step.started);
-    if (!status.ok()) return Failed(step, status);
-    if (profile == nullptr && trace == nullptr) continue;
-    status = AwaitDevices(stream);
-    if (status.ok()) status = context_.device.Synchronize(stream);
-    if (!status.ok()) return Failed(step, status);
-    if (trace != nullptr)
-      trace->AddStep(index, *step.instruction, buffers_.data() + step.first);
-    if (profile != nullptr) profile->Add(index, NanosecondsSince(begin));
+    if (step.loop < 0) {
+      PARTITA_RETURN_IF_ERROR(RunPlainStep(stream, step, profile, trace));
+      continue;
+    }
+    PARTITA_RETURN_IF_ERROR(RunLoop(stream, step, profile, trace));
+    index = loops_[static_cast<size_t>(step.loop)].end - 1;
   }
-  return trace == nullptr ? MeetTransfers(stream, step_count(), profile)
-                          : absl::OkStatus();
+  return absl::OkStatus();
+}
+
+absl::Status BoundProgram::RunPlainStep(device::Stream& stream,
+                                        const Step& step, Profile* profile,
+                                        NanTrace* trace) {
+  const int64_t index = &step - steps_.data();
+  const Clock::time_point begin =
+      profile == nullptr ? Clock::time_point() : Clock::now();
+  context_.device.BeginRange(
+      RangeName(context_.artifact.program(), *step.instruction));
+  absl::Status status = RunStep(stream, step);
+  context_.device.EndRange();
+  // A trace inspects the outputs of each step.
+  if (status.ok() && trace != nullptr && step.collective != nullptr &&
+      step.started > 0 && started_ != nullptr)
+    status = started_->Await(started_before_ + step.started);
+  if (!status.ok()) return Failed(step, status);
+  if (profile == nullptr && trace == nullptr) return absl::OkStatus();
+  status = AwaitDevices(stream);
+  if (status.ok()) status = context_.device.Synchronize(stream);
+  if (!status.ok()) return Failed(step, status);
+  if (trace != nullptr)
+    trace->AddStep(index, *step.instruction, buffers_.data() + step.first);
+  if (profile != nullptr) profile->Add(index, NanosecondsSince(begin));
+  return absl::OkStatus();
 }
 
 // Handles transfer events that are due before step `index`.

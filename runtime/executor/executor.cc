@@ -85,6 +85,7 @@ Executor::Executor(std::shared_ptr<const program::Artifact> artifact,
       place_(artifact_->program().mesh(),
              communicator_ == nullptr ? 0 : communicator_->rank()),
       entry_(program::EntryAt(artifact_->program(), place_)),
+      loop_limit_(options.loop_limit),
       parameters_(ListParameters(artifact_->program(), entry_)) {}
 
 // Requires one rank per device. A device that executes nothing needs one only.
@@ -215,15 +216,11 @@ absl::Status Executor::LoadData() {
 
 BoundProgram::Context Executor::BindContext(std::function<void(int)> release,
                                             bool together) {
-  return {*artifact_,
-          device_,
-          module_.get(),
-          place_,
-          communicator_,
-          device_communicator_,
-          std::move(release),
-          states_.get(),
-          together};
+  return {*artifact_,    device_,
+          module_.get(), place_,
+          communicator_, device_communicator_,
+          loop_limit_,   std::move(release),
+          states_.get(), together};
 }
 
 absl::Status Executor::RunInit() {

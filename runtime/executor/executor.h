@@ -2,6 +2,7 @@
 #ifndef PARTITA_RUNTIME_EXECUTOR_EXECUTOR_H_
 #define PARTITA_RUNTIME_EXECUTOR_EXECUTOR_H_
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -44,6 +45,8 @@ struct LoadOptions {
   // program are its states, by name; it must outlive this executor. Null: own
   // states.
   const Executor* states = nullptr;
+  // How long one loop may run, from its first iteration to its last.
+  std::chrono::milliseconds loop_limit{60000};
   // Stores optimizer states in a file, on devices that share host memory.
   StateStoreOptions state_store;
 };
@@ -193,6 +196,7 @@ class Executor {
   comm::DeviceCommunicator* const device_communicator_;
   const program::MeshPlace place_;
   const program::Entry& entry_;  // the entry that this rank runs
+  const std::chrono::milliseconds loop_limit_;
   std::vector<TensorSpec> inputs_, outputs_;
   const std::vector<ParameterSpec> parameters_;
   std::unique_ptr<device::Stream> stream_;

@@ -57,6 +57,7 @@ absl::StatusOr<std::unique_ptr<Rank>> Rank::Load(
   load.weights_dir = options.weights_dir;
   load.communicator = communicator;
   load.device_communicator = rank->device_communicator_.get();
+  load.loop_limit = options.loop_limit;
   load.state_store = options.state_store;
   if (options.states_of) load.states = options.states_of(index);
   PARTITA_ASSIGN_OR_RETURN(

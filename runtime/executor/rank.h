@@ -3,6 +3,7 @@
 #ifndef PARTITA_RUNTIME_EXECUTOR_RANK_H_
 #define PARTITA_RUNTIME_EXECUTOR_RANK_H_
 
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -40,7 +41,8 @@ struct RankOptions {
   // The executor on that device whose states are used (LoadOptions). Unset: own
   // states.
   std::function<const Executor*(int index)> states_of;
-  StateStoreOptions state_store;  // as in LoadOptions
+  std::chrono::milliseconds loop_limit{60000};  // as in LoadOptions
+  StateStoreOptions state_store;                // as in LoadOptions
 };
 
 // Used by one thread at a time.

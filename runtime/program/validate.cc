@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/program/loop.h"
 #include "runtime/program/types.h"
 #include "runtime/program/validate_entry.h"
 #include "runtime/program/validate_mesh.h"
@@ -41,6 +42,7 @@ struct Checked {
   int height = 0;               // height of the calls below it
   int64_t steps = 0;            // instructions in one run of it
   std::vector<int64_t> needed;  // bytes it uses of each argument
+  bool starts = false;          // it or a callee only starts a collective
 };
 
 class Validator {
@@ -353,6 +355,7 @@ class Validator {
       case Operation::Copy:
         return ValidateCopy(instruction);
       case Operation::Collective:
+        checked.starts |= instruction.operation_as_Collective()->token() != 0;
         return CheckCollective(instruction);
       case Operation::Call:
         return CheckCall(function, instruction, checked, depth);
@@ -392,6 +395,7 @@ class Validator {
                      function.name()->str(), "': ");
     checked.height = std::max(checked.height, callee.height + 1);
     checked.steps += callee.steps;
+    checked.starts |= callee.starts;
     if (checked.height >= kMaxCallDepth)
       return Bad(
           absl::StrCat(where, "calls are more than ", kMaxCallDepth, " deep"));
@@ -419,7 +423,43 @@ class Validator {
                                 callee.needed[i], " bytes, found ", bytes));
       }
     }
+    if (!call.repeats()) return absl::OkStatus();
+    const absl::Status status =
+        CheckLoop(instruction, function,
+                  caller.frame_bytes() - call.frame_offset(), callee.starts);
+    return status.ok() ? status : Bad(absl::StrCat(where, status.message()));
+  }
+
+  // (V18) `room`: bytes of the caller's frame from the callee's on.
+  absl::Status CheckLoop(const Instruction& instruction,
+                         const Function& function, int64_t room,
+                         bool starts) const {
+    const int64_t carried = function.results();
+    const int64_t inputs = function.arguments() - carried;
+    if (SizeOrZero(program_.entries()) != 1) return Bad("a loop in a pipeline");
+    if (starts) return Bad("a loop in which a collective is only started");
+    if (carried == 0 || inputs < carried)
+      return Bad(absl::StrCat("a loop that carries ", carried, " of ", inputs,
+                              " inputs"));
+    room -= function.frame_bytes();
+    for (int64_t i = 0; i < carried; ++i) {
+      const int64_t first = BytesAt(instruction, i);
+      const int64_t bytes = BytesAt(instruction, inputs + i);
+      if (first != bytes)
+        return Bad(absl::StrCat("a loop's carried value ", i, " begins with ",
+                                first, " bytes and has ", bytes));
+      if (i == 0 && bytes != 1)
+        return Bad(absl::StrCat("a loop's condition has ", bytes, " bytes"));
+      if (bytes > room || LoopBytes(bytes) > room)
+        return Bad(
+            "the results of an iteration lie outside the caller's frame");
+      room -= LoopBytes(bytes);
+    }
     return absl::OkStatus();
+  }
+
+  static int64_t BytesAt(const Instruction& instruction, int64_t operand) {
+    return instruction.operands()->Get(static_cast<unsigned>(operand))->bytes();
   }
 
   static constexpr int64_t kFrameAlignment = 64;

@@ -47,7 +47,11 @@ namespace partita::program {
 //   operands, operands of calls, and callees' frames;
 // - (V16) kernels' cycles are finite and not negative; the rows of entries'
 //   memory are not negative and at most kMaxMemory bytes;
-// - (V17) files of states have a folder, and buffers of at least 0 bytes.
+// - (V17) files of states have a folder, and buffers of at least 0 bytes;
+// - (V18) the first operands of a call that repeats have the sizes of its
+//   outputs, output 0 is one byte, and the results of an iteration are inside
+//   the caller's frame; the program has one entry, and nothing within a loop
+//   starts a collective without waiting for it.
 absl::Status ValidateProgram(const Program& program, int64_t data_bytes,
                              bool has_code);
 

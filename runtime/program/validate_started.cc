@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/program/loop.h"
 #include "runtime/program/types.h"
 #include "runtime/program/validate.h"
 
@@ -114,9 +115,7 @@ class StartedChecker {
     }
     const Call* call = instruction.operation_as_Call();
     if (call == nullptr) return absl::OkStatus();
-    const int64_t frame = program_.functions()
-                              ->Get(static_cast<unsigned>(call->function()))
-                              ->frame_bytes();
+    const int64_t frame = FrameBytesOf(program_, instruction);
     return CheckFree(
         "the callee's frame",
         {Space::frame, call->frame_offset(), call->frame_offset() + frame},

@@ -25,6 +25,7 @@ absl::StatusOr<executor::RankOptions> RankOptionsOf(
     bool in_threads) {
   executor::RankOptions rank;
   rank.weights_dir = options.weights_dir;
+  rank.loop_limit = CommOptionsOf(options).timeout;
   rank.state_store = StateStoreOf(options, artifact->program());
   rank.make_device = [options, artifact, threads](int index) {
     return MakeDevice(options, artifact->program(), index, threads);

@@ -41,6 +41,7 @@ TEST_P(ArtifactReplay, EveryChangedByteIsSurvived) {
 INSTANTIATE_TEST_SUITE_P(Programs, ArtifactReplay,
                          ::testing::Values("tests/fuzz/sample.partita",
                                            "tests/fuzz/divided.partita",
+                                           "tests/fuzz/loop.partita",
                                            "tests/fuzz/pipeline.partita"));
 
 }  // namespace

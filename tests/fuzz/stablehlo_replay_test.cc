@@ -18,8 +18,11 @@ using partita::fuzz::Replay;
 namespace stablehlo = partita::stablehlo;
 
 constexpr const char* kReal[] = {
-    "tests/data/jax-tiny/mlp.mlirbc", "tests/data/jax-tiny/mlp.jax",
-    "tests/data/jax-tiny/gpt_2x2.mlirbc", "tests/data/jax-tiny/indexing.mlirbc",
+    "tests/data/jax-tiny/mlp.mlirbc",
+    "tests/data/jax-tiny/mlp.jax",
+    "tests/data/jax-tiny/gpt_2x2.mlirbc",
+    "tests/data/jax-tiny/indexing.mlirbc",
+    "tests/data/jax-tiny/loop_in_branch.mlirbc",
     "tests/data/jax-tiny/manual_gather_scatter_2x2.mlirbc"};
 
 // Returns true if the bytes are imported. Otherwise a diagnostic must exist.
