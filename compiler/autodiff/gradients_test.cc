@@ -470,6 +470,7 @@ TEST_F(GradientsTest, AllOperationsHaveGradients) {
       "arith.constant",  // has no operands
       "arith.bitcast",   // not differentiable
       "nn.iota",         // has no operands
+      "nn.loop",         // would have to keep every iteration's values
       "nn.random",       // its operand is a seed
       // Gradient operations, which are not differentiated again.
       "nn.attention_grad",

@@ -1,6 +1,7 @@
 // Checks functions, calls and types before the first phase.
 #include "compiler/driver/check_model.h"
 
+#include "dialects/nn/dialect.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -42,8 +43,12 @@ class CycleFinder {
                  "expected functions that do not call themselves, found '")
              << function.getName() << "'";
     state = State::kOpen;
-    auto result = function.walk([&](mlir::func::CallOp call) {
-      auto callee = module_.lookupSymbol<FuncOp>(call.getCallee());
+    auto result = function.walk([&](mlir::Operation* op) {
+      FuncOp callee;
+      if (auto call = llvm::dyn_cast<mlir::func::CallOp>(op))
+        callee = module_.lookupSymbol<FuncOp>(call.getCallee());
+      else if (auto loop = llvm::dyn_cast<nn::LoopOp>(op))
+        callee = module_.lookupSymbol<FuncOp>(loop.getBody());
       return callee && mlir::failed(visit(callee))
                  ? mlir::WalkResult::interrupt()
                  : mlir::WalkResult::advance();

@@ -9,6 +9,7 @@
 #include "compiler/driver/plan_trials.h"
 #include "compiler/driver/session.h"
 #include "compiler/memory/overlap_report.h"
+#include "dialects/nn/dialect.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "runtime/base/quantity.h"
@@ -249,14 +250,17 @@ FailureOr<llvm::json::Value> explainPlan(mlir::ModuleOp module,
     padded += padding.bytes;
     paddings.push_back(toJson(padding, plan, *trials));
   }
-  return llvm::json::Value(
-      llvm::json::Object{{"mesh", plan::ToString(plan.mesh)},
-                         {"devices", plan.mesh.Size()},
-                         {"bytes", costs->most_sent},
-                         {"collectives", std::move(collectives)},
-                         {"overlapped", std::move(*overlapped)},
-                         {"padded_bytes", padded},
-                         {"paddings", std::move(paddings)}});
+  llvm::json::Object facts{{"mesh", plan::ToString(plan.mesh)},
+                           {"devices", plan.mesh.Size()},
+                           {"bytes", costs->most_sent},
+                           {"collectives", std::move(collectives)},
+                           {"overlapped", std::move(*overlapped)},
+                           {"padded_bytes", padded},
+                           {"paddings", std::move(paddings)}};
+  int64_t loops = 0;
+  simplified.walk([&](nn::LoopOp) { ++loops; });
+  if (loops > 0) facts["loops"] = loops;
+  return llvm::json::Value(std::move(facts));
 }
 
 void printExplanation(const llvm::json::Value& explanation,
@@ -272,6 +276,9 @@ void printExplanation(const llvm::json::Value& explanation,
     stream << "on " << *predicted->getString("cluster")
            << " a step is predicted to take "
            << secondsText(*predicted->getNumber("step_seconds")) << "\n";
+  if (auto loops = facts.getInteger("loops"))
+    stream << "loops whose number of iterations depends on data: " << *loops
+           << ", counted as one iteration each\n";
   for (const CollectiveGroup& rows :
        groupByReason(*facts.getArray("collectives")))
     printCollectives(rows, predicted, stream);

@@ -91,6 +91,7 @@ std::vector<Phase> planResources() {
       // Offsets are decided last.
       {"memory",
        [](mlir::OpPassManager& pm) {
+         pm.addPass(kernels::createLowerLoopsPass());
          pm.addPass(memory::createPlanMemoryPass());
        }},
       // One operation for each of the program's instructions.

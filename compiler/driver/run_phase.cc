@@ -28,8 +28,8 @@ mlir::LogicalResult runPhase(mlir::ModuleOp module, const Phase& phase,
   manager.enableVerifier(verify);
   if (mlir::succeeded(manager.run(module))) return mlir::success();
   // These phases report errors in the user's names and entries themselves.
-  if (llvm::is_contained({"loss", "rules", "differentiate", "name", "shard",
-                          "split-batch", "stages"},
+  if (llvm::is_contained({"loss", "precision", "rules", "differentiate", "name",
+                          "shard", "split-batch", "stages"},
                          phase.name))
     return mlir::failure();
   return reportBug(module, phase.name, fault);

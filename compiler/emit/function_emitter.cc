@@ -200,6 +200,7 @@ class FunctionEmitter {
           result.frame_offset = call->template getAttrOfType<mlir::IntegerAttr>(
                                         exec::kFrameOffsetAttr)
                                     .getInt();
+          result.repeats = call->hasAttr(exec::kRepeatsAttr);
           operation.Set(std::move(result));
           return success();
         })

@@ -52,7 +52,7 @@ class Grouper {
     int64_t calls = 0, transfers = 0;
     for (Operation& op : block_) {
       result_.roles[&op] = fusionRoleOf(op);
-      calls += llvm::isa<mlir::func::CallOp>(op);
+      calls += llvm::isa<mlir::func::CallOp, nn::LoopOp>(op);
       calls_before_[&op] = calls;
       transfers += llvm::isa<exec::SendOp, exec::ReceiveOp>(op);
       transfers_before_[&op] = transfers;

@@ -30,7 +30,8 @@ mlir::Value beforeWidening(mlir::Value value) {
 }
 
 FusionRole fusionRoleOf(Operation& op) {
-  if (op.getNumResults() == 0 || llvm::isa<mlir::arith::ConstantOp>(op))
+  if (op.getNumResults() == 0 ||
+      llvm::isa<mlir::arith::ConstantOp, nn::LoopOp>(op))
     return FusionRole::fixed;
   if (llvm::isa<nn::BroadcastOp, nn::ReshapeOp, nn::TransposeOp, nn::SliceOp,
                 nn::IotaOp>(op))

@@ -157,7 +157,13 @@ class CoordinateThreading {
 
   void run(FuncOp function) {
     if (function.isExternal() || !visited_.insert(function).second) return;
-    function.walk([&](CallOp call) { passOn(function, call); });
+    function.walk([&](CallOp call) {
+      passOn(function, call, call.getCalleeAttr(), call.getOperandsMutable());
+    });
+    // A loop passes them to every iteration.
+    function.walk([&](nn::LoopOp loop) {
+      passOn(function, loop, loop.getBodyAttr(), loop.getOperands_Mutable());
+    });
     function.walk([&](dist::CoordinateOp coordinate) {
       coordinate.replaceAllUsesWith(
           valueOf(function, coordinate,
@@ -168,13 +174,15 @@ class CoordinateThreading {
 
  private:
   // Appends the coordinates that the callee needs to the call.
-  void passOn(FuncOp function, CallOp call) {
-    auto callee = mlir::SymbolTable::lookupNearestSymbolFrom<FuncOp>(
-        call, call.getCalleeAttr());
+  void passOn(FuncOp function, mlir::Operation* call,
+              mlir::FlatSymbolRefAttr name,
+              mlir::MutableOperandRange operands) {
+    auto callee =
+        mlir::SymbolTable::lookupNearestSymbolFrom<FuncOp>(call, name);
     if (!callee) return;
     run(callee);
     for (auto& [argument, axes] : asked_[callee])
-      call.getOperandsMutable().append(valueOf(function, call, axes));
+      operands.append(valueOf(function, call, axes));
   }
 
   mlir::Value valueOf(FuncOp function, mlir::Operation* user,

@@ -27,8 +27,8 @@ class Merger {
   Merger(mlir::Block& block, FusionGroups& fusion) : fusion_(fusion) {
     int64_t barriers = 0;
     for (Operation& op : block) {
-      barriers +=
-          llvm::isa<mlir::func::CallOp, exec::SendOp, exec::ReceiveOp>(op);
+      barriers += llvm::isa<mlir::func::CallOp, nn::LoopOp, exec::SendOp,
+                            exec::ReceiveOp>(op);
       barriers_before_[&op] = barriers;
     }
     for (auto [index, group] : llvm::enumerate(fusion.groups))

@@ -295,4 +295,20 @@ def LabelKernelsPass : Pass<"partita-label-kernels", "::mlir::ModuleOp"> {
   }];
 }
 
+def LowerLoopsPass : Pass<"partita-lower-loops", "::mlir::ModuleOp"> {
+  let summary = "Replaces loops by calls that repeat";
+  let description = [{
+    Until here, a loop is not a call, so that no pass moves work out of its body as out of a layer's function: the values that it
+    carries differ from iteration to iteration.
+
+    ```mlir
+    %go, %y = nn.loop @body(%more, %x) : (tensor<i1>, tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>)
+    // becomes
+    %0:2 = call @body(%more, %x) {exec.repeats} : (tensor<i1>, tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>)
+    ```
+  }];
+  let dependentDialects = ["::partita::exec::ExecDialect"];
+  let statistics = [Statistic<"loops", "loops", "Loops lowered">];
+}
+
 #endif  // PARTITA_COMPILER_KERNELS_PASSES_TD

@@ -194,7 +194,10 @@ class Tabulation {
   static int64_t frameOf(CallOp call) {
     auto callee = mlir::SymbolTable::lookupNearestSymbolFrom<FuncOp>(
         call, call.getCalleeAttr());
-    return frameOf(callee);
+    return call->hasAttr(exec::kRepeatsAttr)
+               ? exec::repeatedFrameBytes(frameOf(callee),
+                                          call.getResultTypes())
+               : frameOf(callee);
   }
 
   static int64_t frameOf(FuncOp function) {
@@ -228,10 +231,20 @@ class Tabulation {
     table_.gaps += frameOf(function) - live[peak];
     for (Placed p : placed) {
       if (p.first > peak || p.last < peak) continue;
-      if (p.value)
+      if (p.value) {
         add(classOf(p.value), p.value.getType(), "", p.value.getLoc());
-      else
-        addFrame(symbols_.lookup<FuncOp>(p.call.getCallee()), false);
+        continue;
+      }
+      if (p.call->hasAttr(exec::kRepeatsAttr)) addIteration(p.call);
+      addFrame(symbols_.lookup<FuncOp>(p.call.getCallee()), false);
+    }
+  }
+
+  // Adds the results of an iteration of a loop.
+  void addIteration(CallOp call) {
+    for (mlir::Type type : call.getResultTypes()) {
+      add(MemoryClass::kActivations, type, "", call.getLoc());
+      table_.gaps += exec::repeatedFrameBytes(0, type) - bytesOf(type);
     }
   }
 

@@ -4,6 +4,7 @@
 #include "compiler/memory/passes.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/exec/entries.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -15,6 +16,10 @@ namespace partita::memory {
 #include "compiler/memory/passes.h.inc"
 
 namespace {
+
+// An operation of the nn dialect, and its attribute that names a function.
+constexpr char kLoop[] = "nn.loop";
+constexpr char kBodyAttr[] = "body";
 
 using exec::CollectiveOp;
 using mlir::Operation;
@@ -304,6 +309,26 @@ class Overlap {
   std::vector<Flight> flights_;
 };
 
+// Functions that loops run. The runtime numbers started collectives once per
+// run, so loops start none.
+llvm::DenseSet<Operation*> functionsInLoops(mlir::ModuleOp module) {
+  mlir::SymbolTable symbols(module);
+  llvm::SmallVector<Operation*> open;
+  module.walk([&](Operation* op) {
+    if (op->getName().getStringRef() == kLoop)
+      open.push_back(symbols.lookup(
+          op->getAttrOfType<mlir::FlatSymbolRefAttr>(kBodyAttr).getValue()));
+  });
+  llvm::DenseSet<Operation*> looped;
+  while (!open.empty()) {
+    Operation* function = open.pop_back_val();
+    if (!function || !looped.insert(function).second) continue;
+    function->walk(
+        [&](CallOp call) { open.push_back(symbols.lookup(call.getCallee())); });
+  }
+  return looped;
+}
+
 class OverlapCollectives
     : public impl::OverlapCollectivesPassBase<OverlapCollectives> {
  public:
@@ -316,11 +341,12 @@ class OverlapCollectives
       mains.insert(entry.main);
     }
     if (!rows) return;
+    const llvm::DenseSet<Operation*> looped = functionsInLoops(getOperation());
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       const auto collectives = function.getOps<CollectiveOp>();
       const bool has_rows = llvm::any_of(
           collectives, [](CollectiveOp op) { return op.getTo() != nullptr; });
-      if (has_rows && !mains.contains(function))
+      if (has_rows && !mains.contains(function) && !looped.contains(function))
         started += Overlap(function, most_bytes, /*ahead=*/0,
                            /*starts_rows=*/true, /*rows_only=*/true)
                        .run();

@@ -34,7 +34,10 @@ class InPlace {
   bool allowed(mlir::Operation* op, unsigned operand, unsigned result) {
     if (auto launch = llvm::dyn_cast<exec::LaunchOp>(op))
       return inKernel(symbols_.lookup<FuncOp>(launch.getKernel()), operand);
-    if (auto call = llvm::dyn_cast<CallOp>(op))
+    auto call = llvm::dyn_cast<CallOp>(op);
+    // A loop's carried value may begin in place.
+    if (call && call->hasAttr(exec::kRepeatsAttr)) return operand == result;
+    if (call)
       return inFunction(symbols_.lookup<FuncOp>(call.getCallee()), operand,
                         result);
     return false;
@@ -182,8 +185,12 @@ class FunctionPlanner {
       }
       if (auto call = llvm::dyn_cast<CallOp>(op)) {
         frame_slot_[&op] = lifetimes_.size();
-        lifetimes_.push_back(
-            {frame_bytes_.lookup(call.getCallee()), step, step});
+        lifetimes_.push_back({call->hasAttr(exec::kRepeatsAttr)
+                                  ? exec::repeatedFrameBytes(
+                                        frame_bytes_.lookup(call.getCallee()),
+                                        call.getResultTypes())
+                                  : frame_bytes_.lookup(call.getCallee()),
+                              step, step});
       }
     }
   }

@@ -39,7 +39,8 @@ class Lister {
       for (Value argument : function.getArguments())
         add(argument, shardingOf(argument));
     for (Operation& op : function.front().without_terminator())
-      if (!llvm::isa<CallOp, mlir::arith::ConstantOp>(op)) list(&op);
+      if (!llvm::isa<CallOp, nn::LoopOp, mlir::arith::ConstantOp>(op))
+        list(&op);
   }
 
   std::vector<Padding> take() {

@@ -66,6 +66,9 @@ class Partitioner {
       bodies_[function] = &function.front();
       functions_[function.getName()] = function;
     }
+    module_.walk([&](nn::LoopOp loop) {
+      loop_bodies_.insert(functions_.lookup(loop.getBody()));
+    });
     LogicalResult result = success();
     for (FuncOp function : module_.getOps<FuncOp>())
       if (mlir::succeeded(result)) result = rebuild(function);
@@ -112,6 +115,9 @@ class Partitioner {
     for (auto [i, value] : llvm::enumerate(end.getOperands())) {
       const core::Sharding& wanted = returnedAs(function, i, value);
       returned.push_back(resharded(value, wanted, builder, end.getLoc(), [&] {
+        if (loop_bodies_.contains(function))
+          return "the next iteration reads the value divided as the first "
+                 "one did";
         return function.getResultAttr(i, nn::kUpdatesAttr)
                    ? "the next step reads the updated value divided as the old "
                      "one"
@@ -132,8 +138,11 @@ class Partitioner {
     return success();
   }
 
-  // New values of parameters have the sharding of the old ones.
+  // New values of parameters, and of what a loop carries, have the sharding of
+  // the old ones.
   const core::Sharding& returnedAs(FuncOp function, unsigned i, Value value) {
+    if (loop_bodies_.contains(function))
+      return shardingOf(bodies_.lookup(function)->getArgument(i));
     auto updated =
         function.getResultAttrOfType<mlir::StringAttr>(i, nn::kUpdatesAttr);
     const auto found =
@@ -163,6 +172,8 @@ class Partitioner {
   LogicalResult rebuild(Operation* op, mlir::OpBuilder& builder) {
     if (auto call = llvm::dyn_cast<CallOp>(op))
       return rebuildCall(call, builder);
+    if (auto loop = llvm::dyn_cast<nn::LoopOp>(op))
+      return rebuildLoop(loop, builder);
     if (llvm::isa<mlir::arith::ConstantOp>(op))
       return rebuildConstant(op, builder);
     if (llvm::isa<dist::SendOp, dist::ReceiveOp>(op)) {
@@ -268,6 +279,27 @@ class Partitioner {
     return success();
   }
 
+  LogicalResult rebuildLoop(nn::LoopOp loop, mlir::OpBuilder& builder) {
+    mlir::Block& body = calleeBody(functions_.lookup(loop.getBody()));
+    SmallVector<Value> operands;
+    for (auto [operand, argument] :
+         llvm::zip_equal(loop.getOperands(), body.getArguments()))
+      operands.push_back(
+          resharded(operand, shardingOf(argument), builder, loop.getLoc(), [&] {
+            return "the loop @" + loop.getBody().str() +
+                   " takes this value so in every iteration";
+          }));
+    SmallVector<mlir::Type> types;
+    for (Value argument : body.getArguments().take_front(loop.getNumResults()))
+      types.push_back(localTypeOf(argument));
+    auto local = nn::LoopOp::create(builder, loop.getLoc(), types,
+                                    loop.getBodyAttr(), operands);
+    for (auto [i, result] : llvm::enumerate(loop.getResults()))
+      define(result, local.getResult(i), shardingOf(body.getArgument(i)),
+             core::Reduction::kSum, builder);
+    return success();
+  }
+
   // Records an operation's result and converts it to its annotated placement.
   // Partial results are reduced here, at their definition.
   void define(
@@ -361,6 +393,7 @@ class Partitioner {
   std::map<std::pair<int, std::string>, Value> resharded_;
   llvm::DenseMap<Operation*, mlir::Block*> bodies_;
   llvm::StringMap<FuncOp> functions_;
+  llvm::DenseSet<Operation*> loop_bodies_;
   llvm::StringMap<unsigned> by_name_;  // arguments of the current function
 };
 

@@ -1,6 +1,8 @@
 // Counts from @main downwards, call by call.
 #include "compiler/partition/run_counts.h"
 
+#include "dialects/nn/dialect.h"
+
 namespace partita::partition {
 
 using mlir::func::CallOp;
@@ -14,6 +16,11 @@ void addRuns(FuncOp function, llvm::MapVector<FuncOp, int64_t>& runs) {
     if (auto callee = mlir::SymbolTable::lookupNearestSymbolFrom<FuncOp>(
             call, call.getCalleeAttr()))
       addRuns(callee, runs);
+  // The number of iterations is unknown: one.
+  for (auto loop : function.getOps<nn::LoopOp>())
+    if (auto body = mlir::SymbolTable::lookupNearestSymbolFrom<FuncOp>(
+            loop, loop.getBodyAttr()))
+      addRuns(body, runs);
 }
 
 }  // namespace

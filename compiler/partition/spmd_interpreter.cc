@@ -27,6 +27,9 @@ using mlir::func::FuncOp;
 using nn::Tensor;
 using Index = SmallVector<int64_t>;
 
+// As in the reference of nn.loop.
+constexpr int64_t kMaxIterations = 1'000'000;
+
 double combine(core::Reduction reduction, double a, double b) {
   switch (reduction) {
     case core::Reduction::kSum:
@@ -280,6 +283,8 @@ class Interpreter {
           op, call.getCalleeAttr());
       return run(callee, operands);
     }
+    if (auto loop = llvm::dyn_cast<nn::LoopOp>(op))
+      return iterate(loop, operands);
     SmallVector<Everywhere> results(op->getNumResults());
     for (int64_t position = 0; position < mesh_.Size(); ++position) {
       if (llvm::isa<dist::SendRowsOp, dist::ReturnRowsOp>(op)) {
@@ -301,6 +306,29 @@ class Interpreter {
       }
     }
     return results;
+  }
+
+  // All devices run the same number of iterations.
+  FailureOr<SmallVector<Everywhere>> iterate(
+      nn::LoopOp loop, llvm::ArrayRef<Everywhere> operands) {
+    auto body = mlir::SymbolTable::lookupNearestSymbolFrom<FuncOp>(
+        loop, loop.getBodyAttr());
+    SmallVector<Everywhere> values(operands);
+    for (int64_t i = 0; values[0][0].getInt(0) != 0; ++i) {
+      for (const Tensor& goes_on : values[0])
+        if (goes_on.getInt(0) == 0)
+          return loop.emitOpError(
+              "expected devices to agree on another iteration, found that they "
+              "do not");
+      if (i >= kMaxIterations)
+        return loop.emitOpError() << "expected at most " << kMaxIterations
+                                  << " iterations to interpret, found more";
+      auto next = run(body, values);
+      if (failed(next)) return failure();
+      std::move(next->begin(), next->end(), values.begin());
+    }
+    values.truncate(loop.getNumResults());
+    return values;
   }
 
   mlir::LogicalResult evaluateOn(Operation* op,

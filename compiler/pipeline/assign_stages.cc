@@ -55,12 +55,26 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
       getOperation().emitError("expected a function named 'main', found none");
       return signalPassFailure();
     }
+    if (mlir::failed(refuseLoops())) return signalPassFailure();
     findFree(main);
     if (mlir::failed(cut(main))) return signalPassFailure();
     for (Operation* op : llvm::reverse(free_)) joinUsers(op);
   }
 
  private:
+  // A rank receives what it needs once per step, not once per iteration.
+  mlir::LogicalResult refuseLoops() {
+    mlir::LogicalResult result = mlir::success();
+    getOperation().walk([&](nn::LoopOp loop) {
+      if (mlir::succeeded(result))
+        result = loop.emitOpError(
+            "expected no loop whose number of iterations depends on data in a "
+            "model that is divided into stages, found one; leave D out of the "
+            "plan");
+    });
+    return result;
+  }
+
   // Finds operations that depend on inputs and constants alone.
   void findFree(FuncOp main) {
     llvm::DenseSet<Value> free;

@@ -28,6 +28,19 @@ DimClasses::DimClasses(mlir::ModuleOp module) : stored_(module) {
              call.getResults(), callee.front().getTerminator()->getOperands()))
       unify(result, returned);
   });
+  module.walk([&](nn::LoopOp loop) {
+    auto body = module.lookupSymbol<FuncOp>(loop.getBody());
+    if (!body || body.isExternal()) return;
+    for (auto [operand, argument] :
+         llvm::zip_equal(loop.getOperands(), body.getArguments()))
+      unify(operand, argument);
+    for (auto [result, argument, returned] :
+         llvm::zip(loop.getResults(), body.getArguments(),
+                   body.front().getTerminator()->getOperands())) {
+      unify(result, argument);
+      unify(returned, argument);
+    }
+  });
 }
 
 std::vector<int> DimClasses::segmentsOf(Value value, int64_t dim) const {

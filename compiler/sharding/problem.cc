@@ -62,6 +62,14 @@ core::ShardingRule wholeRule(Operation* op) {
   return rule;
 }
 
+// A rule without demands: its tensors have no factor in common.
+core::ShardingRule looseRule(Operation* op) {
+  core::ShardingRule rule = wholeRule(op);
+  for (core::Factor& factor : rule.factors)
+    factor.kind = core::FactorKind::kCarried;
+  return rule;
+}
+
 // True for elementwise operations and data movement.
 bool carriesAll(const core::ShardingRule& rule) {
   return llvm::all_of(rule.factors, [](const core::Factor& factor) {
@@ -87,8 +95,10 @@ class Builder {
       functions_[function.getName()] = function;
       if (mlir::failed(addFunction(function))) return failure();
     }
-    for (FuncOp function : module_.getOps<FuncOp>())
+    for (FuncOp function : module_.getOps<FuncOp>()) {
       function.walk([&](CallOp call) { tieCall(call); });
+      function.walk([&](nn::LoopOp loop) { tieLoop(loop); });
+    }
     if (auto main = module_.lookupSymbol<FuncOp>("main")) tieUpdates(main);
     for (auto& [id, members] : groups_)
       problem_.graph.groups.push_back(std::move(members));
@@ -194,6 +204,8 @@ class Builder {
               .getShape());
       if (auto barrier = llvm::dyn_cast<dist::BarrierOp>(op))
         plain.direction = directionOf(barrier);
+    } else if (llvm::isa<nn::LoopOp>(op)) {
+      plain.rule = looseRule(op);  // tieLoop relates its tensors
     } else if (auto rule = nn::shardingRuleOf(op)) {
       plain.rule = *rule;
     } else {
@@ -229,6 +241,21 @@ class Builder {
       passed.is_tie = true;
       passed.rule.linear = {0};
     }
+  }
+
+  // A carried value is divided alike before, within and after the loop: as the
+  // body's argument.
+  void tieLoop(nn::LoopOp loop) {
+    mlir::Block& body = functions_.lookup(loop.getBody()).front();
+    for (auto [operand, argument] :
+         llvm::zip_equal(loop.getOperands(), body.getArguments()))
+      tie(operand, argument);
+    for (auto [returned, argument] :
+         llvm::zip(body.getTerminator()->getOperands(), body.getArguments()))
+      tie(returned, argument);
+    for (auto [argument, result] :
+         llvm::zip(body.getArguments(), loop.getResults()))
+      tie(argument, result);
   }
 
   // Ties each updated value to the argument that it replaces.

@@ -100,8 +100,9 @@ StoredValues::StoredValues(FuncOp main, const CallGraph& graph) {
 
 void StoredValues::visit(FuncOp function) {
   for (mlir::Operation& op : function.front()) {
+    // The body of a loop may move data, and the loop may never end.
     if (op.getNumRegions() > 0 || !mlir::isMemoryEffectFree(&op) ||
-        movesData(&op))
+        movesData(&op) || mlir::isa<nn::LoopOp>(op))
       continue;
     if (llvm::all_of(op.getOperands(),
                      [&](Value operand) { return contains(operand); })) {

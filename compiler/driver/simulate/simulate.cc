@@ -20,6 +20,7 @@
 #include "runtime/base/quantity.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/program/artifact.h"
+#include "runtime/program/loop.h"
 #include "runtime/program/mesh.h"
 
 namespace partita::driver {
@@ -193,23 +194,26 @@ absl::StatusOr<Value> simulateArtifact(const SimulateArguments& arguments) {
         write("--html", arguments.html,
               simulator::WriteReport(simulation, program, page)));
   }
-  return Object{{"kind", "simulation"},
-                {"cluster", cluster.name},
-                {"device", cluster.device.name},
-                {"devices", devices},
-                {"mesh", program::DescribeMesh(program.mesh())},
-                {"step_seconds", simulation.step},
-                {"bubble", simulation.Bubble()},
-                {"exposed", simulation.Exposed()},
-                {"memory_bytes", price.memory_bytes},
-                {"device_memory_bytes", price.room_bytes},
-                {"host_bytes", price.host_bytes},
-                {"files_bytes", price.files_bytes},
-                {"host_memory_bytes", price.host_room_bytes},
-                {"fits", price.fits()},
-                {"ranks", ranksOf(simulation, program)},
-                {"traffic", trafficOf(simulation)},
-                {"operations", operationsOf(simulation, arguments.operations)}};
+  Object facts{{"kind", "simulation"},
+               {"cluster", cluster.name},
+               {"device", cluster.device.name},
+               {"devices", devices},
+               {"mesh", program::DescribeMesh(program.mesh())},
+               {"step_seconds", simulation.step},
+               {"bubble", simulation.Bubble()},
+               {"exposed", simulation.Exposed()},
+               {"memory_bytes", price.memory_bytes},
+               {"device_memory_bytes", price.room_bytes},
+               {"host_bytes", price.host_bytes},
+               {"files_bytes", price.files_bytes},
+               {"host_memory_bytes", price.host_room_bytes},
+               {"fits", price.fits()},
+               {"ranks", ranksOf(simulation, program)},
+               {"traffic", trafficOf(simulation)},
+               {"operations", operationsOf(simulation, arguments.operations)}};
+  if (const int64_t loops = program::CountLoops(program))
+    facts["loops"] = loops;
+  return facts;
 }
 
 // States in host memory and in files; empty if there are none.
@@ -247,6 +251,9 @@ void printSimulation(const Value& value, llvm::raw_ostream& stream) {
       hostText(facts));
   if (facts.getInteger("files_bytes").value_or(0) > 0)
     stream << "the time to read and write states in files is not counted\n";
+  if (const int64_t loops = facts.getInteger("loops").value_or(0))
+    stream << "loops whose number of iterations depends on data: " << loops
+           << ", counted as one iteration each\n";
   stream << "\n";
   printRanks(facts, step, stream);
   stream << "\n";

@@ -173,12 +173,32 @@ class Verification {
         });
   }
 
+  // Functions that loops run. Loops are compared by their results, as the
+  // rounding errors of one iteration say nothing about those of the next.
+  llvm::DenseSet<Operation*> functionsInLoops() {
+    llvm::SmallVector<Operation*> open;
+    whole_->walk([&](nn::LoopOp loop) {
+      open.push_back(whole_->lookupSymbol(loop.getBody()));
+    });
+    llvm::DenseSet<Operation*> looped;
+    while (!open.empty()) {
+      Operation* function = open.pop_back_val();
+      if (!function || !looped.insert(function).second) continue;
+      function->walk([&](CallOp call) {
+        open.push_back(whole_->lookupSymbol(call.getCallee()));
+      });
+    }
+    return looped;
+  }
+
   void numberOperations() {
     int64_t next = 0;
     mlir::Builder builder(whole_->getContext());
+    const llvm::DenseSet<Operation*> looped = functionsInLoops();
     whole_->walk([&](Operation* op) {
       if (llvm::isa<nn::ReferenceOpInterface>(op) &&
-          !llvm::isa<mlir::arith::ConstantOp>(op))
+          !llvm::isa<mlir::arith::ConstantOp>(op) &&
+          !looped.contains(op->getParentOp()))
         op->setAttr(partition::kOriginAttr, builder.getI64IntegerAttr(next++));
     });
   }
