@@ -1,6 +1,7 @@
 // Walks the operations of a StableHLO module and builds @main. Calls are
 // inlined, and loops with a constant number of iterations are unrolled, so that
-// the passes on nn find layers by themselves.
+// the passes on nn find layers by themselves. The body of another loop is a
+// function.
 #ifndef PARTITA_FRONTENDS_STABLEHLO_GRAPH_IMPORTER_H_
 #define PARTITA_FRONTENDS_STABLEHLO_GRAPH_IMPORTER_H_
 
@@ -61,6 +62,10 @@ class GraphImporter {
   // Imports the function `name`.
   FailureOr<Values> call(llvm::StringRef name, llvm::ArrayRef<Val> arguments);
 
+  // Imports the rest of a loop, from the values `first` on, where `goes_on` is
+  // the condition for them, a scalar of booleans.
+  FailureOr<Values> loop(mlir::Region& condition, mlir::Region& body,
+                         Val goes_on, llvm::ArrayRef<Val> first);
   // Imports a manual computation: its body as one device's program, which
   // becomes operations on whole tensors.
   FailureOr<Values> importManualComputation(OpContext& context);
@@ -90,6 +95,10 @@ class GraphImporter {
   ManualAxes* manual_ = nullptr;  // while a body is imported
   int depth_ = 0;
   int64_t imported_ = 0;
+  int64_t loops_ = 0;  // functions of loops
+  // In a branch that depends on data: a scalar of booleans that tells whether
+  // it is taken. Null elsewhere.
+  Val taken_;
 };
 
 // The tensor type of a value: signless, with the sign in the element type.

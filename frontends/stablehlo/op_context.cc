@@ -191,6 +191,24 @@ Values OpContext::call(llvm::StringRef function,
   return llvm::succeeded(values) ? *values : Values();
 }
 
+Values OpContext::branch(unsigned i, Val taken) {
+  const Val outer = importer_.taken_;
+  importer_.taken_ = outer ? e.bitAnd(outer, taken) : taken;
+  Values values = region(i, {});
+  importer_.taken_ = outer;
+  return values;
+}
+
+Values OpContext::loop(Val goes_on, llvm::ArrayRef<Val> first) {
+  if (op.getNumRegions() != 2) {
+    error("expected regions 0 and 1");
+    return {};
+  }
+  auto values =
+      importer_.loop(op.getRegion(0), op.getRegion(1), goes_on, first);
+  return llvm::succeeded(values) ? *values : Values();
+}
+
 Values OpContext::manualComputation() {
   auto values = importer_.importManualComputation(*this);
   return llvm::succeeded(values) ? *values : Values();

@@ -58,6 +58,11 @@ class OpContext {
 
   // Imports region i with these arguments. Empty after an error.
   Values region(unsigned i, llvm::ArrayRef<Val> arguments);
+  // Imports region i, without arguments, as a branch that is taken if `taken`.
+  Values branch(unsigned i, Val taken);
+  // Imports the rest of a loop of regions 0 (condition) and 1 (body). Empty
+  // after an error.
+  Values loop(Val goes_on, llvm::ArrayRef<Val> first);
   Values call(llvm::StringRef function, llvm::ArrayRef<Val> arguments);
   // The operation of a region that only applies one operation to its two
   // arguments, in either order: "add". Empty if there is more in it.

@@ -35,6 +35,12 @@ TEST(StablehloSuiteTest, ReferencesOfOperationsAreThoseOfJax) {
   ExpectCounts("operations_n_z.safetensors", interpreterExecutor(), 102, 10);
 }
 
+// Gamma and beta functions: loops until a series has converged.
+TEST(StablehloSuiteTest, LoopsAreThoseOfJax) {
+  ExpectCounts("loops.safetensors", compiledExecutor(testing::TempDir()), 17,
+               0);
+}
+
 TEST(StablehloSuiteTest, EdgesAreThoseOfXlaAndNumpy) {
   ExpectCounts("edges.safetensors", compiledExecutor(testing::TempDir()), 66,
                0);

@@ -582,10 +582,6 @@ def host_callback():
         return %y : tensor<3xf32> }""", ()
 
 
-def endless():
-    return jax.jit(lambda x: lax.while_loop(lambda x: x.sum() < 100, lambda x: x * 2, x)), (jnp.ones(3),)
-
-
 def complex_numbers():
     return jax.jit(lambda x: jnp.abs(jnp.fft.fft(x))), (jnp.ones(4),)
 
@@ -603,7 +599,7 @@ def group_of_an_axis():
     return jax.jit(jax.shard_map(sums, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)), (jnp.ones(8),)
 
 
-REFUSED = {f.__name__: f for f in (symbolic_batch, factorisation, host_callback, endless, complex_numbers, nested_shard_map, group_of_an_axis)}
+REFUSED = {f.__name__: f for f in (symbolic_batch, factorisation, host_callback, complex_numbers, nested_shard_map, group_of_an_axis)}
 PROGRAMS = {
     f.__name__: f
     for f in (
@@ -612,11 +608,13 @@ PROGRAMS = {
 }
 
 
+from loop_programs import PROGRAMS as LOOP_PROGRAMS
+
 try:
     from flax_programs import PROGRAMS as FLAX_PROGRAMS
 except ImportError:  # without setup.sh --flax
     FLAX_PROGRAMS = {}
-PROGRAMS |= FLAX_PROGRAMS
+PROGRAMS |= FLAX_PROGRAMS | LOOP_PROGRAMS
 
 
 def dotted(name):

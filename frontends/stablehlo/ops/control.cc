@@ -1,5 +1,6 @@
-// Calls, loops, branches. All are inlined: a loop runs at compile time, and its
-// condition must be a constant in every iteration.
+// Calls, loops, branches. Calls and branches are inlined. A loop runs at
+// compile time as long as its condition is constant; the rest of it is a loop
+// of nn.
 #include "frontends/stablehlo/ops/ops.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -56,8 +57,16 @@ Val importWhile(OpContext& n) {
     if (condition.size() != 1)
       return n.error("expected one result of the condition");
     const auto goes_on = constantInteger(condition[0]);
-    if (!goes_on)
-      return n.unsupported("a loop whose number of iterations depends on data");
+    if (!goes_on) {
+      if (condition[0].rank() != 0 || !condition[0].isBool())
+        return n.error("expected a scalar of booleans from the condition");
+      if (n.manual() != nullptr)
+        return n.unsupported(
+            "a loop whose number of iterations depends on data, within "
+            "shard_map,");
+      n.outAll(n.loop(condition[0], state));
+      return {};
+    }
     if (*goes_on == 0) break;
     if (i >= kMaxIterations)
       return n.unsupported("a loop of more than " +
@@ -73,7 +82,8 @@ Val importWhile(OpContext& n) {
   return {};
 }
 
-// A branch that depends on data runs all branches and selects.
+// A branch that depends on data runs all branches and selects. A loop in a
+// branch that is not chosen makes no iteration.
 Val importCase(OpContext& n) {
   const Val given = n.in(0);
   const int64_t count = n.op.getNumRegions();
@@ -94,8 +104,20 @@ Val importCase(OpContext& n) {
     return {};
   }
   Values results;
+  Val others;  // whether another branch than the last is chosen
+  llvm::SmallVector<Val> is_chosen;
+  for (int64_t i = 0; i + 1 < count; ++i) {
+    is_chosen.push_back(
+        is_if ? given
+              : n.e.compare(Compare::eq, given, static_cast<double>(i)));
+    others = others ? n.e.bitOr(others, is_chosen.back()) : is_chosen.back();
+  }
   for (int64_t i = count - 1; i >= 0; --i) {
-    const Values branch = n.region(i, {});
+    n.e.start(loc);
+    const Values branch =
+        count == 1 ? n.region(0, {})
+                   : n.branch(i, i < count - 1 ? is_chosen[i]
+                                               : n.e.logicalNot(others));
     if (n.failed()) return {};
     n.e.start(loc);
     if (i == count - 1) {
@@ -104,12 +126,10 @@ Val importCase(OpContext& n) {
     }
     if (branch.size() != results.size())
       return n.error("expected branches with the same results");
-    const Val is_chosen =
-        is_if ? given : n.e.compare(Compare::eq, given, static_cast<double>(i));
     for (auto [result, value] : llvm::zip(results, branch)) {
       if (value.shape() != result.shape())
         return n.error("expected branches with the same results");
-      result = n.e.select(is_chosen, value, result);
+      result = n.e.select(is_chosen[i], value, result);
     }
   }
   n.outAll(results);
