@@ -159,6 +159,17 @@ TEST(AbiCheck, NumbersOfCublasLt) {
   ExpectSame(kLtEpilogueRelu | kLtEpilogueBias, CUBLASLT_EPILOGUE_RELU_BIAS);
   ExpectSame(kLtEpilogueGelu, CUBLASLT_EPILOGUE_GELU);
   ExpectSame(kLtEpilogueGelu | kLtEpilogueBias, CUBLASLT_EPILOGUE_GELU_BIAS);
+  ExpectSame(kLtEpilogueGelu | kLtEpilogueKept, CUBLASLT_EPILOGUE_GELU_AUX);
+  ExpectSame(kLtEpilogueGelu | kLtEpilogueKept | kLtEpilogueBias,
+             CUBLASLT_EPILOGUE_GELU_AUX_BIAS);
+  ExpectSame(kLtEpilogueGeluGradient, CUBLASLT_EPILOGUE_DGELU);
+  ExpectSame(kLtEpilogueSumsOfA, CUBLASLT_EPILOGUE_BGRADA);
+  ExpectSame(kLtEpilogueSumsOfB, CUBLASLT_EPILOGUE_BGRADB);
+  ExpectSame(kLtPreactivationPointer,
+             CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER);
+  ExpectSame(kLtPreactivationLeading, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD);
+  ExpectSame(kLtPreactivationBatchStride,
+             CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE);
   ExpectSame(kLtBatchCount, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
   ExpectSame(kLtBatchStride, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
   ExpectSame(kLtMaxWorkspaceBytes, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);

@@ -30,12 +30,22 @@ enum LtMatmulAttribute : int {
   kLtTransposeB = 4,
   kLtEpilogue = 7,     // LtEpilogueKind
   kLtBiasPointer = 8,  // one value per row of the result
+  kLtPreactivationPointer = 11,
+  kLtPreactivationLeading = 12,      // int64: elements, a multiple of 8
+  kLtPreactivationBatchStride = 13,  // int64, a multiple of 8
 };
 enum LtEpilogueKind : int {
   kLtEpilogueNone = 1,
   kLtEpilogueRelu = 2,
   kLtEpilogueBias = 4,
   kLtEpilogueGelu = 32,  // tanh approximation
+  // A bit beside that of GELU: writes the pre-activation.
+  kLtEpilogueKept = 128,
+  // Multiplies by the gradient of GELU at the pre-activation.
+  kLtEpilogueGeluGradient = 64 | 128,
+  // Writes the sums of A's rows, or of B's columns, in place of a bias.
+  kLtEpilogueSumsOfA = 256,
+  kLtEpilogueSumsOfB = 512,
 };
 enum LtLayoutAttribute : int {
   kLtBatchCount = 5,   // int32

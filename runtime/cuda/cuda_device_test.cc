@@ -387,6 +387,73 @@ TEST_F(CudaDeviceTest, PartsOfSplitProductsAreF32) {
   EXPECT_EQ(sums, std::vector<uint16_t>(8 * 8, k258));
 }
 
+// The library computes what training needs in its epilogues: a pre-activation,
+// the gradient of GELU, and the gradient of a bias.
+TEST_F(CudaDeviceTest, ProductsOfTrainingAreOneCall) {
+  const auto memory =
+      std::move(device::Allocation::Make(*device_, 4096)).value();
+  const auto log = [&](const device::GemmDesc& desc) {
+    recording_.TakeLog();
+    const int count = device::OperandCount(desc);
+    const auto op =
+        std::move(device_->PrepareGemm(desc, std::vector<const void*>(
+                                                 static_cast<size_t>(count))))
+            .value();
+    EXPECT_EQ(op->Description(), "cuBLASLt");
+    std::vector<void*> buffers;
+    for (int i = 0; i < count; ++i) buffers.push_back(memory.data() + 512 * i);
+    EXPECT_TRUE(device_->Execute(*stream_, *op, buffers.data(), count).ok());
+    EXPECT_TRUE(device_->Synchronize(*stream_).ok());
+    const std::string text = recording_.TakeLog();
+    EXPECT_THAT(text, Not(HasSubstr("cuLaunchKernel")));
+    return text;
+  };
+  device::GemmDesc desc;
+  desc.dtype = base::DType::kBF16;
+  desc.m = 8, desc.n = 16, desc.k = 8;
+  desc.lhs_strides = {0, 8, 1};
+  desc.rhs_strides = desc.out_strides = {0, 16, 1};
+  desc.sums = device::Sums::kRhs;
+  EXPECT_THAT(log(desc), HasSubstr("16x8x8 epilogue 256 "));
+  desc.sums = device::Sums::kLhs;
+  EXPECT_THAT(log(desc), HasSubstr("16x8x8 epilogue 512 "));
+  desc.sums = device::Sums::kNone;
+  desc.activation = device::Activation::kGeluTanh;
+  desc.preactivation = device::Preactivation::kGiven;
+  EXPECT_THAT(log(desc), HasSubstr("16x8x8 epilogue 192 "));
+  desc.preactivation = device::Preactivation::kKept;
+  EXPECT_THAT(log(desc), HasSubstr("16x8x8 epilogue 160 "));
+  desc.has_bias = true;
+  EXPECT_THAT(log(desc), HasSubstr("16x8x8 epilogue 164 "));
+  EXPECT_TRUE(device_->Warnings().empty());
+}
+
+// A library that lacks these multiplies only, and a warning says so.
+TEST_F(CudaDeviceTest, OwnKernelsFinishWhatTheLibraryDoesNot) {
+  const auto describe = [&](const device::GemmDesc& desc) {
+    recording_.FailNext(recording::kTrainingEpilogue, kCuInvalidValue, 2);
+    const auto op = device_->PrepareGemm(
+        desc, std::vector<const void*>(
+                  static_cast<size_t>(device::OperandCount(desc))));
+    EXPECT_TRUE(op.ok()) << op.status();
+    return (*op)->Description();
+  };
+  device::GemmDesc desc;
+  desc.dtype = base::DType::kBF16;
+  desc.m = desc.n = desc.k = 8;
+  desc.lhs_strides = desc.rhs_strides = desc.out_strides = {0, 8, 1};
+  desc.sums = device::Sums::kRhs;
+  EXPECT_EQ(describe(desc), "cuBLASLt and own kernel");
+  desc.sums = device::Sums::kNone;
+  desc.activation = device::Activation::kGeluTanh;
+  desc.preactivation = device::Preactivation::kGiven;
+  EXPECT_EQ(describe(desc), "cuBLASLt and own kernel");
+  ASSERT_EQ(device_->Warnings().size(), 1u);
+  EXPECT_THAT(device_->Warnings()[0],
+              HasSubstr("the library multiplies without the activation or the "
+                        "sums of 2 matrix products"));
+}
+
 // The second of the recorded library's three algorithms is the fastest.
 class TuningTest : public ::testing::Test {
  protected:

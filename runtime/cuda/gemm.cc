@@ -20,6 +20,8 @@ namespace partita::cuda {
 namespace {
 
 using device::GemmDesc;
+using device::Preactivation;
+using device::Sums;
 
 constexpr uint64_t kWorkspaceBytes = program::kProductWorkspaceBytes;
 constexpr uint32_t kAligned = 16;
@@ -43,8 +45,15 @@ LtDataType TypeOf(base::DType dtype) {
                                       : kLtBF16;
 }
 
-int EpilogueOf(const GemmDesc& desc) {
+int EpilogueOf(const GemmDesc& desc, const ProductPlan& plan) {
   const int bias = desc.has_bias ? kLtEpilogueBias : 0;
+  if (desc.preactivation == Preactivation::kKept)
+    return kLtEpilogueGelu | kLtEpilogueKept | bias;
+  if (desc.preactivation == Preactivation::kGiven)
+    return kLtEpilogueGeluGradient;
+  if (desc.sums != Sums::kNone)
+    return (desc.sums == Sums::kRhs) == plan.rhs_first ? kLtEpilogueSumsOfA
+                                                       : kLtEpilogueSumsOfB;
   switch (desc.activation) {
     case device::Activation::kRelu:
       return kLtEpilogueRelu | bias;
@@ -55,19 +64,40 @@ int EpilogueOf(const GemmDesc& desc) {
   }
 }
 
+// Operands, by their place among the buffers; -1: none.
+struct Places {
+  explicit Places(const GemmDesc& desc) {
+    if (desc.has_bias) bias = next++;
+    if (desc.has_residual) residual = next++;
+    if (desc.preactivation == Preactivation::kGiven) preactivation = next++;
+    out = next++;
+    if (desc.preactivation == Preactivation::kKept) preactivation = next++;
+    if (desc.sums != Sums::kNone) sums = next++;
+  }
+  int bias = -1, residual = -1, preactivation = -1, out = -1, sums = -1;
+
+ private:
+  int next = 2;  // behind lhs and rhs
+};
+
 class BlasProduct : public CudaOp {
  public:
+  // Without `fuses_sums`, an own kernel computes sums.
   BlasProduct(const Blas& blas, std::shared_ptr<const OwnKernels> kernels,
-              const GemmDesc& desc, const ProductPlan& plan)
-      : CudaOp(device::OperandCount(desc.has_bias, desc.has_residual)),
+              const GemmDesc& desc, const ProductPlan& plan, bool fuses_sums)
+      : CudaOp(device::OperandCount(desc)),
         blas_(blas),
         kernels_(std::move(kernels)),
         desc_(desc),
-        plan_(plan) {}
+        plan_(plan),
+        places_(desc),
+        fuses_sums_(fuses_sums) {}
 
   absl::Status Prepare(Tuner& tuner, const Context& context);
   std::string Description() const override {
-    return plan_.whole ? "cuBLASLt" : "cuBLASLt and own kernel";
+    return plan_.whole && (fuses_sums_ || desc_.sums == Sums::kNone)
+               ? "cuBLASLt"
+               : "cuBLASLt and own kernel";
   }
   absl::Status Run(CuStream stream, void* const* buffers,
                    void* scratch) override;
@@ -78,7 +108,15 @@ class BlasProduct : public CudaOp {
   absl::Status MakeLayout(const MatrixPlan& matrix, LtDataType type,
                           Owned& layout);
   absl::Status MakeMatmul();
-  absl::Status SetBias(const void* bias);
+  // Sets the addresses of a bias, or of sums, and of a pre-activation.
+  absl::Status SetVectors(const void* vector, const void* preactivation);
+  bool has_vector() const {
+    return plan_.whole &&
+           (desc_.has_bias || (fuses_sums_ && desc_.sums != Sums::kNone));
+  }
+  bool has_preactivation() const {
+    return plan_.whole && desc_.preactivation != Preactivation::kNone;
+  }
   // The library's algorithms, its preferred one first. Not empty.
   absl::StatusOr<std::vector<LtHeuristic>> Ask(uint32_t alignment, int most);
   Tuner::Run PrepareTrial(const std::vector<LtHeuristic>& choices,
@@ -89,10 +127,13 @@ class BlasProduct : public CudaOp {
   static bool IsAligned(void* const* buffers, int count);
   // True if the library itself accesses operand `index`. Our own kernel
   // accesses the others, at any alignment.
-  bool IsLibraryOperand(int index) const { return plan_.whole || index < 2; }
+  bool IsLibraryOperand(int index) const {
+    if (index == places_.sums && !fuses_sums_) return false;
+    return plan_.whole || index < 2;
+  }
   void PlanMoves();
   // Sets `moved` to the operands, with badly aligned ones copied to the
-  // scratch. With `back`, copies the result from the scratch to its place
+  // scratch. With `back`, copies the results from the scratch to their places
   // instead.
   absl::Status Move(CuStream stream, void* const* buffers, char* scratch,
                     std::vector<void*>& moved, bool back) const;
@@ -101,6 +142,8 @@ class BlasProduct : public CudaOp {
   const std::shared_ptr<const OwnKernels> kernels_;
   const GemmDesc desc_;
   const ProductPlan plan_;
+  const Places places_;
+  const bool fuses_sums_;
   Owned matmul_, a_, b_, d_;
   LtHeuristic aligned_ = {}, any_ = {};
   // Used if there is no `any_`: scratch offsets and sizes of moved operands,
@@ -111,6 +154,8 @@ class BlasProduct : public CudaOp {
   int64_t sums_bytes_ = 0;  // of the f32 sums, at the start of the scratch
   FinishArgs finish_ = {};
   CuFunction finish_function_ = nullptr;
+  FactorSums sums_;
+  int64_t parts_at_ = 0;  // scratch of `sums_`
 };
 
 absl::Status BlasProduct::MakeLayout(const MatrixPlan& matrix, LtDataType type,
@@ -138,7 +183,10 @@ absl::Status BlasProduct::MakeMatmul() {
                   "describing a product"));
   const int32_t transpose_a = plan_.a.transposed ? 1 : 0;
   const int32_t transpose_b = plan_.b.transposed ? 1 : 0;
-  const int32_t epilogue = plan_.whole ? EpilogueOf(desc_) : kLtEpilogueNone;
+  const bool finishes =
+      plan_.whole && (fuses_sums_ || desc_.sums == Sums::kNone);
+  const int32_t epilogue =
+      finishes ? EpilogueOf(desc_, plan_) : kLtEpilogueNone;
   const auto set = [&](LtMatmulAttribute attribute, const int32_t& value) {
     return blas_.Check(
         blas_.SetMatmul(matmul_.object, attribute, &value, sizeof(value)),
@@ -146,13 +194,28 @@ absl::Status BlasProduct::MakeMatmul() {
   };
   PARTITA_RETURN_IF_ERROR(set(kLtTransposeA, transpose_a));
   PARTITA_RETURN_IF_ERROR(set(kLtTransposeB, transpose_b));
-  return set(kLtEpilogue, epilogue);
+  PARTITA_RETURN_IF_ERROR(set(kLtEpilogue, epilogue));
+  if (!has_preactivation()) return absl::OkStatus();
+  const auto set_size = [&](LtMatmulAttribute attribute, const int64_t& value) {
+    return blas_.Check(
+        blas_.SetMatmul(matmul_.object, attribute, &value, sizeof(value)),
+        "describing a pre-activation");
+  };
+  PARTITA_RETURN_IF_ERROR(set_size(kLtPreactivationLeading, plan_.d.leading));
+  return set_size(kLtPreactivationBatchStride, plan_.d.batch_stride);
 }
 
-absl::Status BlasProduct::SetBias(const void* bias) {
-  return blas_.Check(
-      blas_.SetMatmul(matmul_.object, kLtBiasPointer, &bias, sizeof(bias)),
-      "naming the bias");
+absl::Status BlasProduct::SetVectors(const void* vector,
+                                     const void* preactivation) {
+  if (has_vector())
+    PARTITA_RETURN_IF_ERROR(
+        blas_.Check(blas_.SetMatmul(matmul_.object, kLtBiasPointer, &vector,
+                                    sizeof(vector)),
+                    "naming the bias"));
+  if (!has_preactivation()) return absl::OkStatus();
+  return blas_.Check(blas_.SetMatmul(matmul_.object, kLtPreactivationPointer,
+                                     &preactivation, sizeof(preactivation)),
+                     "naming the pre-activation");
 }
 
 absl::StatusOr<std::vector<LtHeuristic>> BlasProduct::Ask(uint32_t alignment,
@@ -173,9 +236,10 @@ absl::StatusOr<std::vector<LtHeuristic>> BlasProduct::Ask(uint32_t alignment,
   for (const LtPreferenceAttribute attribute :
        {kLtAlignmentA, kLtAlignmentB, kLtAlignmentC, kLtAlignmentD})
     PARTITA_RETURN_IF_ERROR(set(attribute, alignment));
-  // Some versions already check the alignment of the bias address here.
-  const void* const bias = reinterpret_cast<const void*>(uintptr_t{alignment});
-  if (plan_.whole && desc_.has_bias) PARTITA_RETURN_IF_ERROR(SetBias(bias));
+  // Some versions already check the alignment of these addresses here.
+  const void* const vector =
+      reinterpret_cast<const void*>(uintptr_t{alignment});
+  PARTITA_RETURN_IF_ERROR(SetVectors(vector, vector));
   std::vector<LtHeuristic> choices(static_cast<size_t>(most));
   int found = 0;
   PARTITA_RETURN_IF_ERROR(blas_.Check(
@@ -214,7 +278,13 @@ std::string Describe(const GemmDesc& desc) {
       absl::StrJoin(desc.rhs_strides, ","), " ",
       absl::StrJoin(desc.out_strides, ","), desc.has_bias ? " bias" : "",
       desc.has_residual ? " residual" : "", " activation ",
-      static_cast<int>(desc.activation));
+      static_cast<int>(desc.activation),
+      // Other keys are as they were in kept files.
+      desc.is_for_training()
+          ? absl::StrCat(" preactivation ",
+                         static_cast<int>(desc.preactivation), " sums ",
+                         static_cast<int>(desc.sums))
+          : "");
 }
 
 absl::Status BlasProduct::Prepare(Tuner& tuner, const Context& context) {
@@ -257,6 +327,11 @@ absl::Status BlasProduct::Prepare(Tuner& tuner, const Context& context) {
   scratch_bytes_ =
       sums_bytes_ + static_cast<int64_t>(std::max(aligned_.workspace_bytes,
                                                   any_.workspace_bytes));
+  if (!fuses_sums_) {
+    PARTITA_ASSIGN_OR_RETURN(sums_, FactorSums::Make(kernels_, desc_));
+    parts_at_ = (scratch_bytes_ + 255) / 256 * 256;
+    scratch_bytes_ = parts_at_ + sums_.scratch_bytes();
+  }
   if (!moves_) return absl::OkStatus();
   PlanMoves();
   PARTITA_ASSIGN_OR_RETURN(copy_, kernels_->Find("partita_copy_box"));
@@ -270,9 +345,14 @@ void BlasProduct::PlanMoves() {
   moved_bytes_ = {ExtentOf(left, plan_.batch) * size,
                   ExtentOf(right, plan_.batch) * size};
   if (desc_.has_bias) moved_bytes_.push_back(desc_.n * size);
-  if (desc_.has_residual)
+  // Residual, pre-activation and result are laid out alike.
+  const int matrices = 1 + (desc_.has_residual ? 1 : 0) +
+                       (desc_.preactivation != Preactivation::kNone ? 1 : 0);
+  for (int i = 0; i < matrices; ++i)
     moved_bytes_.push_back(ExtentOf(plan_.d, plan_.batch) * size);
-  moved_bytes_.push_back(ExtentOf(plan_.d, plan_.batch) * size);
+  if (desc_.sums != Sums::kNone)
+    moved_bytes_.push_back((desc_.sums == Sums::kLhs ? desc_.m : desc_.n) *
+                           size);
   for (int i = 0; i < operands(); ++i) {
     scratch_bytes_ = (scratch_bytes_ + 255) / 256 * 256;
     moved_at_.push_back(scratch_bytes_);
@@ -285,11 +365,11 @@ absl::Status BlasProduct::Move(CuStream stream, void* const* buffers,
                                char* scratch, std::vector<void*>& moved,
                                bool back) const {
   moved.assign(buffers, buffers + operands());
-  for (int i = back ? operands() - 1 : 0; i < operands(); ++i) {
+  for (int i = back ? places_.out : 0; i < operands(); ++i) {
     const size_t at = static_cast<size_t>(i);
     if (!IsLibraryOperand(i) || IsAligned(buffers + i, 1)) continue;
     moved[at] = scratch + moved_at_[at];
-    // The result is copied in too, because gaps between its rows may hold other
+    // Results are copied in too, because gaps between its rows may hold other
     // data.
     PARTITA_RETURN_IF_ERROR(
         kernels_->Copy(stream, copy_, back ? moved[at] : buffers[i],
@@ -311,10 +391,14 @@ Tuner::Run BlasProduct::PrepareTrial(const std::vector<LtHeuristic>& choices,
   void* const rhs = memory->Make(ExtentOf(right, plan_.batch) * size);
   void* const d =
       memory->Make(ExtentOf(plan_.d, plan_.batch) * (plan_.whole ? size : 4));
-  void* const bias = memory->Make(desc_.n * size);
+  void* const vector = memory->Make(std::max(desc_.m, desc_.n) * size);
+  void* const preactivation =
+      has_preactivation() ? memory->Make(ExtentOf(plan_.d, plan_.batch) * size)
+                          : vector;
   void* const workspace = memory->Make(static_cast<int64_t>(workspace_bytes));
-  if (!lhs || !rhs || !d || !bias || !workspace) return nullptr;
-  if (plan_.whole && desc_.has_bias && !SetBias(bias).ok()) return nullptr;
+  if (!lhs || !rhs || !d || !vector || !preactivation || !workspace)
+    return nullptr;
+  if (!SetVectors(vector, preactivation).ok()) return nullptr;
   return [=, &choices](size_t index, CuStream stream) {
     static_cast<void>(memory);  // freed with this function
     return Multiply(stream, choices[index], lhs, rhs, d, d, workspace);
@@ -343,24 +427,31 @@ absl::Status BlasProduct::Multiply(CuStream stream, const LtHeuristic& choice,
 
 absl::Status BlasProduct::Run(CuStream stream, void* const* buffers,
                               void* scratch) {
+  char* const bytes = static_cast<char*>(scratch);
   const bool aligned = IsAligned(buffers, operands());
-  if (aligned || !moves_)
-    return Run(stream, aligned ? aligned_ : any_, buffers, scratch);
-  std::vector<void*> moved;
-  PARTITA_RETURN_IF_ERROR(
-      Move(stream, buffers, static_cast<char*>(scratch), moved, false));
-  PARTITA_RETURN_IF_ERROR(Run(stream, aligned_, moved.data(), scratch));
-  return Move(stream, buffers, static_cast<char*>(scratch), moved, true);
+  if (aligned || !moves_) {
+    PARTITA_RETURN_IF_ERROR(
+        Run(stream, aligned ? aligned_ : any_, buffers, scratch));
+  } else {
+    std::vector<void*> moved;
+    PARTITA_RETURN_IF_ERROR(Move(stream, buffers, bytes, moved, false));
+    PARTITA_RETURN_IF_ERROR(Run(stream, aligned_, moved.data(), scratch));
+    PARTITA_RETURN_IF_ERROR(Move(stream, buffers, bytes, moved, true));
+  }
+  return sums_.Run(stream, buffers, bytes + parts_at_);
 }
 
 absl::Status BlasProduct::Run(CuStream stream, const LtHeuristic& choice,
                               void* const* buffers, void* scratch) {
-  void* const out = buffers[operands() - 1];
-  if (plan_.whole && desc_.has_bias)
-    PARTITA_RETURN_IF_ERROR(SetBias(buffers[2]));
+  const auto at = [&](int place) {
+    return place < 0 ? nullptr : buffers[place];
+  };
+  PARTITA_RETURN_IF_ERROR(
+      SetVectors(at(desc_.has_bias ? places_.bias : places_.sums),
+                 at(places_.preactivation)));
   const bool adds = plan_.whole && desc_.has_residual;
-  void* const d = plan_.whole ? out : scratch;
-  const void* const c = adds ? buffers[operands() - 2] : d;
+  void* const d = plan_.whole ? at(places_.out) : scratch;
+  const void* const c = adds ? at(places_.residual) : d;
   PARTITA_RETURN_IF_ERROR(Multiply(stream, choice, buffers[0], buffers[1], c, d,
                                    static_cast<char*>(scratch) + sums_bytes_));
   if (plan_.whole) return absl::OkStatus();
@@ -374,15 +465,26 @@ absl::Status BlasProduct::Run(CuStream stream, const LtHeuristic& choice,
 
 absl::StatusOr<std::unique_ptr<CudaOp>> MakeBlasProduct(
     const Blas& blas, std::shared_ptr<const OwnKernels> kernels, Tuner& tuner,
-    const GemmDesc& desc) {
-  const std::optional<ProductPlan> plan = PlanProduct(desc);
-  if (!plan)
-    return absl::UnimplementedError(
-        "expected a matrix with contiguous rows or columns, found neither");
-  auto product =
-      std::make_unique<BlasProduct>(blas, std::move(kernels), desc, *plan);
-  PARTITA_RETURN_IF_ERROR(product->Prepare(tuner, tuner.context()));
-  return std::unique_ptr<CudaOp>(std::move(product));
+    const GemmDesc& desc, absl::Status& unfinished) {
+  const bool activates = desc.activation != device::Activation::kNone;
+  unfinished = absl::OkStatus();
+  for (const bool finishes : {true, false}) {
+    const std::optional<ProductPlan> plan =
+        PlanProduct(desc, finishes || !activates);
+    if (!plan)
+      return absl::UnimplementedError(
+          "expected a matrix with contiguous rows or columns, found neither");
+    auto product = std::make_unique<BlasProduct>(blas, kernels, desc, *plan,
+                                                 /*fuses_sums=*/finishes);
+    const absl::Status status = product->Prepare(tuner, tuner.context());
+    if (status.ok()) return std::unique_ptr<CudaOp>(std::move(product));
+    const bool may_finish_itself =
+        finishes &&
+        ((plan->whole && activates) || desc.sums != device::Sums::kNone);
+    if (!absl::IsUnimplemented(status) || !may_finish_itself) return status;
+    unfinished = status;
+  }
+  return unfinished;
 }
 
 }  // namespace partita::cuda

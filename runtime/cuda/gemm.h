@@ -15,9 +15,11 @@ namespace partita::cuda {
 
 // Unimplemented if the library has no such product; our own kernel computes it
 // then. `blas` must outlive the result. `tuner` chooses the algorithm.
+// `unfinished` is the library's reason if it multiplies only, and an own kernel
+// computes the activation or the sums; otherwise it is ok.
 absl::StatusOr<std::unique_ptr<CudaOp>> MakeBlasProduct(
     const Blas& blas, std::shared_ptr<const OwnKernels> kernels, Tuner& tuner,
-    const device::GemmDesc& desc);
+    const device::GemmDesc& desc, absl::Status& unfinished);
 
 }  // namespace partita::cuda
 

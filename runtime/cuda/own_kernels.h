@@ -30,7 +30,9 @@ struct ProductArgs {
   const void* rhs;
   const void* bias;      // or null
   const void* residual;  // or null
+  const void* given;     // a pre-activation, or null
   void* out;
+  void* kept;  // the pre-activation, or null
   Int count, m, n, k;
   Int lhs_strides[3], rhs_strides[3], out_strides[3];
   KernelType type;
@@ -42,6 +44,17 @@ struct ProductArgs {
 struct FinishArgs {
   const float* sums;
   ProductArgs product;
+};
+
+// Arguments of the sums of a factor of one matrix over k. Elements are at
+// i * stride + k * k_stride, for i below `count`. Each of `parts` parts sums
+// `part` consecutive k to f32 sums [parts, count].
+struct FactorSumsArgs {
+  const void* factor;
+  float* part_sums;
+  void* out;
+  Int count, k, stride, k_stride, part, parts;
+  KernelType type;
 };
 
 // Arguments of a convolution, like device::ConvDesc with three spatial
@@ -110,14 +123,24 @@ PARTITA_KERNEL_CODE float Activate(KernelActivation activation, float x) {
   return x;
 }
 
+PARTITA_KERNEL_CODE float GeluTanhGradient(float x) {
+  const float t = Tanh(0.79788456080286536f * (x + 0.044715f * x * x * x));
+  return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.79788456080286536f *
+                              (1 + 0.134145f * x * x);
+}
+
 // Adds bias, activation and residual to the sum of element (b, r, c), and
-// stores it.
+// stores it. A given pre-activation has the gradient of GELU instead.
 PARTITA_KERNEL_CODE void FinishElement(const ProductArgs& a, Int b, Int r,
                                        Int c, float sum) {
   const Int out =
       b * a.out_strides[0] + r * a.out_strides[1] + c * a.out_strides[2];
   if (a.bias) sum += Load(a.type, a.bias, c);
-  sum = Activate(a.activation, sum);
+  if (a.kept) Store(a.type, a.kept, out, sum);
+  if (a.given)
+    sum *= GeluTanhGradient(Load(a.type, a.given, out));
+  else
+    sum = Activate(a.activation, sum);
   if (a.residual) sum += Load(a.type, a.residual, out);
   Store(a.type, a.out, out, sum);
 }
@@ -139,6 +162,25 @@ PARTITA_KERNEL_CODE void FinishProductElement(const FinishArgs& a, Int i) {
   const ProductArgs& p = a.product;
   FinishElement(p, i / (p.m * p.n), i / p.n % p.m, i % p.n,
                 Load(KernelType::kF32, a.sums, i));
+}
+
+// Thread i computes part i / count of sum i % count.
+PARTITA_KERNEL_CODE void FactorPartElement(const FactorSumsArgs& a, Int i) {
+  if (i >= a.parts * a.count) return;
+  const Int begin = i / a.count * a.part;
+  const Int end = begin + a.part < a.k ? begin + a.part : a.k;
+  float sum = 0;
+  for (Int k = begin; k < end; ++k)
+    sum += Load(a.type, a.factor, i % a.count * a.stride + k * a.k_stride);
+  Store(KernelType::kF32, a.part_sums, i, sum);
+}
+
+PARTITA_KERNEL_CODE void FactorSumElement(const FactorSumsArgs& a, Int i) {
+  if (i >= a.count) return;
+  float sum = 0;
+  for (Int part = 0; part < a.parts; ++part)
+    sum += Load(KernelType::kF32, a.part_sums, part * a.count + i);
+  Store(a.type, a.out, i, sum);
 }
 
 // Index of element (n, c, at) of an activation of these sizes.
@@ -276,6 +318,8 @@ PARTITA_KERNEL_CODE void ConvWeightGradElement(const ConvArgs& a, Int i) {
 #define PARTITA_OWN_KERNELS(X)                                 \
   X(partita_product, ProductArgs, ProductElement)              \
   X(partita_finish_product, FinishArgs, FinishProductElement)  \
+  X(partita_factor_parts, FactorSumsArgs, FactorPartElement)   \
+  X(partita_factor_sums, FactorSumsArgs, FactorSumElement)     \
   X(partita_conv_forward, ConvArgs, ConvForwardElement)        \
   X(partita_finish_conv, ConvArgs, FinishConvElement)          \
   X(partita_conv_input_grad, ConvArgs, ConvInputGradElement)   \

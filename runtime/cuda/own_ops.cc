@@ -16,6 +16,7 @@ extern const char kOwnKernelsPtx[];
 namespace {
 
 constexpr int64_t kThreads = 256;
+constexpr int64_t kPart = 64;  // rows that a thread sums
 
 absl::StatusOr<KernelType> TypeOf(base::DType dtype) {
   switch (dtype) {
@@ -58,17 +59,23 @@ KernelActivation ActivationOf(device::Activation activation) {
 class OwnProduct : public CudaOp {
  public:
   OwnProduct(std::shared_ptr<const OwnKernels> kernels, CuFunction function,
-             const device::GemmDesc& desc, const ProductArgs& args)
-      : CudaOp(device::OperandCount(desc.has_bias, desc.has_residual)),
+             const device::GemmDesc& desc, const ProductArgs& args,
+             FactorSums sums)
+      : CudaOp(device::OperandCount(desc)),
         kernels_(std::move(kernels)),
         function_(function),
         desc_(desc),
-        args_(args) {}
+        args_(args),
+        sums_(std::move(sums)) {
+    scratch_bytes_ = sums_.scratch_bytes();
+  }
   std::string Description() const override { return "own kernel"; }
   absl::Status Run(CuStream stream, void* const* buffers,
                    void* scratch) override {
     SetOperands(desc_, buffers, args_);
-    return kernels_->Launch(stream, function_, &args_, args_.count);
+    PARTITA_RETURN_IF_ERROR(
+        kernels_->Launch(stream, function_, &args_, args_.count));
+    return sums_.Run(stream, buffers, scratch);
   }
 
  private:
@@ -76,6 +83,7 @@ class OwnProduct : public CudaOp {
   const CuFunction function_;
   const device::GemmDesc desc_;
   ProductArgs args_;
+  FactorSums sums_;
 };
 
 class OwnConv : public CudaOp {
@@ -167,7 +175,45 @@ void SetOperands(const device::GemmDesc& desc, void* const* buffers,
   args.rhs = buffers[next++];
   args.bias = desc.has_bias ? buffers[next++] : nullptr;
   args.residual = desc.has_residual ? buffers[next++] : nullptr;
-  args.out = buffers[next];
+  args.given = desc.preactivation == device::Preactivation::kGiven
+                   ? buffers[next++]
+                   : nullptr;
+  args.out = buffers[next++];
+  args.kept = desc.preactivation == device::Preactivation::kKept ? buffers[next]
+                                                                 : nullptr;
+}
+
+absl::StatusOr<FactorSums> FactorSums::Make(
+    std::shared_ptr<const OwnKernels> kernels, const device::GemmDesc& desc) {
+  FactorSums sums;
+  if (desc.sums == device::Sums::kNone) return sums;
+  const bool is_lhs = desc.sums == device::Sums::kLhs;
+  PARTITA_ASSIGN_OR_RETURN(sums.sum_parts_,
+                           kernels->Find("partita_factor_parts"));
+  PARTITA_ASSIGN_OR_RETURN(sums.add_parts_,
+                           kernels->Find("partita_factor_sums"));
+  PARTITA_ASSIGN_OR_RETURN(sums.args_.type, TypeOf(desc.dtype));
+  sums.kernels_ = std::move(kernels);
+  sums.factor_ = is_lhs ? 0 : 1;
+  sums.out_ = device::OperandCount(desc) - 1;
+  sums.args_.count = is_lhs ? desc.m : desc.n;
+  sums.args_.k = desc.k;
+  sums.args_.stride = is_lhs ? desc.lhs_strides[1] : desc.rhs_strides[2];
+  sums.args_.k_stride = is_lhs ? desc.lhs_strides[2] : desc.rhs_strides[1];
+  sums.args_.part = kPart;
+  sums.args_.parts = (desc.k + kPart - 1) / kPart;
+  return sums;
+}
+
+absl::Status FactorSums::Run(CuStream stream, void* const* buffers,
+                             void* scratch) {
+  if (!is_needed()) return absl::OkStatus();
+  args_.factor = buffers[factor_];
+  args_.part_sums = static_cast<float*>(scratch);
+  args_.out = buffers[out_];
+  PARTITA_RETURN_IF_ERROR(
+      kernels_->Launch(stream, sum_parts_, &args_, args_.parts * args_.count));
+  return kernels_->Launch(stream, add_parts_, &args_, args_.count);
 }
 
 absl::StatusOr<std::unique_ptr<CudaOp>> MakeOwnProduct(
@@ -175,8 +221,9 @@ absl::StatusOr<std::unique_ptr<CudaOp>> MakeOwnProduct(
   PARTITA_ASSIGN_OR_RETURN(const CuFunction function,
                            kernels->Find("partita_product"));
   PARTITA_ASSIGN_OR_RETURN(const ProductArgs args, ToProductArgs(desc));
-  return std::unique_ptr<CudaOp>(
-      std::make_unique<OwnProduct>(std::move(kernels), function, desc, args));
+  PARTITA_ASSIGN_OR_RETURN(FactorSums sums, FactorSums::Make(kernels, desc));
+  return std::unique_ptr<CudaOp>(std::make_unique<OwnProduct>(
+      std::move(kernels), function, desc, args, std::move(sums)));
 }
 
 absl::StatusOr<ConvArgs> ToConvArgs(const device::ConvDesc& desc) {

@@ -43,6 +43,30 @@ absl::StatusOr<ProductArgs> ToProductArgs(const device::GemmDesc& desc);
 void SetOperands(const device::GemmDesc& desc, void* const* buffers,
                  ProductArgs& args);
 
+// The sums of a factor of a product over k, by our own kernels: in two steps,
+// so that enough threads read.
+class FactorSums {
+ public:
+  // Nothing to do without sums in `desc`.
+  static absl::StatusOr<FactorSums> Make(
+      std::shared_ptr<const OwnKernels> kernels, const device::GemmDesc& desc);
+
+  // Device memory that Run needs, in bytes.
+  int64_t scratch_bytes() const {
+    return is_needed() ? args_.parts * args_.count * 4 : 0;
+  }
+  // `buffers` are the product's operands.
+  absl::Status Run(CuStream stream, void* const* buffers, void* scratch);
+
+ private:
+  bool is_needed() const { return add_parts_ != nullptr; }
+
+  std::shared_ptr<const OwnKernels> kernels_;
+  CuFunction sum_parts_ = nullptr, add_parts_ = nullptr;
+  int factor_ = 0, out_ = 0;  // operands
+  FactorSumsArgs args_ = {};
+};
+
 // The same for convolutions. Unimplemented beyond three spatial dimensions.
 absl::StatusOr<ConvArgs> ToConvArgs(const device::ConvDesc& desc);
 void SetOperands(const device::ConvDesc& desc, void* const* buffers,

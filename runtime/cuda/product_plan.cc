@@ -7,6 +7,8 @@
 namespace partita::cuda {
 namespace {
 
+constexpr int64_t kPreactivationAlignment = 8;  // elements
+
 using device::Activation;
 using device::GemmDesc;
 
@@ -59,9 +61,17 @@ bool LibraryFinishes(const GemmDesc& desc) {
   }
 }
 
+// True without a pre-activation, and if the library supports its layout: that
+// of the result.
+bool KeepsAligned(const GemmDesc& desc, const MatrixPlan& out) {
+  return desc.preactivation == device::Preactivation::kNone ||
+         (out.leading % kPreactivationAlignment == 0 &&
+          (desc.batch == 1 || out.batch_stride % kPreactivationAlignment == 0));
+}
+
 }  // namespace
 
-std::optional<ProductPlan> PlanProduct(const GemmDesc& whole) {
+std::optional<ProductPlan> PlanProduct(const GemmDesc& whole, bool finishes) {
   const GemmDesc desc = Flattened(whole);
   const auto& l = desc.lhs_strides;
   const auto& r = desc.rhs_strides;
@@ -74,7 +84,8 @@ std::optional<ProductPlan> PlanProduct(const GemmDesc& whole) {
   plan.a = *right;
   plan.b = *left;
   const auto out = PlanMatrix(desc.n, desc.m, o[2], o[1], o[0]);
-  plan.whole = LibraryFinishes(desc) && out.has_value();
+  plan.whole = finishes && LibraryFinishes(desc) && out.has_value() &&
+               KeepsAligned(desc, *out);
   if (plan.whole && out->transposed) {
     // The columns of out are contiguous. The library only supports a bias with
     // one value per row of its result D, so it cannot add the bias here.

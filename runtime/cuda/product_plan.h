@@ -23,13 +23,16 @@ struct ProductPlan {
   int64_t batch = 1;
   MatrixPlan a, b, d;
   bool rhs_first = true;  // A is the right-hand side: D is out transposed
-  // True if the library computes bias, activation and residual too. Else it
+  // True if the library computes bias, activation, residual and
+  // pre-activation, too. Else it
   // computes f32 sums, dense [batch, m, n], and our own kernel does the rest.
   bool whole = true;
 };
 
+// Without `finishes`, the library only multiplies.
 // None if neither the rows nor the columns of an operand are contiguous.
-std::optional<ProductPlan> PlanProduct(const device::GemmDesc& desc);
+std::optional<ProductPlan> PlanProduct(const device::GemmDesc& desc,
+                                       bool finishes = true);
 
 }  // namespace partita::cuda
 

@@ -56,6 +56,12 @@ std::vector<std::string> Workshop::Warnings() const {
         " on Partita's own kernels, which are many times slower than the "
         "library's: ",
         what.second));
+  for (const auto& [reason, count] : unfinished_)
+    warnings.push_back(absl::StrCat(
+        "the library multiplies without the activation or the sums of ", count,
+        " matrix ", count == 1 ? "product" : "products",
+        ", which Partita's own kernels compute in passes of their own: ",
+        reason));
   if (const int cold = tuner_.cold(); cold > 0)
     warnings.push_back(absl::StrCat(
         cold, cold == 1 ? " operation" : " operations",
@@ -77,10 +83,14 @@ absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareGemm(
   PARTITA_ASSIGN_OR_RETURN(const Blas* const blas, Find(blas_path_, blas_));
   absl::StatusOr<std::unique_ptr<CudaOp>> op =
       absl::UnimplementedError("no library");
-  if (blas != nullptr) op = MakeBlasProduct(*blas, kernels_, tuner_, desc);
+  absl::Status unfinished;
+  if (blas != nullptr)
+    op = MakeBlasProduct(*blas, kernels_, tuner_, desc, unfinished);
   if (absl::IsUnimplemented(op.status())) {
     CountFallback(blas_path_, "matrix product", blas_, op.status());
     op = MakeOwnProduct(kernels_, desc);
+  } else if (!unfinished.ok()) {
+    ++unfinished_[std::string(unfinished.message())];
   }
   return ReserveScratch(std::move(op));
 }

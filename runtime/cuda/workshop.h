@@ -93,6 +93,7 @@ class Workshop {
   std::optional<Opened<Blas>> blas_;  // none: not opened yet
   std::optional<Opened<Dnn>> dnn_;
   std::map<std::pair<std::string, std::string>, int> fallbacks_;
+  std::map<std::string, int> unfinished_;  // products, by the library's reason
   std::shared_ptr<const OwnKernels> kernels_;
   CuStream user_ = nullptr;  // stream that owns the scratch
   CuEvent handed_over_ = nullptr;

@@ -8,6 +8,7 @@
 
 #include "runtime/cuda/blas_api.h"
 #include "runtime/cuda/recording/queue.h"
+#include "runtime/cuda/recording/recording.h"
 #include "runtime/cuda/recording/touched_kernels.h"
 
 namespace partita::cuda::recording {
@@ -15,6 +16,10 @@ namespace {
 
 constexpr LtStatus kInvalidValue = static_cast<LtStatus>(7);
 constexpr size_t kWorkspace = 4096;
+
+bool Aligned(const void* data, uint64_t bytes) {
+  return reinterpret_cast<uintptr_t>(data) % bytes == 0;
+}
 
 struct Layout {
   LtDataType type;
@@ -25,7 +30,24 @@ struct Layout {
 struct Matmul {
   int32_t transposed[2] = {0, 0};
   int32_t epilogue = kLtEpilogueNone;
-  const void* bias = nullptr;
+  const void* bias = nullptr;  // or sums
+  const void* preactivation = nullptr;
+  int64_t preactivation_leading = 0, preactivation_stride = 0;
+
+  bool has_sums() const {
+    return (epilogue & (kLtEpilogueSumsOfA | kLtEpilogueSumsOfB)) != 0;
+  }
+  bool has_preactivation() const { return (epilogue & kLtEpilogueKept) != 0; }
+  // The library's rules on addresses and sizes.
+  bool IsValid(uint64_t alignment) const {
+    if (((epilogue & kLtEpilogueBias) || has_sums()) &&
+        (bias == nullptr || !Aligned(bias, alignment)))
+      return false;
+    return !has_preactivation() ||
+           (preactivation != nullptr && Aligned(preactivation, alignment) &&
+            preactivation_leading > 0 && preactivation_leading % 8 == 0 &&
+            preactivation_stride % 8 == 0);
+  }
 };
 struct Preference {
   uint64_t workspace = 0;
@@ -59,8 +81,7 @@ struct Operand {
 struct Product {
   Operand a, b, c, d;
   float alpha, beta;
-  int32_t epilogue;
-  const void* bias;
+  Matmul desc;
   void* workspace;
   bool rounds_parts;  // splits the sums in two, rounded to the result's type
 
@@ -69,6 +90,9 @@ struct Product {
       if (x->layout.leading < x->layout.rows ||
           x->layout.batch != d.layout.batch)
         return false;
+    if (desc.has_sums() && d.layout.batch != 1) return false;
+    if (desc.has_preactivation() && desc.preactivation_leading < d.rows())
+      return false;
     return a.rows() == d.rows() && b.columns() == d.columns() &&
            a.columns() == b.rows();
   }
@@ -79,13 +103,32 @@ struct Product {
       for (int64_t row = 0; row < d.rows(); ++row)
         for (int64_t column = 0; column < d.columns(); ++column)
           Make(batch, row, column);
+    if (desc.epilogue & kLtEpilogueSumsOfA)
+      for (int64_t row = 0; row < a.rows(); ++row)
+        Sum(row, a.columns(), [&](int64_t k) { return a.At(0, row, k); });
+    if (desc.epilogue & kLtEpilogueSumsOfB)
+      for (int64_t column = 0; column < b.columns(); ++column)
+        Sum(column, b.rows(), [&](int64_t k) { return b.At(0, k, column); });
   }
 
  private:
+  static double GeluGradient(double x) {
+    const double slope = std::sqrt(2 / M_PI);
+    const double t = std::tanh(slope * (x + 0.044715 * x * x * x));
+    return 0.5 * (1 + t) +
+           0.5 * x * (1 - t * t) * slope * (1 + 3 * 0.044715 * x * x);
+  }
   static float Round(KernelType type, double value) {
     float rounded = 0;  // as large as the largest type
     Store(type, &rounded, 0, static_cast<float>(value));
     return Load(type, &rounded, 0);
+  }
+  template <typename At>
+  void Sum(int64_t index, int64_t count, const At& at) const {
+    double sum = 0;
+    for (int64_t k = 0; k < count; ++k) sum += at(k);
+    Store(TypeOf(d.layout.type), const_cast<void*>(desc.bias), index,
+          static_cast<float>(sum));
   }
   void Make(int64_t batch, int64_t row, int64_t column) const {
     const KernelType type = TypeOf(d.layout.type);
@@ -97,9 +140,16 @@ struct Product {
     if (rounds_parts) sum = Round(type, sum);
     sum *= alpha;
     if (beta != 0) sum += beta * c.At(batch, row, column);
-    if (epilogue & kLtEpilogueBias) sum += Load(type, bias, row);
-    if (epilogue & kLtEpilogueRelu) sum = sum > 0 ? sum : 0;
-    if (epilogue & kLtEpilogueGelu)
+    if (desc.epilogue & kLtEpilogueBias) sum += Load(type, desc.bias, row);
+    if (desc.epilogue & kLtEpilogueRelu) sum = sum > 0 ? sum : 0;
+    const int64_t place = batch * desc.preactivation_stride +
+                          column * desc.preactivation_leading + row;
+    if ((desc.epilogue & kLtEpilogueGeluGradient) == kLtEpilogueGeluGradient)
+      sum *= GeluGradient(Load(type, desc.preactivation, place));
+    else if (desc.has_preactivation())
+      Store(type, const_cast<void*>(desc.preactivation), place,
+            static_cast<float>(sum));
+    if (desc.epilogue & kLtEpilogueGelu)
       sum = 0.5 * sum *
             (1 + std::tanh(std::sqrt(2 / M_PI) *
                            (sum + 0.044715 * sum * sum * sum)));
@@ -113,10 +163,6 @@ struct Product {
 // they may.
 constexpr int kAlgorithms = 3;
 constexpr float kMilliseconds[kAlgorithms] = {3, 1, 2};
-
-bool Aligned(const void* data, uint64_t bytes) {
-  return reinterpret_cast<uintptr_t>(data) % bytes == 0;
-}
 
 }  // namespace
 }  // namespace partita::cuda::recording
@@ -145,14 +191,28 @@ LtStatus cublasLtMatmulDescSetAttribute(LtMatmul matmul,
                                         LtMatmulAttribute attribute,
                                         const void* value, size_t bytes) {
   Matmul& into = *static_cast<Matmul*>(matmul);
-  void* const target =
-      attribute == kLtTransposeA   ? static_cast<void*>(&into.transposed[0])
-      : attribute == kLtTransposeB ? static_cast<void*>(&into.transposed[1])
-      : attribute == kLtEpilogue   ? static_cast<void*>(&into.epilogue)
-                                   : static_cast<void*>(&into.bias);
-  if (bytes != (attribute == kLtBiasPointer ? 8 : 4)) return kInvalidValue;
-  std::memcpy(target, value, bytes);
-  return kLtSuccess;
+  const auto set = [&](auto& target) {
+    if (bytes != sizeof(target)) return kInvalidValue;
+    std::memcpy(&target, value, bytes);
+    return kLtSuccess;
+  };
+  switch (attribute) {
+    case kLtTransposeA:
+      return set(into.transposed[0]);
+    case kLtTransposeB:
+      return set(into.transposed[1]);
+    case kLtEpilogue:
+      return set(into.epilogue);
+    case kLtBiasPointer:
+      return set(into.bias);
+    case kLtPreactivationPointer:
+      return set(into.preactivation);
+    case kLtPreactivationLeading:
+      return set(into.preactivation_leading);
+    case kLtPreactivationBatchStride:
+      return set(into.preactivation_stride);
+  }
+  return kInvalidValue;
 }
 LtStatus cublasLtMatrixLayoutCreate(LtLayout* layout, LtDataType type,
                                     uint64_t rows, uint64_t columns,
@@ -211,8 +271,11 @@ LtStatus cublasLtMatmulAlgoGetHeuristic(LtHandle, LtMatmul matmul, LtLayout,
   const Matmul& desc = *static_cast<Matmul*>(matmul);
   const Lock lock(Machine::Get().mutex);
   if (Machine::Get().Enter(__func__) != kCuSuccess) return kLtNotSupported;
-  if ((desc.epilogue & kLtEpilogueBias) && desc.bias == nullptr)
-    return kInvalidValue;
+  // A library of another version, or another GPU.
+  if ((desc.has_sums() || desc.has_preactivation()) &&
+      Machine::Get().Enter(kTrainingEpilogue) != kCuSuccess)
+    return kLtNotSupported;
+  if (!desc.IsValid(1)) return kInvalidValue;
   *found = wanted.workspace >= kWorkspace ? std::min(most, kAlgorithms) : 0;
   for (int n = 0; n < *found; ++n) {
     results[n] = {};
@@ -240,8 +303,7 @@ LtStatus cublasLtMatmul(LtHandle, LtMatmul matmul, const void* alpha,
                      {*static_cast<Layout*>(d), d_data, 0},
                      *static_cast<const float*>(alpha),
                      *static_cast<const float*>(beta),
-                     desc.epilogue,
-                     desc.bias,
+                     desc,
                      workspace,
                      algorithm->opaque[5] != 0};
   machine.Enter("cublasLtMatmul",
@@ -254,7 +316,8 @@ LtStatus cublasLtMatmul(LtHandle, LtMatmul matmul, const void* alpha,
       !Aligned(workspace, 256) || !Aligned(a_data, algorithm->opaque[0]) ||
       !Aligned(b_data, algorithm->opaque[1]) ||
       !Aligned(c_data, algorithm->opaque[2]) ||
-      !Aligned(d_data, algorithm->opaque[3]))
+      !Aligned(d_data, algorithm->opaque[3]) ||
+      !desc.IsValid(algorithm->opaque[3]))
     return kInvalidValue;
   Step step;
   step.name = "cublasLtMatmul";

@@ -17,6 +17,9 @@ constexpr char kFinalizeHeuristics[] = "cudnnBackendFinalize heuristics";
 constexpr char kFinalizePlan[] = "cudnnBackendFinalize plan";
 constexpr char kGetHeuristicsResults[] = "cudnnBackendGetAttribute results";
 constexpr char kGetPlanWorkspace[] = "cudnnBackendGetAttribute workspace";
+// The name of cublasLtMatmulAlgoGetHeuristic calls for products with a
+// pre-activation or sums.
+constexpr char kTrainingEpilogue[] = "epilogue of training";
 
 // The recorded driver's machine code: these bytes, then PTX text.
 constexpr char kCubinMagic[] = "\177ELF";
