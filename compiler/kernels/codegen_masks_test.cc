@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/kernels/codegen_fixture.h"
+#include "compiler/kernels/warp_emulation.h"
 #include "dialects/nn/interpreter.h"
 
 namespace partita::kernels {
@@ -233,8 +234,8 @@ INSTANTIATE_TEST_SUITE_P(Codegen, MaskedAttention, testing::ValuesIn(kCases),
                            return info.param.name;
                          });
 
-// Kernels on tensor cores have the masks as a bias; those that cannot are
-// computed without tensor cores.
+// Kernels on tensor cores skip keys before a window, and have the other masks
+// as a bias. Those that cannot are computed without tensor cores.
 class MmaMaskedAttention : public testing::TestWithParam<Case> {};
 
 TEST_P(MmaMaskedAttention, EqualsTheInterpreter) {
@@ -247,6 +248,18 @@ TEST_P(MmaMaskedAttention, GradientEqualsTheInterpreter) {
 const Case kMmaCases[] = {
     {"window", 1, 1, 1, 100, 100, 16, 16, "causal_offset = 0 window = 30", "",
      "bf16", 3e-2},
+    {"window_of_tiles", 1, 1, 1, 400, 400, 16, 16,
+     "causal_offset = 0 window = 150", "", "bf16", 3e-2},
+    {"two_sided_window", 1, 2, 1, 200, 230, 16, 32,
+     "causal_offset = 60 window = 121", "", "f32", 1e-4},
+    {"window_of_one", 1, 1, 1, 130, 130, 16, 16, "causal_offset = 0 window = 1",
+     "", "bf16", 3e-2},
+    {"window_behind_all_keys", 1, 1, 1, 150, 90, 16, 16,
+     "causal_offset = 200 window = 160", "", "bf16", 3e-2},
+    {"window_before_all_keys", 1, 1, 1, 150, 90, 16, 16,
+     "causal_offset = -80 window = 3", "", "bf16", 3e-2},
+    {"window_and_segments", 1, 1, 1, 150, 150, 16, 16,
+     "causal_offset = 0 window = 70", "segments", "bf16", 3e-2},
     {"shift_and_window", 2, 2, 1, 50, 70, 32, 16,
      "causal_offset = -4 window = 18", "shift", "bf16", 3e-2},
     {"segments", 2, 1, 1, 40, 50, 16, 16, "", "segments", "bf16", 3e-2},
@@ -265,6 +278,37 @@ INSTANTIATE_TEST_SUITE_P(Codegen, MmaMaskedAttention,
                          [](const testing::TestParamInfo<Case>& info) {
                            return info.param.name;
                          });
+
+// The products of warps that a kernel multiplies.
+int64_t productsOf(const Case& test, bool backward) {
+  const std::unique_ptr<CompiledKernel> kernel =
+      CompiledKernel::fromText(textOf(test, backward), ptxCodegenOptions());
+  EXPECT_NE(kernel, nullptr);
+  const int64_t before = multipliedFragments();
+  EXPECT_EQ(kernel->difference(test.tolerance, test.tolerance), "");
+  return multipliedFragments() - before;
+}
+
+// Blocks of 128 queries (64 in the gradient) see tiles of 64 keys. With a
+// window of 128 keys, a block sees the tiles with its own positions and the two
+// before them.
+TEST(MmaMaskedKernels, VisitOnlyTilesOfTheWindow) {
+  const Case test = {"", 1,      1,   1, 512, 512, 64, 64, "causal_offset = 0",
+                     "", "bf16", 3e-2};
+  Case window = test;
+  window.attributes += " window = 64";
+  const struct {
+    bool backward;
+    int64_t causal_tiles, window_tiles;
+  } kinds[] = {{false, 2 + 4, 2 + 3}, {true, 1 + 2 + 3 + 4, 1 + 3 * 2}};
+  for (const auto& kind : kinds) {
+    const int64_t causal = productsOf(test, kind.backward),
+                  seen = productsOf(window, kind.backward);
+    EXPECT_GT(seen, 0);
+    EXPECT_EQ(seen * kind.causal_tiles, causal * kind.window_tiles)
+        << kind.backward;
+  }
+}
 
 // Windows, shifts and segments stay on tensor cores.
 TEST(MmaMaskedKernels, UseTensorCores) {

@@ -101,7 +101,7 @@ class GradBias : private MmaGradTiles {
       FailureOr<Value> bias = biasOf(queryAt(query), key);
       if (failed(bias)) return failure();
       Value score = scoreOf(scalar((*products)[i / 4], i % 4), *bias);
-      if (causal_offset_) score = maskKey(score, key, endOfKeys(query));
+      if (causal_offset_) score = maskKey(score, key, query);
       const auto known = [&](RowStatistic what) {
         return scalar(loadStatistic(what, query, 1), 0);
       };

@@ -103,15 +103,15 @@ class GradKeys : private MmaGradTiles {
     return Values();
   }
 
-  // Goes through the tiles of queries of a head. The first ones do not see all
-  // keys.
+  // Goes through the tiles of queries of a head that see some of the keys. The
+  // first ones do not see all keys, and with a window neither do the last ones.
   FailureOr<Values> throughQueries(Value first, Values state) {
     const int64_t width = plan_.query.rows,
                   tiles = (queries_ + width - 1) / width;
     Value end = emitter_.indexConstant(tiles);
-    Value begin = emitter_.indexConstant(0), whole = begin;
+    Value begin = emitter_.indexConstant(0), whole = begin, whole_end = end;
     if (causal_offset_) {
-      // The first tiles of queries that see the first key, and the last key.
+      // Queries from `key` on, in tiles.
       const auto tileOf = [&](int64_t key, int64_t round) -> Value {
         Value query =
             arith::MaxSIOp::create(builder_, add(first, key - *causal_offset_),
@@ -120,17 +120,33 @@ class GradKeys : private MmaGradTiles {
                                        emitter_.indexConstant(width));
         return emitter_.smaller(query, tiles);
       };
+      // The first tiles of queries that see the first key, and the last key.
       begin = tileOf(0, 0);
       whole = tileOf(kGradRows - 1, width - 1);
+      if (window_) {
+        // Behind the last tiles that see the first key, and the last key.
+        whole_end =
+            arith::MaxUIOp::create(builder_, whole, tileOf(*window_, 0));
+        end = tileOf(kGradRows - 1 + *window_, width - 1);
+        whole = arith::MinUIOp::create(builder_, whole, end);
+        whole_end = arith::MinUIOp::create(builder_, whole_end, end);
+      }
     }
     if (plan_.buffers > 1 && failed(fillQueries(begin))) return failure();
-    for (bool masked : {true, false}) {
-      if (masked && !causal_offset_) continue;
+    struct Part {
+      Value begin, end;
+      bool masked;
+    };
+    SmallVector<Part> parts;
+    if (causal_offset_) parts.push_back({begin, whole, true});
+    parts.push_back({whole, whole_end, false});
+    if (window_) parts.push_back({whole_end, end, true});
+    for (const Part& part : parts) {
       FailureOr<Values> next = emitter_.loop(
-          masked ? begin : whole, masked ? whole : end, tiles, state,
+          part.begin, part.end, tiles, state,
           [&](const Symbol* tile, ValueRange carried) -> FailureOr<Values> {
             if (failed(bringQueries(tile->value, end))) return failure();
-            return emitTile(first, tile->value, Values(carried), masked);
+            return emitTile(first, tile->value, Values(carried), part.masked);
           });
       if (failed(next)) return failure();
       state = *next;
@@ -207,7 +223,7 @@ class GradKeys : private MmaGradTiles {
         FailureOr<Value> bias = biasOf(queryAt(this_query), key);
         if (failed(bias)) return failure();
         Value score = scoreOf(scalar(product, i), *bias);
-        if (masked) score = maskKey(score, key, endOfKeys(this_query));
+        if (masked) score = maskKey(score, key, this_query);
         weights.push_back(weightOf(score, scalar(logarithms, i % 2)));
         grads.push_back(scoreGrad(weights.back(), scalar(given[eight], i),
                                   scalar(means, i % 2)));

@@ -172,8 +172,7 @@ class GradRows : private MmaGradTiles {
         if (failed(bias)) return failure();
         for (int64_t i = 0; i < 2; ++i) {
           Value score = scoreOf(scalar(product, 2 * half + i), (*bias)[i]);
-          if (masked)
-            score = maskKey(score, add(key, i), endOfKeys(query->value));
+          if (masked) score = maskKey(score, add(key, i), query->value);
           grads.push_back(scoreGrad(weightOf(score, logarithms_[half]),
                                     scalar(given[eight], 2 * half + i),
                                     means_[half]));

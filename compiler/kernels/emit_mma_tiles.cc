@@ -42,12 +42,19 @@ void MmaTiles::useRing(int64_t stages, const TensorMap& keys,
                        const TensorMap& values) {
   ring_.emplace(
       emitter_, fragments_.base(), stages, tiles_.buffer,
-      ArrayRef<TileRing::Part>{{tiles_.key, keys}, {tiles_.value, values}});
+      ArrayRef<TileRing::Part>{{tiles_.key, keys}, {tiles_.value, values}},
+      /*starts_later=*/window_.has_value());
 }
 
 LogicalResult MmaTiles::fillFirstKeys(Value first, bool with_values) {
-  if (!ring_) return fillKeys(emitter_.indexConstant(0), Value(), with_values);
-  return ring_->open(number(batch_), number(group_), tilesFor(first));
+  const Value tile = firstTileFor(first);
+  if (ring_)
+    return ring_->open(number(batch_), number(group_),
+                       numberOf(tilesFor(first), tile),
+                       tile ? multiply(tile, tiles_.key.rows) : Value());
+  return fillKeys(
+      tile ? multiply(tile, tiles_.key.rows) : emitter_.indexConstant(0),
+      Value(), with_values);
 }
 
 LogicalResult MmaTiles::fillKeys(Value first, Value shift, bool with_values) {
@@ -63,6 +70,17 @@ Value MmaTiles::tilesFor(Value first) {
                                     emitter_.indexConstant(tiles_.key.rows));
 }
 
+Value MmaTiles::firstTileFor(Value first) {
+  if (!window_) return {};
+  const Value tile = arith::DivUIOp::create(
+      builder_, beginOfKeys(first), emitter_.indexConstant(tiles_.key.rows));
+  return emitter_.smaller(tile, (keys_ - 1) / tiles_.key.rows);
+}
+
+Value MmaTiles::numberOf(Value tile, Value begin) {
+  return begin ? Value(arith::SubIOp::create(builder_, tile, begin)) : tile;
+}
+
 Value MmaTiles::bufferOf(Value tile) {
   if (ring_) return ring_->shiftOf(tile);
   Value odd = arith::RemUIOp::create(builder_, tile, emitter_.indexConstant(2));
@@ -72,18 +90,35 @@ Value MmaTiles::bufferOf(Value tile) {
 FailureOr<Values> MmaTiles::throughKeys(Value first, bool with_values,
                                         Values state, TileBody body) {
   const int64_t width = tiles_.key.rows;
-  Value count = tilesFor(first);
-  // Tiles that all queries see completely come first.
-  Value whole = arith::DivUIOp::create(builder_, endOfKeys(first),
-                                       emitter_.indexConstant(width));
-  for (bool masked : {false, true}) {
-    if (masked && !causal_offset_ && keys_ % width == 0) break;
+  const Value begin = firstTileFor(first), end = tilesFor(first);
+  const Value zero = emitter_.indexConstant(0);
+  // The tiles that all queries see completely.
+  Value whole = begin ? begin : zero;
+  Value whole_end = arith::DivUIOp::create(builder_, endOfKeys(first),
+                                           emitter_.indexConstant(width));
+  struct Part {
+    Value begin, end;
+    bool masked;
+  };
+  SmallVector<Part> parts;
+  if (window_) {
+    whole =
+        arith::CeilDivUIOp::create(builder_, beginOfKeys(add(first, rows_ - 1)),
+                                   emitter_.indexConstant(width));
+    whole = arith::MinUIOp::create(
+        builder_, arith::MaxUIOp::create(builder_, whole, begin), end);
+    whole_end = arith::MaxUIOp::create(builder_, whole_end, whole);
+    parts.push_back({begin, whole, true});
+  }
+  parts.push_back({whole, whole_end, false});
+  if (causal_offset_ || keys_ % width != 0)
+    parts.push_back({whole_end, end, true});
+  for (const Part& part : parts) {
     FailureOr<Values> next =
-        emitter_.loop(masked ? whole : emitter_.indexConstant(0),
-                      masked ? count : whole, (keys_ + width - 1) / width,
-                      state, [&](const Symbol* tile, ValueRange carried) {
-                        return emitTile(tile->value, count, with_values, masked,
-                                        Values(carried), body);
+        emitter_.loop(part.begin, part.end, (keys_ + width - 1) / width, state,
+                      [&](const Symbol* tile, ValueRange carried) {
+                        return emitTile(tile->value, begin, end, with_values,
+                                        part.masked, Values(carried), body);
                       });
     if (failed(next)) return failure();
     state = *next;
@@ -95,26 +130,28 @@ FailureOr<Values> MmaTiles::throughKeys(Value first, bool with_values,
   return state;
 }
 
-FailureOr<Values> MmaTiles::emitTile(Value tile, Value count, bool with_values,
-                                     bool masked, Values state, TileBody body) {
+FailureOr<Values> MmaTiles::emitTile(Value tile, Value begin, Value end,
+                                     bool with_values, bool masked,
+                                     Values state, TileBody body) {
   Value first_key = multiply(tile, tiles_.key.rows);
+  const Value place = numberOf(tile, begin);
   if (ring_) {
-    ring_->await(tile, count);
-    FailureOr<Values> next = body(bufferOf(tile), first_key, masked, state);
-    if (failed(next) || failed(ring_->release(tile))) return failure();
+    ring_->await(place, numberOf(end, begin));
+    FailureOr<Values> next = body(bufferOf(place), first_key, masked, state);
+    if (failed(next) || failed(ring_->release(place))) return failure();
     return next;
   }
   // Now this tile is complete, and no thread reads the other buffer.
   fragments_.waitForTiles();
   Value next = add(tile, 1);
   Value more =
-      arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult, next, count);
+      arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult, next, end);
   if (failed(emitter_.branch(more, [&] {
-        return fillKeys(multiply(next, tiles_.key.rows), bufferOf(next),
-                        with_values);
+        return fillKeys(multiply(next, tiles_.key.rows),
+                        bufferOf(add(place, 1)), with_values);
       })))
     return failure();
-  return body(bufferOf(tile), first_key, masked, state);
+  return body(bufferOf(place), first_key, masked, state);
 }
 
 //===----------------------------------------------------------------------===//
@@ -248,17 +285,33 @@ Value MmaTiles::endOfKeys(Value query) {
   return arith::MinSIOp::create(builder_, seen, end);
 }
 
-Value MmaTiles::maskKey(Value score, Value key, Value end) {
-  Value sees =
-      arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult, key, end);
+Value MmaTiles::beginOfKeys(Value query) {
+  return arith::MaxSIOp::create(builder_,
+                                add(query, *causal_offset_ - *window_ + 1),
+                                emitter_.indexConstant(0));
+}
+
+Value MmaTiles::maskKey(Value score, Value key, Value query) {
+  Value sees = arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult, key,
+                                     endOfKeys(query));
+  if (window_)
+    sees = arith::AndIOp::create(
+        builder_, sees,
+        arith::CmpIOp::create(builder_, arith::CmpIPredicate::uge, key,
+                              beginOfKeys(query)));
   return arith::SelectOp::create(builder_, sees, score, f32(-kInfinity));
 }
 
-Value MmaTiles::maskFrom(Value score, int64_t key, Value end) {
+Value MmaTiles::maskFrom(Value score, int64_t key, Value begin, Value end) {
   Value here = arith::ConstantOp::create(
       builder_, builder_.getI32IntegerAttr(static_cast<int32_t>(key)));
   Value sees =
       arith::CmpIOp::create(builder_, arith::CmpIPredicate::slt, here, end);
+  if (begin)
+    sees = arith::AndIOp::create(
+        builder_, sees,
+        arith::CmpIOp::create(builder_, arith::CmpIPredicate::sge, here,
+                              begin));
   return arith::SelectOp::create(builder_, sees, score, f32(-kInfinity));
 }
 
@@ -284,7 +337,7 @@ FailureOr<Values> MmaTiles::runningWeights(ArrayRef<Value> products,
     Value now = largest, own = add(first_key, multiply(fragments_.t(), 2));
     // Number of keys that the query sees from this thread's first one on. It
     // takes one register.
-    Value end;
+    Value begin, end;
     if (masked) {
       const auto narrow = [&](Value index) -> Value {
         return arith::IndexCastOp::create(builder_, builder_.getI32Type(),
@@ -292,6 +345,9 @@ FailureOr<Values> MmaTiles::runningWeights(ArrayRef<Value> products,
       };
       end = arith::SubIOp::create(builder_, narrow(endOfKeys(query->value)),
                                   narrow(own));
+      if (window_)
+        begin = arith::SubIOp::create(
+            builder_, narrow(beginOfKeys(query->value)), narrow(own));
     }
     for (int64_t eight = 0; eight < eights; ++eight) {
       Value sums = products[band * eights + eight];
@@ -299,7 +355,7 @@ FailureOr<Values> MmaTiles::runningWeights(ArrayRef<Value> products,
       if (failed(bias)) return failure();
       for (int64_t i = 0; i < 2; ++i) {
         Value score = scoreOf(scalar(sums, 2 * half + i), (*bias)[i]);
-        if (masked) score = maskFrom(score, 8 * eight + i, end);
+        if (masked) score = maskFrom(score, 8 * eight + i, begin, end);
         weightAt(2 * eight + i) = score;
         now = arith::MaxNumFOp::create(builder_, now, score);
       }

@@ -42,6 +42,7 @@ class MmaTiles : protected AttentionTiles {
                    .getElementType(),
                size_, value_size_, warpgroups),
         scale_(op.getScale().convertToDouble()),
+        window_(op.getWindow()),
         k_(op.getK()),
         v_(op.getV()) {
     rows_ = rows;
@@ -96,8 +97,10 @@ class MmaTiles : protected AttentionTiles {
   mlir::FailureOr<mlir::Value> biasOf(const Symbol* query, mlir::Value key);
   // The first key that a query does not see.
   mlir::Value endOfKeys(mlir::Value query);
-  // Minus infinity if `key` >= `end`, else the score.
-  mlir::Value maskKey(mlir::Value score, mlir::Value key, mlir::Value end);
+  // The first key that a query sees. Requires a window.
+  mlir::Value beginOfKeys(mlir::Value query);
+  // Minus infinity if the query does not see the key, else the score.
+  mlir::Value maskKey(mlir::Value score, mlir::Value key, mlir::Value query);
   // 2^(scaled score - shift)
   mlir::Value weightOf(mlir::Value score, mlir::Value shift);
   // The symbol of a query, clamped to the last query.
@@ -124,23 +127,32 @@ class MmaTiles : protected AttentionTiles {
   KeyTiles tiles_;
   std::optional<TileRing> ring_;
   double scale_;
+  std::optional<int64_t> window_;  // with causal_offset_
 
  private:
   mlir::FailureOr<Lanes> bias(const Symbol* query, Symbol key);
-  // Like maskKey, for signed 32-bit numbers.
-  mlir::Value maskFrom(mlir::Value score, int64_t key, mlir::Value end);
-  // Number of tiles that hold keys seen by the block of queries from `first`
-  // on.
+  // Minus infinity if `key` < `begin` or `key` >= `end`, signed 32-bit numbers;
+  // `begin` is null without a window.
+  mlir::Value maskFrom(mlir::Value score, int64_t key, mlir::Value begin,
+                       mlir::Value end);
+  // End of the tiles with keys that the block of queries from `first` on sees.
   mlir::Value tilesFor(mlir::Value first);
+  // The first of these tiles; null without a window.
+  mlir::Value firstTileFor(mlir::Value first);
+  // A tile's number from `begin` on (null: 0). Buffers are counted so: the
+  // first tile is in the first one, because queries pass through the second
+  // one.
+  mlir::Value numberOf(mlir::Value tile, mlir::Value begin);
   // Begins to fill tiles, `shift` elements further on, with keys from `first`
   // on, and with their values.
   mlir::LogicalResult fillKeys(mlir::Value first, mlir::Value shift,
                                bool with_values);
-  // Elements before the buffer of this tile.
-  mlir::Value bufferOf(mlir::Value tile);
-  mlir::FailureOr<Values> emitTile(mlir::Value tile, mlir::Value count,
-                                   bool with_values, bool masked, Values state,
-                                   TileBody body);
+  // Elements before the buffer of the tile with this number.
+  mlir::Value bufferOf(mlir::Value number);
+  // The tiles from `begin` to `end` (null: 0) hold keys that the block sees.
+  mlir::FailureOr<Values> emitTile(mlir::Value tile, mlir::Value begin,
+                                   mlir::Value end, bool with_values,
+                                   bool masked, Values state, TileBody body);
   bool isPlain() const { return !bias_ && softcap_ <= 0 && scale_ > 0; }
 
   mlir::Value k_, v_;

@@ -82,14 +82,16 @@ std::optional<TensorMap> boxesOf(Emitter& emitter, Value tensor, int64_t rows) {
 }
 
 TileRing::TileRing(Emitter& emitter, Value base, int64_t stages,
-                   int64_t stage_elements, ArrayRef<Part> parts)
+                   int64_t stage_elements, ArrayRef<Part> parts,
+                   bool starts_later)
     : emitter_(emitter),
       builder_(emitter.builder()),
       base_(base),
       stages_(stages),
       stage_elements_(stage_elements),
       barriers_(emitter.reserveScratch(kBarrierBytes * stages)),
-      origin_(emitter.scratch(builder_.getI32Type(), 2)) {
+      starts_later_(starts_later),
+      origin_(emitter.scratch(builder_.getI32Type(), starts_later ? 3 : 2)) {
   for (const Part& part : parts) {
     tiles_.push_back(part.tile);
     maps_.push_back(emitter.addMap(part.map));
@@ -146,7 +148,8 @@ LogicalResult TileRing::byOne(llvm::function_ref<void()> body) {
   return success();
 }
 
-LogicalResult TileRing::open(Value batch, Value head, Value count) {
+LogicalResult TileRing::open(Value batch, Value head, Value count,
+                             Value first_row) {
   const auto make = [&] {
     for (int64_t stage = 0; stage < stages_; ++stage) {
       call(kBarrierMake, {base_, toI64(full(index(stage))), i32(1)});
@@ -155,6 +158,9 @@ LogicalResult TileRing::open(Value batch, Value head, Value count) {
     }
     memref::StoreOp::create(builder_, toI32(batch), origin_.memref, index(0));
     memref::StoreOp::create(builder_, toI32(head), origin_.memref, index(1));
+    if (starts_later_)
+      memref::StoreOp::create(builder_, toI32(first_row), origin_.memref,
+                              index(2));
   };
   if (failed(byOne(make))) return failure();
   call(kFenceTiles, {});
@@ -172,10 +178,14 @@ void TileRing::fill(Value tile, Value count) {
   for (const Tile& part : tiles_) bytes += kElementBytes * part.elements();
   call(kBarrierExpect, {base_, toI64(full(tile)), i32(bytes), does});
   Value batch = memref::LoadOp::create(builder_, origin_.memref, index(0)),
-        head = memref::LoadOp::create(builder_, origin_.memref, index(1));
+        head = memref::LoadOp::create(builder_, origin_.memref, index(1)),
+        first;
+  if (starts_later_)
+    first = memref::LoadOp::create(builder_, origin_.memref, index(2));
   for (auto [to, map] : llvm::zip_equal(tiles_, maps_)) {
     Value row =
         toI32(builder_.createOrFold<arith::MulIOp>(tile, index(to.rows)));
+    if (first) row = arith::AddIOp::create(builder_, row, first);
     for (int64_t column = 0; column < to.columns; column += kPanel) {
       const int64_t first = to.first + column * to.rows;
       call(kCopyBox,

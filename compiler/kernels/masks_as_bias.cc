@@ -1,5 +1,5 @@
-// Writes all masks but causality without a shift as a bias; causality stays,
-// because kernels skip keys by it.
+// Writes all masks but causality and windows without a shift as a bias; these
+// stay, because kernels skip keys by them.
 #include "compiler/kernels/masks_as_bias.h"
 
 #include <limits>
@@ -12,9 +12,16 @@ namespace {
 
 using namespace mlir;
 
+// Sinks are outside of a window.
+template <typename Op>
+bool staysWindow(Op op) {
+  return op.getWindow() && !op.getShift() && !op.getSinks();
+}
+
 template <typename Op>
 bool hasMasks(Op op) {
-  return op.getWindow() || op.getShift() || op.getQSegments() || op.getBlocks();
+  return (op.getWindow() && !staysWindow(op)) || op.getShift() ||
+         op.getQSegments() || op.getBlocks();
 }
 
 bool isGradientOfBiasWanted(nn::AttentionOp) { return false; }
@@ -52,8 +59,8 @@ void writeMasks(Op op) {
     mask = math.add(math.broadcast(mask, whole, {0, 1, 2, 3}),
                     math.broadcast(bias, whole, {0, 1, 2, 3}));
   op.getBiasMutable().assign(mask);
+  if (!staysWindow(op)) op.removeWindowAttr();
   if (op.getShift()) op.removeCausalOffsetAttr();
-  op.removeWindowAttr();
   op.removeSinksAttr();
   op.removeBlocksAttr();
   op.removeBlockSizeAttr();

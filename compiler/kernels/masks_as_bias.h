@@ -7,13 +7,15 @@
 
 namespace partita::kernels {
 
-// Replaces window, shift and segments of each nn.attention and of its gradients
-// in `kernel` by a bias of 0 and -inf that the kernel computes. Leaves those
-// alone whose bias needs a gradient of another shape.
+// Replaces shift, segments, blocks and sinks with their window of each
+// nn.attention and of its gradients in `kernel` by a bias of 0 and -inf that
+// the kernel computes. A window without shift and sinks stays: the kernel skips
+// the keys before it. Leaves those alone whose bias needs a gradient of another
+// shape.
 void writeMasksAsBias(mlir::func::FuncOp kernel);
 
 // True if kernels on tensor cores compute `op`, nn.attention or its gradient:
-// it has no mask but causality, and no lse.
+// it has no mask but causality and a window, and no lse.
 bool isPlainAttention(mlir::Operation* op);
 
 }  // namespace partita::kernels

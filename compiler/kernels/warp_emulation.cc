@@ -1,6 +1,7 @@
 // Converts fragments to matrices and back.
 #include "compiler/kernels/warp_emulation.h"
 
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -22,6 +23,8 @@ double productOf(float a, float b) {
   return large_a * large_b + small_a * large_b + large_a * small_b;
 }
 
+std::atomic<int64_t> multiplied = 0;
+
 }  // namespace
 
 float elementOf(uint32_t word, int i, bool bf16) {
@@ -37,7 +40,10 @@ float elementOf(uint32_t word, int i, bool bf16) {
   return static_cast<float>(half);
 }
 
+int64_t multipliedFragments() { return multiplied; }
+
 void multiplyFragments(bool bf16, ProductOfLane* lanes[kLanesOfWarp]) {
+  ++multiplied;
   float a[16][16], b[16][8];
   for (int lane = 0; lane < kLanesOfWarp; ++lane) {
     const int group = lane / 4, first = 2 * (lane % 4);

@@ -22,6 +22,8 @@ struct ProductOfLane {
 // mma.sync.m16n8k16 of bf16 or f16 elements with f32 sums. Sums are rounded
 // once at the end; hardware may round in between.
 void multiplyFragments(bool bf16, ProductOfLane* lanes[kLanesOfWarp]);
+// The number of such products so far.
+int64_t multipliedFragments();
 
 // One thread's part of a product of floats.
 struct FloatProductOfLane {
