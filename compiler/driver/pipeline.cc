@@ -63,6 +63,8 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
          kernels::SelectLibraryCallsPassOptions calls;
          calls.gpu = options.gpu;
          pm.addPass(kernels::createSelectLibraryCallsPass(calls));
+         // Before reductions are split.
+         if (options.gpu) pm.addPass(kernels::createFuseIntoProductsPass());
        }},
       // Splits reductions while their operands can still be fused into them.
       {"kernels",

@@ -174,6 +174,32 @@ def SelectLibraryCallsPass : Pass<"partita-select-library-calls", "::mlir::Modul
                     Statistic<"copies", "copies", "Operands copied into another order first">];
 }
 
+def FuseIntoProductsPass : Pass<"partita-fuse-into-products", "::mlir::ModuleOp"> {
+  let summary = "Moves activations and sums into the products beside them";
+  let description = [{
+    cuBLASLt can finish products of 16-bit floats with GELU (by the tanh approximation), with the gradient of GELU, or
+    with the sums of a factor over the contracted dimension, which are the gradient of a bias. Each of these saves a
+    kernel that reads and writes a whole tensor. Where the product is read as well, as in training, it becomes a second
+    result, `kept`. The library computes the activation from unrounded sums.
+
+    Formulas are recognized by their values at many points, because rewrites and differentiation leave them in many
+    forms. GELU by erf and other activations stay kernels. Sizes must be multiples of 8, as the library needs, and
+    the product must be a single matrix. An activation stays a kernel if elementwise operations read it: a kernel
+    computes both then.
+
+    ```mlir
+    %0 = exec.gemm %x, %g sizes = [1, 1024, 4096, 8192] ... : (tensor<8192x1024xbf16>, tensor<8192x4096xbf16>) -> tensor<1024x4096xbf16>
+    %1 = nn.reduce sum %g dims = [0] : tensor<8192x4096xbf16> -> tensor<4096xbf16>
+    // becomes
+    %0, %1 = exec.gemm %x, %g sizes = [1, 1024, 4096, 8192] ... -> tensor<1024x4096xbf16> rhs_sums tensor<4096xbf16>
+    ```
+  }];
+  let dependentDialects = ["::partita::exec::ExecDialect", "::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"activations", "activations", "Activations that products compute">,
+                    Statistic<"gradients", "gradients", "Gradients of activations that products compute">,
+                    Statistic<"sums", "sums", "Sums of factors that products compute">];
+}
+
 def SplitReductionsPass : Pass<"partita-split-reductions", "::mlir::ModuleOp"> {
   let summary = "Splits reductions with too few results to fill a GPU into several steps";
   let description = [{

@@ -295,8 +295,14 @@ double ClusterCosts::Gemm(const program::Program& program,
     m *= batch;
     batch = 1;
   }
-  const double seconds = Product(gemm.dtype(), batch, m, gemm.n(), gemm.k(),
-                                 FormOf(program, gemm, instruction));
+  double seconds = Product(gemm.dtype(), batch, m, gemm.n(), gemm.k(),
+                           FormOf(program, gemm, instruction));
+  // A pre-activation is another matrix like the result.
+  if (gemm.preactivation() != program::Preactivation::none)
+    seconds += planner::MemoryBoundTime(
+        cluster_.device,
+        static_cast<double>(batch * m * gemm.n() *
+                            base::SizeOf(program::ToBase(gemm.dtype()))));
   return HasOddRows(program, gemm) ? kOddRowsSlowness * seconds : seconds;
 }
 

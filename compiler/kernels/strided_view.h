@@ -1,0 +1,40 @@
+// Values as strided views of memory, as libraries read operands.
+#ifndef PARTITA_COMPILER_KERNELS_STRIDED_VIEW_H_
+#define PARTITA_COMPILER_KERNELS_STRIDED_VIEW_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+#include "mlir/IR/Value.h"
+
+namespace partita::kernels {
+
+// A value as a strided view of another value's dense memory.
+struct StridedView {
+  mlir::Value base;
+  llvm::SmallVector<int64_t> strides;  // one per dimension of the value
+};
+
+// The value itself.
+StridedView denseView(mlir::Value value);
+
+// Looks through transposes, reshapes and broadcasts while strides can express
+// them.
+StridedView viewOf(mlir::Value value);
+
+// Several dimensions as one (size, stride).
+struct Extent {
+  int64_t size = 1;
+  int64_t stride = 0;
+};
+
+// The dimensions `dims` of `value` as one, or nothing if their strides do not
+// allow it.
+std::optional<Extent> collapse(mlir::Value value, const StridedView& view,
+                               llvm::ArrayRef<int64_t> dims);
+
+}  // namespace partita::kernels
+
+#endif  // PARTITA_COMPILER_KERNELS_STRIDED_VIEW_H_
