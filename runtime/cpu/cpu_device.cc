@@ -225,9 +225,10 @@ class CpuDevice : public device::Device {
           "a CPU's product has no pre-activation and no sums; expected a "
           "program that was compiled for CPUs");
     const int threads = ThreadsFor(CostOf(desc));
-    if (!desc.has_bytes() && IsRowProduct(desc))
-      return Finish(MakeRowProduct(desc, threads), threads);
     const OpenMpThreads regions(threads);
+    if (!desc.has_bytes() && IsRowProduct(desc))
+      return Finish(MakeRowProduct(*context_, desc, constants[1], threads),
+                    threads);
     if (desc.factors == device::Factors::kRhsI8)
       return Finish(MakeInt8WeightGemm(*context_, desc, threads), threads);
     absl::StatusOr<std::unique_ptr<CpuOp>> op =

@@ -1,10 +1,11 @@
-// Products of a few rows with a matrix. They read the matrix once, where it
-// lies, at the speed of memory; oneDNN is several times slower at one row.
+// Products of a few rows with a matrix. They read the matrix once, at the speed
+// of memory; oneDNN is several times slower at one row.
 #ifndef PARTITA_RUNTIME_CPU_ROW_PRODUCT_H_
 #define PARTITA_RUNTIME_CPU_ROW_PRODUCT_H_
 
 #include <memory>
 
+#include "absl/status/statusor.h"
 #include "runtime/cpu/library_op.h"
 #include "runtime/device/operations.h"
 
@@ -15,9 +16,12 @@ namespace partita::cpu {
 inline constexpr int kMostRows = 8;
 bool IsRowProduct(const device::GemmDesc& desc);
 
-// Requires IsRowProduct.
-std::unique_ptr<CpuOp> MakeRowProduct(const device::GemmDesc& desc,
-                                      int threads);
+// Requires IsRowProduct. `rhs` is the matrix if it is constant, else null. A
+// large constant matrix with contiguous rows is copied into panels, which are
+// read from one end to the other. ResourceExhausted if memory ran out.
+absl::StatusOr<std::unique_ptr<CpuOp>> MakeRowProduct(
+    DnnlContext& context, const device::GemmDesc& desc, const void* rhs,
+    int threads);
 
 }  // namespace partita::cpu
 

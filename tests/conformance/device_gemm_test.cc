@@ -230,6 +230,48 @@ TEST_P(DeviceGemmTest, ResidualMayBeTheOutput) {
   }
 }
 
+// The CPU copies such a matrix into panels of 32 columns if it is constant.
+TEST_P(DeviceGemmTest, FewRowsByALargeMatrix) {
+  for (int64_t m = 1; m <= 9; ++m) {
+    for (const auto& [n, k] : {std::pair<int64_t, int64_t>{32, 257},
+                               {64, 300},
+                               {96, 100},
+                               {1120, 40},
+                               {1121, 40}}) {
+      SCOPED_TRACE(::testing::Message() << m << "x" << n << "x" << k);
+      GemmDesc desc = Dense(1, m, n, k);
+      desc.rhs_strides = {k * (n + 8), n + 8, 1};
+      desc.has_bias = true;
+      Check(desc);
+    }
+  }
+}
+
+TEST_P(DeviceGemmTest, PanelsDoNotChangeResults) {
+  if (!Executes()) return;
+  for (const int64_t m : {1, 3, 8}) {
+    const int64_t n = 1056, k = 70;
+    const GemmDesc desc = Dense(1, m, n, k);
+    const std::vector<float> lhs = Values(m * k, 1), rhs = Values(k * n, 2);
+    const device::Allocation a = Upload(lhs.data(), 4 * m * k),
+                             b = Upload(rhs.data(), 4 * k * n);
+    std::vector<float> results[2];
+    for (const bool constant : {false, true}) {
+      const std::vector<float> none(static_cast<size_t>(m * n), 0);
+      const device::Allocation out = Upload(none.data(), 4 * m * n);
+      absl::StatusOr<std::unique_ptr<device::LibraryOp>> op =
+          device_->PrepareGemm(
+              desc, {nullptr, constant ? b.data() : nullptr, nullptr});
+      ASSERT_TRUE(op.ok()) << op.status();
+      void* buffers[] = {a.data(), b.data(), out.data()};
+      ASSERT_TRUE(device_->Execute(*stream_, **op, buffers, 3).ok());
+      results[constant ? 1 : 0] = none;
+      Download(out, results[constant ? 1 : 0].data());
+    }
+    EXPECT_EQ(results[0], results[1]) << m << " rows";
+  }
+}
+
 TEST_P(DeviceGemmTest, ConstantsArePackedOnce) {
   if (!Executes()) return;  // The null device packs nothing.
   const GemmDesc desc = Dense(1, 64, 256, 128);
