@@ -239,6 +239,19 @@ int64_t untouchedBytes(func::FuncOp kernel, SmallVector<Value> values) {
   return bytes;
 }
 
+// Cycles in which an item of attention of a single query reads its keys and
+// values, of which it uses each number once; 0 for other kernels.
+double readingCycles(func::FuncOp kernel, int64_t range) {
+  constexpr double kBytesPerCycle = 4;  // 16 GB/s at 4 cycles per nanosecond
+  nn::AttentionOp op = findAttention(kernel);
+  if (!op || cast<RankedTensorType>(op.getQ().getType()).getDimSize(2) != 1)
+    return 0;
+  double bytes = 0;
+  for (Type type : kernel.getArgumentTypes())
+    bytes += static_cast<double>(bytesOf(cast<RankedTensorType>(type)));
+  return bytes / kBytesPerCycle / static_cast<double>(range);
+}
+
 // The parts of attention's gradient on tensor cores. The last one has the
 // kernel's name.
 SmallVector<Part> partsOfGrad(func::FuncOp kernel, nn::AttentionGradOp op) {
@@ -310,7 +323,8 @@ FailureOr<KernelCode> generatePart(func::FuncOp kernel, const Part& part,
   body.setFunctionType(FunctionType::get(kernel.getContext(), inputs, {}));
   code.cycles = cyclesOfPiece(body);
   if (code.team == kWarp || ordersRows(kernel)) unrollReads(body);
-  code.grain = chooseGrain(code.cycles, code.range);
+  code.grain = chooseGrain(
+      std::max(code.cycles, readingCycles(kernel, code.range)), code.range);
   return code;
 }
 

@@ -4,7 +4,8 @@
 //
 // Keys are packed transposed, one panel [head size][lanes] per vector of keys,
 // and values as rows padded to whole vectors, both once per batch and head. So
-// fused transposes, slices and bias additions of q, k, v cost one pass.
+// fused transposes, slices and bias additions of q, k, v cost one pass. A
+// single query reads keys and values where they lie (emit_attention_row.cc).
 #include "compiler/kernels/emit_attention.h"
 
 #include "compiler/kernels/emit_attention_block.h"
@@ -77,12 +78,16 @@ AttentionEmitter::AttentionEmitter(Emitter& emitter, nn::AttentionOp op,
   // A window's keys need not be two blocks because their ends are rounded.
   const int64_t span = visibleSpan();
   key_block_ = span <= kKeyBlock + kKeyBlock / 8 ? span : kKeyBlock;
+  is_row_ = queries_ == 1 && !mask_.hasParts(lanes_);
+  if (is_row_) key_block_ = span;
   one_block_ = span <= key_block_ && !mask_.hasParts(lanes_);
 }
 
 LogicalResult AttentionEmitter::emit(Value begin, Value end) {
-  packed_k_ = emitter_.scratch(type_, padded(keys_) * size_);
-  packed_v_ = emitter_.scratch(type_, keys_ * padded_value_);
+  if (!is_row_) {
+    packed_k_ = emitter_.scratch(type_, padded(keys_) * size_);
+    packed_v_ = emitter_.scratch(type_, keys_ * padded_value_);
+  }
   packed_q_ = emitter_.scratch(type_, rows_ * padded_size_);
   scores_ = emitter_.scratch(type_, rows_ * key_block_);
   sums_ = emitter_.scratch(type_, rows_ * padded_value_);
@@ -91,14 +96,27 @@ LogicalResult AttentionEmitter::emit(Value begin, Value end) {
   if (failed(mask_.emitStart())) return failure();
   return emitter_.loop(
       begin, end, range_, {},
-      [&](const Symbol* item, ValueRange) { return emitItem(item); });
+      [&](const Symbol* item, ValueRange) { return emitItem(item, begin); });
 }
 
-FailureOr<Values> AttentionEmitter::emitItem(const Symbol* item) {
+FailureOr<Values> AttentionEmitter::emitItem(const Symbol* item, Value begin) {
   Index pair, part;
   std::tie(pair, part) = emitter_.split(Index(item), parts_);
   std::tie(batch_, head_) = emitter_.split(pair, heads_);
   group_ = emitter_.split(head_, heads_ / groups_).first;
+  if (is_row_) {
+    // Segments differ between batch elements only.
+    const auto equals = [&](Value a, Value b) -> Value {
+      return arith::CmpIOp::create(builder_, arith::CmpIPredicate::eq, a, b);
+    };
+    const Value is_new =
+        arith::OrIOp::create(builder_, equals(item->value, begin),
+                             equals(number(head_), emitter_.indexConstant(0)));
+    if (failed(emitter_.branch(is_new,
+                               [&] { return mask_.emitSegments(batch_); })))
+      return failure();
+    return emitRow();
+  }
   if (failed(mask_.emitSegments(batch_)) ||
       failed(packPanels(op_.getK(), size_, packed_k_)) ||
       failed(packRows(op_.getV(), value_size_, packed_v_)))

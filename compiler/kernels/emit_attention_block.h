@@ -1,6 +1,7 @@
 // The emitter of attention kernels. emit_attention.cc packs operands and stores
 // outputs; emit_attention_block.cc computes a block of queries against blocks
-// of keys.
+// of keys; emit_attention_row.cc computes a single query against keys where
+// they lie.
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_ATTENTION_BLOCK_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_ATTENTION_BLOCK_H_
 
@@ -18,7 +19,8 @@ class AttentionEmitter : private AttentionTiles {
   mlir::LogicalResult emit(mlir::Value begin, mlir::Value end);
 
  private:
-  mlir::FailureOr<Values> emitItem(const Symbol* item);
+  // `begin` is the first item of this call.
+  mlir::FailureOr<Values> emitItem(const Symbol* item, mlir::Value begin);
   mlir::LogicalResult packQueries(mlir::Value first);
   // --- One block of queries ---
 
@@ -37,6 +39,17 @@ class AttentionEmitter : private AttentionTiles {
                                       mlir::Value first_key, mlir::Value end);
   mlir::Value rescale(const Symbol* row, mlir::Value before, mlir::Value shift,
                       mlir::Value weight);
+  // --- A single query ---
+
+  mlir::FailureOr<Values> emitRow();
+  // Stores the scores of the keys from `begin` to `end`, in whole vectors.
+  mlir::FailureOr<Values> emitRowScores(mlir::Value begin, mlir::Value end);
+  // Stores the sums of these keys' values, times their weights.
+  mlir::LogicalResult emitRowSums(mlir::Value begin, mlir::Value end);
+  // The element of k or v at lanes of the head dimension.
+  mlir::FailureOr<mlir::Value> keyElement(mlir::Value tensor, const Symbol* key,
+                                          const Symbol* lane);
+
   // Stores lse, if the kernel returns it.
   void storeLse(const Symbol* row, const Symbol* query, mlir::Value weight);
   // Divides the sums by the sums of weights, and stores the outputs.
@@ -48,6 +61,8 @@ class AttentionEmitter : private AttentionTiles {
   // One block holds the scores of all keys, so the softmax is not a running
   // one.
   bool one_block_;
+  // There is one query: keys and values are read once, without packing.
+  bool is_row_;
   Buffer packed_k_, packed_v_, packed_q_, scores_, sums_, largest_, weight_;
 };
 
