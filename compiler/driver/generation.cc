@@ -74,7 +74,9 @@ ModelFacts readFacts(const std::string& model) {
 // heads and its length have the same names in both.
 void nameCache(plan::Plan& plan) {
   for (const char* name :
-       {"*keys:1=N", "*values:1=N", "*keys:2=L", "*values:2=L"})
+       {"*keys:1=N", "*values:1=N", "*keys:2=L", "*values:2=L",
+        "*key_scales:1=N", "*value_scales:1=N", "*key_scales:2=L",
+        "*value_scales:2=L"})
     if (auto parsed = plan::ParseName(name); parsed.ok())
       plan.names.push_back(*parsed);
 }
@@ -127,6 +129,7 @@ class FolderCompiler {
     CacheOptions cache;
     cache.rows = options_.rows;
     cache.length = length_;
+    cache.is_int8 = options_.is_int8_cache;
     cache.step = CacheOptions::Step::kTokens;
     if (failed(compile("tokens.partita", cache, 1))) return failure();
     cache.step = CacheOptions::Step::kPrompts;

@@ -23,6 +23,8 @@ struct GenerationOptions {
   // Tokens of a text, prompt included; absent: 1024, or as many positions as
   // the model has if those are fewer.
   std::optional<int64_t> length;
+  // Keys and values are integers of 8 bits; else f32.
+  bool is_int8_cache = false;
   std::string folder;  // to write
 };
 

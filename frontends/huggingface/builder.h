@@ -175,7 +175,9 @@ class ModelBuilder : public Builder {
                StringRef kind = "parameter") override;
 
   // A tensor that outlives runs, zero at first, and its value after this run.
-  Value state(const std::string& name, ArrayRef<int64_t> shape);
+  // A null `element` is f32.
+  Value state(const std::string& name, ArrayRef<int64_t> shape,
+              mlir::Type element = {});
   void update(const std::string& name, Value value);
 
   using Body = llvm::function_ref<ValueList(Builder&, ValueRange)>;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 namespace partita::huggingface {
 namespace {
@@ -35,16 +36,67 @@ Value seenKeys(Builder& b, Value positions, int64_t length,
   return asSegments(b, seen, shape);
 }
 
-}  // namespace
+mlir::RankedTensorType typeOf(Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType());
+}
 
-Value writeHeads(Builder& b, Value states, Value places, Value x) {
+// x [B, N, L, h] as integers from -127 to 127, and their scales [B, N, L, 1].
+CachedTensor toIntegers(Builder& b, Value x) {
+  constexpr double kLargest = 127;
+  Shape shape(b.shapeOf(x));
+  const int64_t head = shape.pop_back_val();
+  const Value largest = nn::ReduceOp::create(
+      b.ops(), b.loc(), typeOf(x).clone(shape), nn::ReduceKind::max,
+      mlir::math::AbsFOp::create(b.ops(), b.loc(), x), ArrayRef<int64_t>{3});
+  // Not 0, which cannot divide; a denormal number could become 0.
+  Value scales = b.atLeast(b.scale(largest, 1 / kLargest), 1e-30);
+  const Value steps = b.div(x, b.broadcast(scales, b.shapeOf(x), {0, 1, 2}));
+  shape.push_back(1);
+  scales = b.reshape(scales, shape);
+  shape.back() = head;
+  return {arith::FPToSIOp::create(
+              b.ops(), b.loc(), typeOf(x).clone(b.ops().getI8Type()),
+              mlir::math::RoundEvenOp::create(b.ops(), b.loc(), steps)),
+          scales};
+}
+
+// `state` [rows, N, length, h] with x [B, N, L, h] written at `places`.
+Value write(Builder& b, Value state, Value places, Value x) {
   // Places of one number are positions in the row of the same index.
   const bool by_row = b.shapeOf(places).back() == 1;
   const Value rows = b.transpose(x, {0, 2, 1, 3});
   const Shape axes = by_row ? Shape{2} : Shape{0, 2};
-  return nn::ScatterOp::create(b.ops(), b.loc(), states.getType(), states,
-                               places, rows, axes, by_row ? 1 : 0,
+  return nn::ScatterOp::create(b.ops(), b.loc(), state.getType(), state, places,
+                               rows, axes, by_row ? 1 : 0,
                                nn::ScatterKind::set);
+}
+
+}  // namespace
+
+CachedTensor writeHeads(Builder& b, const CachedTensor& states, Value places,
+                        Value x) {
+  if (!states.scales) return {write(b, states.numbers, places, x), {}};
+  const CachedTensor added = toIntegers(b, x);
+  return {write(b, states.numbers, places, added.numbers),
+          write(b, states.scales, places, added.scales)};
+}
+
+Value readHeads(Builder& b, const CachedTensor& states) {
+  if (!states.scales) return states.numbers;
+  const Shape shape(b.shapeOf(states.numbers));
+  const Value scales =
+      b.reshape(states.scales, ArrayRef<int64_t>(shape).drop_back());
+  return b.mul(b.toFloat(states.numbers),
+               b.broadcast(scales, shape, {0, 1, 2}));
+}
+
+ValueList LayerCache::states() const {
+  ValueList states;
+  for (const CachedTensor* tensor : {&keys, &values}) {
+    if (tensor->numbers) states.push_back(tensor->numbers);
+    if (tensor->scales) states.push_back(tensor->scales);
+  }
+  return states;
 }
 
 TokenSizes tokenSizes(ModelBuilder& m,
@@ -81,30 +133,59 @@ void ModelCache::prepare(int64_t length, std::optional<int64_t> window) {
   places_ = m_.concat({m_.broadcast(slots_, shape, {0}), m_.iota(shape, 1)}, 2);
 }
 
+ValueList ModelCache::declare(const std::string& prefix, int64_t heads,
+                              int64_t key_size, int64_t value_size) {
+  ValueList states;
+  const auto declare = [&](const std::string& name, int64_t size,
+                           mlir::Type element) {
+    names_.push_back(prefix + name);
+    states.push_back(m_.state(names_.back(),
+                              {options_->rows, heads, options_->length, size},
+                              element));
+  };
+  for (const auto& [name, size] :
+       {std::pair("key", key_size), {"value", value_size}}) {
+    declare(std::string(name) + "s", size,
+            options_->is_int8 ? m_.ops().getI8Type() : mlir::Type());
+    if (options_->is_int8) declare(std::string(name) + "_scales", 1, {});
+  }
+  return states;
+}
+
 void ModelCache::append(const std::string& prefix, int64_t heads,
                         int64_t key_size, int64_t value_size,
                         ValueList& inputs) {
   if (!options_) return;
-  const auto state = [&](const char* name, int64_t size) {
-    names_.push_back(prefix + name);
-    inputs.push_back(m_.state(names_.back(),
-                              {options_->rows, heads, options_->length, size}));
-  };
-  state("keys", key_size);
-  state("values", value_size);
+  inputs.append(declare(prefix, heads, key_size, value_size));
   inputs.push_back(places_);
   if (seen_) inputs.push_back(seen_);
 }
 
 LayerCache ModelCache::at(ValueRange inputs) const {
   if (!options_) return {};
-  const ValueRange last = inputs.take_back(seen_ ? 4 : 3);
-  return {last[0], last[1], last[2], seen_ ? last[3] : Value()};
+  Value seen;
+  if (seen_) {
+    seen = inputs.back();
+    inputs = inputs.drop_back();
+  }
+  LayerCache cache = frozen(inputs.drop_back().take_back(count()), seen);
+  cache.places = inputs.back();
+  return cache;
 }
 
-void ModelCache::update(Value keys, Value values) {
-  m_.update(names_[names_.size() - 2], keys);
-  m_.update(names_.back(), values);
+LayerCache ModelCache::frozen(ValueRange states, Value seen) const {
+  if (options_->is_int8)
+    return {{states[0], states[1]}, {states[2], states[3]}, {}, seen};
+  return {{states[0], {}}, {states[1], {}}, {}, seen};
+}
+
+void ModelCache::update(ValueList& results) {
+  if (!options_) return;
+  const size_t states = static_cast<size_t>(count());
+  for (size_t i = 0; i < states; ++i)
+    m_.update(names_[names_.size() - states + i],
+              results[results.size() - states + i]);
+  results.pop_back_n(states);
 }
 
 Value ModelCache::below(Value counts, int64_t length) {
@@ -139,7 +220,7 @@ Value ModelCache::atPositions(Value table, int64_t length) {
 Value attendWithCache(Builder& b, Value q, Value k, Value v, Value bias,
                       double scale, double dropout,
                       std::optional<int64_t> window, LayerCache& cache) {
-  if (!cache.keys)
+  if (!cache)
     return b.attention(q, k, v, bias, scale, /*causal=*/true, dropout, window);
   const bool by_row = cache.seen != nullptr;
   cache.keys = writeHeads(b, cache.keys, cache.places, k);
@@ -147,7 +228,8 @@ Value attendWithCache(Builder& b, Value q, Value k, Value v, Value bias,
   // Prompts begin at position 0, so that they see themselves only.
   if (!by_row)
     return b.attention(q, k, v, bias, scale, /*causal=*/true, 0.0, window);
-  return attendSeen(b, q, cache.keys, cache.values, bias, scale, cache.seen);
+  return attendSeen(b, q, readHeads(b, cache.keys), readHeads(b, cache.values),
+                    bias, scale, cache.seen);
 }
 
 Value attendSeen(Builder& b, Value q, Value keys, Value values, Value bias,

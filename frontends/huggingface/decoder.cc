@@ -169,13 +169,10 @@ OwningModule buildDecoder(ModelSource& source, const DecoderConfig& c,
           if (mask && losses.areUsed()) given.kept = in[4];
           given.cache = cache.at(in);
           ValueList values = kind.body(b, given);
-          if (cache) values.append({given.cache.keys, given.cache.values});
+          values.append(given.cache.states());
           return values;
         });
-    if (cache) {
-      const Value values = results.pop_back_val();
-      cache.update(results.pop_back_val(), values);
-    }
+    cache.update(results);
     x = results[0];
     sums.add(m, results);
   }

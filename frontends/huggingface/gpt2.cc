@@ -108,18 +108,18 @@ OwningModule buildGpt2(ModelSource& source) {
     const std::string prefix = "transformer.h." + std::to_string(i) + ".";
     const int64_t head = c.width / c.heads;
     cache.append(prefix, c.heads, head, head, inputs);
-    const ValueList results = m.layer(
+    ValueList results = m.layer(
         "block", prefix, inputs,
         [&](Builder& b, ValueRange in) {
           LayerCache kept = cache.at(in);
           ValueList values = {
               block(b, in[0], mask ? in[1] : Value(), kept, c, scale)};
-          if (cache) values.append({kept.keys, kept.values});
+          values.append(kept.states());
           return values;
         },
         c.scale_by_layer ? std::to_string(i) : "");
+    cache.update(results);
     x = results[0];
-    if (cache) cache.update(results[1], results[2]);
   }
   x = m.layerNorm(cache.lastTokens(x), "transformer.ln_f", c.epsilon);
   if (c.headless) return m.finish({{x, "y"}});

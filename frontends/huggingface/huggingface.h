@@ -27,6 +27,9 @@ struct CacheOptions {
   enum class Step { kPrompts, kTokens } step = Step::kTokens;
   int64_t rows = 1;    // texts in the cache
   int64_t length = 1;  // tokens of a text
+  // Keys and values are integers of 8 bits, with a scale for each head and
+  // token; else f32.
+  bool is_int8 = false;
 };
 
 struct HfOptions {

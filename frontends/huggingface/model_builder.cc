@@ -140,8 +140,11 @@ Value ModelBuilder::weight(const std::string& name, ArrayRef<int64_t> shape,
   return argument(f32(shape), kind, source.name, source.data);
 }
 
-Value ModelBuilder::state(const std::string& name, ArrayRef<int64_t> shape) {
-  return argument(f32(shape), "state", name,
+Value ModelBuilder::state(const std::string& name, ArrayRef<int64_t> shape,
+                          mlir::Type element) {
+  RankedTensorType type = f32(shape);
+  if (element) type = type.clone(element);
+  return argument(type, "state", name,
                   nn::InitAttr::get(builder_.getContext(), "zeros",
                                     builder_.getF64FloatAttr(0), /*seed=*/0));
 }

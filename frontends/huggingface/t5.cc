@@ -177,8 +177,9 @@ Value attend(Builder& b, Value x, Value source, Value bias, bool causal,
   const Value q = heads(b, normed, name + "q", c);
   Value seen;
   if (frozen) {
-    seen = attendSeen(b, q, cache->keys, cache->values, bias, /*scale=*/1.0,
-                      cache->seen);
+    seen =
+        attendSeen(b, q, readHeads(b, cache->keys), readHeads(b, cache->values),
+                   bias, /*scale=*/1.0, cache->seen);
   } else {
     const Value k = heads(b, source ? source : normed, name + "k", c),
                 v = heads(b, source ? source : normed, name + "v", c);
@@ -257,7 +258,7 @@ Value encode(ModelBuilder& m, Value x, Value mask, const T5Config& c,
   }
   for (int64_t i = 0; i < c.layers; ++i) {
     const bool is_sparse = isSparse(i, c.encoder_step);
-    const ValueList results = m.layer(
+    ValueList results = m.layer(
         is_sparse ? "sparse_encoder_block" : "encoder_block",
         "encoder.block." + std::to_string(i) + ".", {x, bias},
         [&](Builder& b, ValueRange in) {
@@ -338,16 +339,17 @@ OwningModule buildPrompts(ModelBuilder& m, ModelCache& cache, int64_t batch,
   for (int64_t i = 0; i < c.decoder_layers; ++i) {
     ValueList inputs = {encoded};
     cache.append(decoderLayer(i) + "source_", c.heads, c.head, c.head, inputs);
-    const ValueList results = m.layer(
+    ValueList results = m.layer(
         "source_keys", decoderLayer(i), inputs, [&](Builder& b, ValueRange in) {
           LayerCache kept = cache.at(in);
           const std::string name = "layer.1.EncDecAttention.";
-          return ValueList{writeHeads(b, kept.keys, kept.places,
-                                      heads(b, in[0], name + "k", c)),
-                           writeHeads(b, kept.values, kept.places,
-                                      heads(b, in[0], name + "v", c))};
+          kept.keys = writeHeads(b, kept.keys, kept.places,
+                                 heads(b, in[0], name + "k", c));
+          kept.values = writeHeads(b, kept.values, kept.places,
+                                   heads(b, in[0], name + "v", c));
+          return kept.states();
         });
-    cache.update(results[0], results[1]);
+    cache.update(results);
   }
   return m.finish({{cache.lastTokens(encoded), "y"}});
 }
@@ -358,26 +360,28 @@ Value decodeTokens(ModelBuilder& m, ModelCache& cache, Value x, Value seen,
   cache.prepare(1, std::nullopt);
   const Value bias = biasAt(m, cache.positions(), length, c);
   for (int64_t i = 0; i < c.decoder_layers; ++i) {
-    const Shape shape = {m.shapeOf(x)[0], c.heads, length, c.head};
-    ValueList inputs = {
-        x, bias, m.state(decoderLayer(i) + "source_keys", shape),
-        m.state(decoderLayer(i) + "source_values", shape), seen};
+    ValueList inputs = {x, bias};
+    inputs.append(
+        cache.declare(decoderLayer(i) + "source_", c.heads, c.head, c.head));
+    inputs.push_back(seen);
     cache.append(decoderLayer(i), c.heads, c.head, c.head, inputs);
     const bool is_sparse = isSparse(i, c.decoder_step);
-    const ValueList results = m.layer(
+    ValueList results = m.layer(
         is_sparse ? "sparse_decoder_block" : "decoder_block", decoderLayer(i),
         inputs, [&](Builder& b, ValueRange in) {
-          LayerCache own = cache.at(in), source = {in[2], in[3], {}, in[4]};
+          LayerCache own = cache.at(in),
+                     source = cache.frozen(in.slice(2, cache.count()),
+                                           in[2 + cache.count()]);
           Value y = attend(b, in[0], Value(), in[1], /*causal=*/true, "layer.0",
                            "SelfAttention", c, &own);
           y = attend(b, y, Value(), Value(), /*causal=*/false, "layer.1",
                      "EncDecAttention", c, &source, /*frozen=*/true);
           ValueList values = feedForward(b, y, "layer.2", c, is_sparse);
-          values.append({own.keys, own.values});
+          values.append(own.states());
           return values;
         });
+    cache.update(results);
     x = results[0];
-    cache.update(results[1], results[2]);
   }
   return m.rmsNorm(x, "decoder.final_layer_norm", c.epsilon);
 }

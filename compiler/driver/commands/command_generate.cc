@@ -205,6 +205,15 @@ Command addGenerate(CLI::App& app) {
                    "prompt included; default: 1024, or all positions of the "
                    "model if it has fewer")
       ->check(wholeNumber(1));
+  command
+      ->add_option_function<std::string>(
+          "--cache",
+          [&options](const std::string& type) {
+            options.is_int8_cache = type == "int8";
+          },
+          "Keep keys and values as f32, which is the default, or as integers "
+          "of 8 bits with a scale for each head and token (int8)")
+      ->check(CLI::IsMember({"f32", "int8"}));
   command->add_option("--weight-seed", options.import.seed,
                       "Seed of weights that are in no file");
   command->add_option("--weights", options.import.weights,
