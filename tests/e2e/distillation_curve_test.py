@@ -1,7 +1,7 @@
 """A GPT of two layers learns text better from a teacher of four layers and its targets than from the targets alone.
 
 The text is tests/data/devils-dictionary; --test_env=PARTITA_TEXT=FILE selects another one. The loss is the cross-entropy per byte on the last
-tenth of the text, which nobody was trained on.
+tenth of the text, which nobody was trained on. distillation_curve.md has the curves.
 """
 
 import json
