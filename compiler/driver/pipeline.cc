@@ -47,11 +47,14 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
          if (options.gpu) pm.addPass(kernels::createOrderRowsPass());
          pm.addPass(kernels::createExpandGradientsPass());
          pm.addPass(kernels::createChooseLayoutsPass());
-         if (options.gpu) pm.addPass(kernels::createStoreByTokensPass());
+         if (options.gpu)
+           pm.addPass(kernels::createStoreByTokensPass());
+         else
+           pm.addPass(kernels::createRepeatChannelsPass());
          pm.addPass(mlir::createCanonicalizerPass());
          pm.addPass(mlir::createCSEPass());
        },
-       ""},
+       options.gpu ? "gpu" : ""},
       // Library calls before fusion, which fills the space between them.
       // Products of a function share padded operands.
       {"library-calls",

@@ -98,6 +98,25 @@ def ChooseLayoutsPass : Pass<"partita-choose-layouts", "::mlir::ModuleOp"> {
   let dependentDialects = ["::partita::nn::NNDialect"];
 }
 
+def RepeatChannelsPass : Pass<"partita-repeat-channels", "::mlir::ModuleOp"> {
+  let summary = "Repeats channels for depthwise convolutions with several outputs per channel";
+  let description = [{
+    oneDNN 2.6 is fast for depthwise convolutions with one output per channel only; with two, its general code takes
+    3 to 19 times as long. The pass repeats each channel in the input, which a kernel writes. All tensors are f32.
+
+    ```mlir
+    %y = nn.conv %x, %w ... groups = 8 channels_last : tensor<1x4x4x8xf32>, tensor<16x1x3x3xf32> -> ...
+    // becomes
+    %0 = nn.broadcast %x dims = [0, 1, 2, 3] : tensor<1x4x4x8xf32> -> tensor<1x4x4x8x2xf32>
+    %1 = nn.reshape %0 : tensor<1x4x4x8x2xf32> -> tensor<1x4x4x16xf32>
+    %y = nn.conv %1, %w ... groups = 16 channels_last : tensor<1x4x4x16xf32>, tensor<16x1x3x3xf32> -> ...
+    ```
+  }];
+  let dependentDialects = ["::partita::nn::NNDialect"];
+  let options = [Option<"most", "most", "int64_t", "4", "Largest number of outputs per channel">];
+  let statistics = [Statistic<"repeated", "repeated", "Convolutions whose channels are repeated">];
+}
+
 def StoreByTokensPass : Pass<"partita-store-by-tokens", "::mlir::ModuleOp"> {
   let summary = "Stores results of attention with tokens outside of heads, as products read them";
   let description = [{
