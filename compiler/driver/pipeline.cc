@@ -68,6 +68,8 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
          pm.addPass(kernels::createSelectLibraryCallsPass(calls));
          // Before reductions are split.
          if (options.gpu) pm.addPass(kernels::createFuseIntoProductsPass());
+         if (!options.gpu && !options.training)
+           pm.addPass(kernels::createFuseActivationsPass());
        }},
       // Splits reductions while their operands can still be fused into them.
       {"kernels",

@@ -193,6 +193,28 @@ def SelectLibraryCallsPass : Pass<"partita-select-library-calls", "::mlir::Modul
                     Statistic<"copies", "copies", "Operands copied into another order first">];
 }
 
+def FuseActivationsPass : Pass<"partita-fuse-activations", "::mlir::ModuleOp"> {
+  let summary = "Lets convolutions of CPUs' libraries compute activations and residuals";
+  let description = [{
+    Joins relu, relu6 and hard-swish to the `exec.conv` whose result they alone read, so that no kernel passes over the
+    image once more. A pointwise convolution of images of at least 196 pixels, to at least as many channels, also adds a
+    tensor that is in memory, and the activation may follow it. Other activations and residuals stay, because the library is slower than the kernels
+    that they become: oneDNN 2.6 takes as long for silu and gelu as convolution and kernel together. The library may turn
+    NaN into 0, so training does without this pass. All tensors are f32.
+
+    ```mlir
+    %0 = exec.conv %x, %w ... channels_last : ...
+    %1 = arith.addf %0, %r : tensor<1x14x14x8xf32>
+    %2 = arith.maximumf %1, %zero : tensor<1x14x14x8xf32>
+    // becomes
+    %2 = exec.conv %x, %w residual(%r : tensor<1x14x14x8xf32>) ... channels_last activation = relu activates_sum : ...
+    ```
+  }];
+  let dependentDialects = ["::partita::exec::ExecDialect"];
+  let statistics = [Statistic<"activations", "activations", "Activations that convolutions compute">,
+                    Statistic<"residuals", "residuals", "Tensors that convolutions add">];
+}
+
 def FuseIntoProductsPass : Pass<"partita-fuse-into-products", "::mlir::ModuleOp"> {
   let summary = "Moves activations and sums into the products beside them";
   let description = [{

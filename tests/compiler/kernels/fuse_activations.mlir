@@ -1,0 +1,119 @@
+// RUN: partita-opt %s --partita-fuse-activations --split-input-file | FileCheck %s
+
+// CHECK-LABEL: @relu
+// CHECK: %[[Y:.*]] = exec.conv %arg0, %arg1 {{.*}} channels_last activation = relu :
+// CHECK-NEXT: return %[[Y]]
+func.func @relu(%x: tensor<1x8x8x3xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<1x6x6x4xf32> {
+  %zero = arith.constant dense<0.0> : tensor<1x6x6x4xf32>
+  %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x8x8x3xf32>, tensor<4x3x3x3xf32>) -> tensor<1x6x6x4xf32>
+  %1 = arith.maximumf %0, %zero : tensor<1x6x6x4xf32>
+  return %1 : tensor<1x6x6x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @relu6
+// CHECK: exec.conv {{.*}} activation = relu6 :
+// CHECK-NOT: arith.minimumf
+func.func @relu6(%x: tensor<1x8x8x3xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<1x6x6x4xf32> {
+  %zero = arith.constant dense<0.0> : tensor<1x6x6x4xf32>
+  %six = arith.constant dense<6.0> : tensor<1x6x6x4xf32>
+  %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x8x8x3xf32>, tensor<4x3x3x3xf32>) -> tensor<1x6x6x4xf32>
+  %1 = arith.maximumf %0, %zero : tensor<1x6x6x4xf32>
+  %2 = arith.minimumf %1, %six : tensor<1x6x6x4xf32>
+  return %2 : tensor<1x6x6x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @hard_swish
+// CHECK: exec.conv {{.*}} activation = hard_swish :
+// CHECK-NOT: arith.mulf
+func.func @hard_swish(%x: tensor<1x8x8x3xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<1x6x6x4xf32> {
+  %zero = arith.constant dense<0.0> : tensor<1x6x6x4xf32>
+  %half = arith.constant dense<0.5> : tensor<1x6x6x4xf32>
+  %one = arith.constant dense<1.0> : tensor<1x6x6x4xf32>
+  %sixth = arith.constant dense<0.166666672> : tensor<1x6x6x4xf32>
+  %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x8x8x3xf32>, tensor<4x3x3x3xf32>) -> tensor<1x6x6x4xf32>
+  %1 = arith.mulf %0, %sixth : tensor<1x6x6x4xf32>
+  %2 = arith.addf %1, %half : tensor<1x6x6x4xf32>
+  %3 = arith.maximumf %2, %zero : tensor<1x6x6x4xf32>
+  %4 = arith.minimumf %3, %one : tensor<1x6x6x4xf32>
+  %5 = arith.mulf %0, %4 : tensor<1x6x6x4xf32>
+  return %5 : tensor<1x6x6x4xf32>
+}
+
+// -----
+
+// The sixth of the product instead of the value.
+// CHECK-LABEL: @hard_swish_of_sum
+// CHECK: exec.conv {{.*}} activation = hard_swish :
+// CHECK-NOT: arith.mulf
+func.func @hard_swish_of_sum(%x: tensor<1x8x8x3xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<1x6x6x4xf32> {
+  %zero = arith.constant dense<0.0> : tensor<1x6x6x4xf32>
+  %three = arith.constant dense<3.0> : tensor<1x6x6x4xf32>
+  %six = arith.constant dense<6.0> : tensor<1x6x6x4xf32>
+  %sixth = arith.constant dense<0.166666672> : tensor<1x6x6x4xf32>
+  %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x8x8x3xf32>, tensor<4x3x3x3xf32>) -> tensor<1x6x6x4xf32>
+  %1 = arith.addf %0, %three : tensor<1x6x6x4xf32>
+  %2 = arith.maximumf %1, %zero : tensor<1x6x6x4xf32>
+  %3 = arith.minimumf %2, %six : tensor<1x6x6x4xf32>
+  %4 = arith.mulf %3, %0 : tensor<1x6x6x4xf32>
+  %5 = arith.mulf %4, %sixth : tensor<1x6x6x4xf32>
+  return %5 : tensor<1x6x6x4xf32>
+}
+
+// -----
+
+// The end of a block of ResNet: the convolution adds what an earlier one stored, then applies relu.
+// CHECK-LABEL: @residual
+// CHECK: %[[A:.*]] = exec.conv
+// CHECK: exec.conv {{.*}} residual(%[[A]] : tensor<1x14x14x4xf32>) {{.*}} activation = relu activates_sum :
+// CHECK-NOT: arith
+func.func @residual(%x: tensor<1x14x14x3xf32>, %w: tensor<4x3x3x3xf32>, %v: tensor<4x4x1x1xf32>) -> tensor<1x14x14x4xf32> {
+  %zero = arith.constant dense<0.0> : tensor<1x14x14x4xf32>
+  %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [1, 1] high = [1, 1] groups = 1 channels_last : (tensor<1x14x14x3xf32>, tensor<4x3x3x3xf32>) -> tensor<1x14x14x4xf32>
+  %1 = exec.conv %0, %v strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x14x14x4xf32>, tensor<4x4x1x1xf32>) -> tensor<1x14x14x4xf32>
+  %2 = arith.addf %1, %0 : tensor<1x14x14x4xf32>
+  %3 = arith.maximumf %2, %zero : tensor<1x14x14x4xf32>
+  return %3 : tensor<1x14x14x4xf32>
+}
+
+// -----
+
+// A kernel adds to small images, and to convolutions with windows or with more input than output.
+// CHECK-LABEL: @slow_residuals
+// CHECK-NOT: residual
+func.func @slow_residuals(%x: tensor<1x7x7x4xf32>, %w: tensor<4x4x1x1xf32>, %y: tensor<1x14x14x4xf32>, %v: tensor<4x4x3x3xf32>, %z: tensor<1x14x14x8xf32>, %u: tensor<4x8x1x1xf32>)
+    -> (tensor<1x7x7x4xf32>, tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>) {
+  %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x7x7x4xf32>, tensor<4x4x1x1xf32>) -> tensor<1x7x7x4xf32>
+  %1 = arith.addf %0, %x : tensor<1x7x7x4xf32>
+  %2 = exec.conv %y, %v strides = [1, 1] dilations = [1, 1] low = [1, 1] high = [1, 1] groups = 1 channels_last : (tensor<1x14x14x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x14x14x4xf32>
+  %3 = arith.addf %2, %y : tensor<1x14x14x4xf32>
+  %4 = exec.conv %z, %u strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x14x14x8xf32>, tensor<4x8x1x1xf32>) -> tensor<1x14x14x4xf32>
+  %5 = arith.addf %4, %y : tensor<1x14x14x4xf32>
+  return %1, %3, %5 : tensor<1x7x7x4xf32>, tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>
+}
+
+// -----
+
+// Others read the convolution; a kernel computes the addend; the numbers are not those of relu; 16 bits.
+// CHECK-LABEL: @unfused
+// CHECK-NOT: activation =
+// CHECK-NOT: residual
+func.func @unfused(%x: tensor<1x14x14x4xf32>, %w: tensor<4x4x1x1xf32>, %h: tensor<1x14x14x4xbf16>, %v: tensor<4x4x1x1xbf16>)
+    -> (tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>, tensor<1x14x14x4xbf16>) {
+  %zero = arith.constant dense<0.0> : tensor<1x14x14x4xf32>
+  %one = arith.constant dense<1.0> : tensor<1x14x14x4xf32>
+  %half_zero = arith.constant dense<0.0> : tensor<1x14x14x4xbf16>
+  %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x14x14x4xf32>, tensor<4x4x1x1xf32>) -> tensor<1x14x14x4xf32>
+  %1 = arith.maximumf %0, %zero : tensor<1x14x14x4xf32>
+  %2 = exec.conv %1, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x14x14x4xf32>, tensor<4x4x1x1xf32>) -> tensor<1x14x14x4xf32>
+  %3 = arith.mulf %x, %x : tensor<1x14x14x4xf32>
+  %4 = arith.addf %2, %3 : tensor<1x14x14x4xf32>
+  %5 = exec.conv %4, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x14x14x4xf32>, tensor<4x4x1x1xf32>) -> tensor<1x14x14x4xf32>
+  %6 = arith.maximumf %5, %one : tensor<1x14x14x4xf32>
+  %7 = exec.conv %h, %v strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x14x14x4xbf16>, tensor<4x4x1x1xbf16>) -> tensor<1x14x14x4xbf16>
+  %8 = arith.maximumf %7, %half_zero : tensor<1x14x14x4xbf16>
+  return %0, %1, %4, %6, %8 : tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>, tensor<1x14x14x4xbf16>
+}
