@@ -16,6 +16,7 @@
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/grouped_gemm.h"
 #include "runtime/cpu/grouped_weight_grad.h"
+#include "runtime/cpu/int4_gemm.h"
 #include "runtime/cpu/int8_gemm.h"
 #include "runtime/cpu/library_op.h"
 #include "runtime/cpu/memory.h"
@@ -91,9 +92,11 @@ Cost CostOf(const device::GemmDesc& desc) {
       static_cast<double>(desc.batch) * static_cast<double>(desc.m);
   const double weights =
       static_cast<double>(desc.k) * static_cast<double>(desc.n);
-  return {2 * rows * weights,
-          weights * static_cast<double>(
-                        desc.has_bytes() ? 1 : base::SizeOf(desc.dtype))};
+  const double bytes = desc.factors == device::Factors::kRhsI4 ? 0.5
+                       : desc.has_bytes()
+                           ? 1
+                           : static_cast<double>(base::SizeOf(desc.dtype));
+  return {2 * rows * weights, weights * bytes};
 }
 
 Cost CostOf(const device::GroupedGemmDesc& desc) {
@@ -231,6 +234,8 @@ class CpuDevice : public device::Device {
                     threads);
     if (desc.factors == device::Factors::kRhsI8)
       return Finish(MakeInt8WeightGemm(*context_, desc, threads), threads);
+    if (desc.factors == device::Factors::kRhsI4)
+      return Finish(MakeInt4WeightGemm(*context_, desc, threads), threads);
     absl::StatusOr<std::unique_ptr<CpuOp>> op =
         MakeGemm(*context_, desc, {constants[1], constants[1]});
     if (absl::IsUnimplemented(op.status()) && !desc.has_bytes() &&

@@ -378,6 +378,16 @@ TEST(ValidateTest, GemmOfBytes) {  // V7
             where +
                 ": factors of 8 bits with a result other than f32 or i32, a "
                 "residual, an activation, or a bias of i32");
+  const std::string group =
+      ", which must be even and positive for factors of 4 bits, and 0 without "
+      "a zero for others";
+  EXPECT_EQ(After([](ProgramT& p) {
+              TheGemm(p).factors = GemmFactors::rhs_i4;
+              TheGemm(p).group = 3;
+            }),
+            where + ": group 3" + group);
+  EXPECT_EQ(After([](ProgramT& p) { TheGemm(p).has_zero = true; }),
+            where + ": group 0" + group);
   // A scale is an operand of its own.
   EXPECT_EQ(After([](ProgramT& p) {
               TheGemm(p).factors = GemmFactors::u8_i8;
