@@ -268,6 +268,28 @@ struct Attention
   }
 };
 
+//===----------------------------------------------------------------------===//
+// Packed weights
+//===----------------------------------------------------------------------===//
+
+// Of the scale: the sum over its group of the gradient times the integer.
+struct Dequantize
+    : GradientOpInterface::ExternalModel<Dequantize, nn::DequantizeOp> {
+  LogicalResult buildGradient(mlir::Operation* op, Gradient& gradient) const {
+    auto dequantize = mlir::cast<nn::DequantizeOp>(op);
+    Composite c(gradient);
+    const Term g = c.g();
+    Term scale = c.term(gradient.operand(1));
+    const Value ones = gradient.math.constant(scale.type(), 1);
+    const Value integers = nn::DequantizeOp::create(
+        gradient.builder(), gradient.loc(), g.type(), dequantize.getPacked(),
+        ones, dequantize.getZero());
+    const int64_t last = g.type().getRank() - 1;
+    c.add(1, c.sum(g * g.with(integers), {last}));
+    return success();
+  }
+};
+
 }  // namespace
 
 void registerCompositeGradients(mlir::MLIRContext* context) {
@@ -277,6 +299,7 @@ void registerCompositeGradients(mlir::MLIRContext* context) {
   nn::RmsNormOp::attachInterface<RmsNorm>(*context);
   nn::BatchNormOp::attachInterface<BatchNorm>(*context);
   nn::AttentionOp::attachInterface<Attention>(*context);
+  nn::DequantizeOp::attachInterface<Dequantize>(*context);
 }
 
 }  // namespace partita::autodiff

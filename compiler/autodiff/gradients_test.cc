@@ -379,6 +379,10 @@ std::vector<Case> compositeCases() {
        "%r = nn.attention %a, %b, %c, %d scale = 5.0e-1 : "
        "(tensor<2x2x3x2xf64>, tensor<2x2x4x2xf64>, tensor<2x2x4x2xf64>, "
        "tensor<2x1x3x4xf64>) -> tensor<2x2x3x2xf64>"},
+      {{"tensor<3x4xi8>", "tensor<3xf64>"},
+       {"tensor<3x8xf64>"},
+       "%r = nn.dequantize %a scale(%b) : (tensor<3x4xi8>, tensor<3xf64>) -> "
+       "tensor<3x8xf64>"},
       // Targets from 0 to 9 of 7 classes; the loss is f32.
       {{"tensor<8x7xf64>", "tensor<8xi64>"},
        {"tensor<8xf32>"},

@@ -299,6 +299,10 @@ const Case kRows[] = {
      %e = math.tanh %n : tensor<3x50xf32>
      %r = nn.rms_norm %e axis = 1 epsilon = 1.0e-6 : tensor<3x50xf32> return %r : tensor<3x50xf32> })"},
   {"batch_norm", "func.func @k(%a: tensor<2x5x4x4xf32>, %g: tensor<5xf32>, %b: tensor<5xf32>, %m: tensor<5xf32>, %s: tensor<5xf32>) -> tensor<2x5x4x4xf32> { %v = arith.mulf %s, %s : tensor<5xf32> %r = nn.batch_norm %a, %g, %b, %m, %v feature = 1 epsilon = 1.0e-5 : (tensor<2x5x4x4xf32>, tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<5xf32>) -> tensor<2x5x4x4xf32> return %r : tensor<2x5x4x4xf32> }"},
+  {"dequantize", R"(func.func @k(%q: tensor<6x3x16xi8>, %s: tensor<6x3xf32>) -> tensor<6x3x32xf32> {
+     %r = nn.dequantize %q scale(%s) : (tensor<6x3x16xi8>, tensor<6x3xf32>) -> tensor<6x3x32xf32> return %r : tensor<6x3x32xf32> })"},
+  {"dequantize_with_zero", R"(func.func @k(%q: tensor<3x16xi8>, %s: tensor<3xf32>, %z: tensor<3xi8>) -> tensor<3x32xf32> {
+     %r = nn.dequantize %q scale(%s) zero(%z) : (tensor<3x16xi8>, tensor<3xf32>, tensor<3xi8>) -> tensor<3x32xf32> return %r : tensor<3x32xf32> })"},
   {"cross_entropy", "func.func @k(%z: tensor<6x10xf32>, %t: tensor<6xi64>) -> tensor<6xf32> { %l = nn.cross_entropy %z, %t : tensor<6x10xf32>, tensor<6xi64> -> tensor<6xf32> return %l : tensor<6xf32> }"},
   {"cross_entropy_of_padded_logits", "func.func @k(%z: tensor<2x3x128xbf16>, %t: tensor<2x3xi64>) -> tensor<2x3xf32> { %s = nn.slice %z starts = [0, 0, 0] strides = [1, 1, 1] : tensor<2x3x128xbf16> -> tensor<2x3x101xbf16> %l = nn.cross_entropy %s, %t : tensor<2x3x101xbf16>, tensor<2x3xi64> -> tensor<2x3xf32> return %l : tensor<2x3xf32> }"},
   {"gradient_of_padded_logits", R"(func.func @k(%z: tensor<6x128xbf16>, %g: tensor<6xf32>) -> tensor<6x128xbf16> {

@@ -66,6 +66,16 @@ std::optional<MatrixOperand> matrixOperand(Value value, const StridedView& view,
   return MatrixOperand{view.base, *b, *o, *i};
 }
 
+// Sizes (batch, m, n, k) and strides of a product.
+struct ProductShape {
+  ProductShape(const MatrixOperand& lhs, const MatrixOperand& rhs)
+      : sizes{lhs.batch.size, lhs.outer.size, rhs.inner.size, lhs.inner.size},
+        lhs_strides{lhs.batch.stride, lhs.outer.stride, lhs.inner.stride},
+        rhs_strides{rhs.batch.stride, rhs.outer.stride, rhs.inner.stride} {}
+
+  SmallVector<int64_t> sizes, lhs_strides, rhs_strides;
+};
+
 // scale * (lhs * rhs) with rhs of i8 and lhs of f32 or i8.
 struct ByteProduct {
   Value lhs, rhs;
@@ -189,7 +199,7 @@ class SelectLibraryCalls
   }
 
   void selectGemm(nn::DotGeneralOp op) {
-    if (!gpu && selectByteGemm(op)) return;
+    if (!gpu && (selectByteGemm(op) || selectGroupGemm(op))) return;
     if (!isLibraryProduct(op)) return;
     mlir::OpBuilder builder(op);
     MatrixOperand lhs =
@@ -200,16 +210,12 @@ class SelectLibraryCalls
         operandOf(builder, op.getRhs(), op.getRhsBatch(), op.getRhsContract(),
                   freeDims(op.getRhs(), op.getRhsBatch(), op.getRhsContract()),
                   /*may_share_batch=*/true);
-    const int64_t sizes[] = {lhs.batch.size, lhs.outer.size, rhs.inner.size,
-                             lhs.inner.size};
-    const int64_t lhs_strides[] = {lhs.batch.stride, lhs.outer.stride,
-                                   lhs.inner.stride};
-    const int64_t rhs_strides[] = {rhs.batch.stride, rhs.outer.stride,
-                                   rhs.inner.stride};
+    const ProductShape shape(lhs, rhs);
     auto gemm = exec::GemmOp::create(
         builder, op.getLoc(), op.getType(), lhs.base, rhs.base, Value(),
-        Value(), Value(), Value(), /*lhs_unsigned=*/false, sizes, lhs_strides,
-        rhs_strides, mlir::IntegerAttr(), exec::Activation::kNone);
+        Value(), Value(), Value(), /*lhs_unsigned=*/false, shape.sizes,
+        shape.lhs_strides, shape.rhs_strides, mlir::IntegerAttr(),
+        exec::Activation::kNone);
     const bool is_wide = op.getType().getElementType().isF32();
     // A residual of f32 in oneDNN is not measured: on CPUs a kernel adds it.
     replace(op, gemm, nn::epilogueOf(op, /*residuals=*/gpu || !is_wide));
@@ -230,20 +236,16 @@ class SelectLibraryCalls
         operandOf(builder, product->rhs, op.getRhsBatch(), op.getRhsContract(),
                   freeDims(op.getRhs(), op.getRhsBatch(), op.getRhsContract()),
                   /*may_share_batch=*/true);
-    const int64_t sizes[] = {lhs.batch.size, lhs.outer.size, rhs.inner.size,
-                             lhs.inner.size};
-    const int64_t lhs_strides[] = {lhs.batch.stride, lhs.outer.stride,
-                                   lhs.inner.stride};
-    const int64_t rhs_strides[] = {rhs.batch.stride, rhs.outer.stride,
-                                   rhs.inner.stride};
+    const ProductShape shape(lhs, rhs);
     const Value scaled = last->getResult(0);
     Value scale = product->scale;
     if (!scale && op.getType().getElementType().isF32())
       scale = ones(builder, op, rhs.inner.size);
     auto gemm = exec::GemmOp::create(
         builder, op.getLoc(), scaled.getType(), lhs.base, rhs.base, scale,
-        Value(), Value(), Value(), product->lhs_unsigned, sizes, lhs_strides,
-        rhs_strides, mlir::IntegerAttr(), exec::Activation::kNone);
+        Value(), Value(), Value(), product->lhs_unsigned, shape.sizes,
+        shape.lhs_strides, shape.rhs_strides, mlir::IntegerAttr(),
+        exec::Activation::kNone);
     llvm::SetVector<Value> factors;
     factors.insert(op.getLhs());
     factors.insert(op.getRhs());
@@ -260,6 +262,36 @@ class SelectLibraryCalls
       if (mlir::Operation* widening = factor.getDefiningOp();
           widening && widening->use_empty())
         widening->erase();
+    ++gemms;
+    return true;
+  }
+
+  // Selects a product with a packed weight of 4 bits as one factor.
+  bool selectGroupGemm(nn::DotGeneralOp op) {
+    if (!isLibraryProduct(op) || !op.getType().getElementType().isF32())
+      return false;
+    const StridedView view = viewOf(op.getRhs());
+    auto weight = view.base.getDefiningOp<nn::DequantizeOp>();
+    if (!weight || !op.getLhsBatch().empty()) return false;
+    const std::optional<MatrixOperand> rhs =
+        matrixOperand(op.getRhs(), view, {}, op.getRhsContract(),
+                      freeDims(op.getRhs(), {}, op.getRhsContract()),
+                      /*may_share_batch=*/true);
+    if (!rhs) return false;
+    mlir::OpBuilder builder(op);
+    const MatrixOperand lhs =
+        operandOf(builder, op.getLhs(), {},
+                  freeDims(op.getLhs(), {}, op.getLhsContract()),
+                  op.getLhsContract(), /*may_share_batch=*/false);
+    const ProductShape shape(lhs, *rhs);
+    auto gemm = exec::GemmOp::create(
+        builder, op.getLoc(), op.getType(), lhs.base, weight.getPacked(),
+        weight.getScale(), weight.getZero(), Value(), Value(),
+        /*lhs_unsigned=*/false, shape.sizes, shape.lhs_strides,
+        shape.rhs_strides,
+        builder.getI64IntegerAttr(weight.getType().getShape().back()),
+        exec::Activation::kNone);
+    replace(op, gemm, nn::epilogueOf(op, /*residuals=*/false));
     ++gemms;
     return true;
   }

@@ -84,6 +84,8 @@ bool isWorthKeeping(Value value) {
     largest_source = std::max(largest_source, bytesOf(argument));
   bool elementwise = true;
   for (Operation* op : slice.operations()) {
+    // Products read the packed weight.
+    if (mlir::isa<nn::DequantizeOp>(op)) return false;
     if (mlir::isa<arith::ConstantOp>(op)) {
       // A splat stores one element.
       auto dense = mlir::dyn_cast<mlir::DenseElementsAttr>(

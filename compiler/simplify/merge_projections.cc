@@ -18,6 +18,15 @@ using mlir::SmallVector;
 using mlir::Value;
 using mlir::func::FuncOp;
 
+// True if the value is a packed weight's numbers. Concatenating these would
+// unpack them.
+bool isUnpacked(Value value) {
+  mlir::Operation* producer = value.getDefiningOp();
+  while (mlir::isa_and_nonnull<nn::ReshapeOp, nn::TransposeOp>(producer))
+    producer = producer->getOperand(0).getDefiningOp();
+  return mlir::isa_and_nonnull<nn::DequantizeOp>(producer);
+}
+
 // True if the product is x W with a stored matrix W that exists before `point`.
 bool isProjection(nn::DotGeneralOp dot, const StoredValues& stored,
                   mlir::Operation* point) {
@@ -25,7 +34,7 @@ bool isProjection(nn::DotGeneralOp dot, const StoredValues& stored,
   mlir::Operation* producer = weight.getDefiningOp();
   return dot.getLhsBatch().empty() && dot.getRhsContract().size() == 1 &&
          tensorType(weight).getRank() == 2 && stored.contains(weight) &&
-         !stored.contains(dot.getLhs()) &&
+         !isUnpacked(weight) && !stored.contains(dot.getLhs()) &&
          (!producer || producer->isBeforeInBlock(point));
 }
 

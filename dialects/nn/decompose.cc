@@ -168,14 +168,15 @@ Results DequantizeOp::decompose(mlir::OpBuilder& builder) {
   const Value shifts = b.multiplyInt(b.iota(pairs, packed.getRank()), 4);
   const Value integers = b.reshape(b.andInt(b.shiftRight(bytes, shifts), 15),
                                    getType().getShape());
-  const mlir::Type f32 = builder.getF32Type();
-  const RankedTensorType wide = RankedTensorType(getType()).clone(f32);
+  const Value scales = b.widen(getScale());
+  const mlir::Type element = b.typeOf(scales).getElementType();
+  const RankedTensorType wide = RankedTensorType(getType()).clone(element);
   const ArrayRef<int64_t> groups = ArrayRef<int64_t>(dims).drop_back();
-  const Value steps = b.toFloat(integers, f32);
-  const Value zero = getZero()
-                         ? b.broadcast(b.toFloat(getZero(), f32), wide, groups)
-                         : b.constant(wide, 8);
-  const Value scale = b.broadcast(b.widen(getScale()), wide, groups);
+  const Value steps = b.toFloat(integers, element);
+  const Value zero =
+      getZero() ? b.broadcast(b.toFloat(getZero(), element), wide, groups)
+                : b.constant(wide, 8);
+  const Value scale = b.broadcast(scales, wide, groups);
   return SmallVector<Value>{
       b.narrow(b.multiply(scale, b.subtract(steps, zero)), getType())};
 }

@@ -341,6 +341,25 @@ TEST_F(DecomposeTest, CrossEntropy) {
   }
 }
 
+TEST_F(DecomposeTest, Dequantize) {
+  for (const char* type : {"f32", "f64", "bf16"}) {
+    const std::string text = std::regex_replace(std::string(R"(
+      func.func @f(%q: tensor<2x3x4xi8>, %s: tensor<2x3xT>, %z: tensor<2x3xi8>) -> (tensor<2x3x8xT>, tensor<2x3x8xT>) {
+        %0 = nn.dequantize %q scale(%s) : (tensor<2x3x4xi8>, tensor<2x3xT>) -> tensor<2x3x8xT>
+        %1 = nn.dequantize %q scale(%s) zero(%z) : (tensor<2x3x4xi8>, tensor<2x3xT>, tensor<2x3xi8>) -> tensor<2x3x8xT>
+        return %0, %1 : tensor<2x3x8xT>, tensor<2x3x8xT>
+      })"),
+                                                std::regex("T\\b"), type);
+    std::vector<double> bytes;
+    for (int i = 0; i < 24; ++i) bytes.push_back(i * 37 % 256 - 128);
+    expectAgreement(text,
+                    {tensor("tensor<2x3x4xi8>", bytes),
+                     random(typeFrom(std::string("tensor<2x3x") + type + ">")),
+                     tensor("tensor<2x3xi8>", {0, 15, 8, 7, 1, 3})},
+                    {1e-6, 1e-6});
+  }
+}
+
 TEST_F(DecomposeTest, GroupedProducts) {
   expectAgreementForAllTypes(R"(
     func.func @f(%x: tensor<9x3xT>, %i: tensor<9xi64>, %j: tensor<9xi8>, %w: tensor<8x4x3xT>, %v: tensor<6x3x4xT>,

@@ -390,6 +390,22 @@ TEST_F(ReferenceTest, CrossEntropyOfEvenLogits) {
   EXPECT_EQ(found[1], 0);
 }
 
+TEST_F(ReferenceTest, DequantizeReadsLowBitsFirst) {
+  // 0x81 and 0xf0 as signed bytes.
+  const Tensor packed = tensor("tensor<2x1xi8>", {-127, -16}),
+               scale = tensor("tensor<2xf32>", {2, -0.5});
+  EXPECT_EQ(evaluate("%r = nn.dequantize %a scale(%b) : (tensor<2x1xi8>, "
+                     "tensor<2xf32>) -> tensor<2x2xf32>",
+                     "tensor<2x2xf32>", {packed, scale}),
+            (Numbers{-14, 0, 4, -3.5}));
+  EXPECT_EQ(
+      evaluate("%r = nn.dequantize %a scale(%b) zero(%c) : (tensor<2x1xi8>, "
+               "tensor<2xf32>, tensor<2xi8>) -> tensor<2x2xf32>",
+               "tensor<2x2xf32>",
+               {packed, scale, tensor("tensor<2xi8>", {0, 15})}),
+      (Numbers{2, 16, 7.5, 0}));
+}
+
 TEST_F(ReferenceTest, IntegerArithmeticWrapsAndKnowsSigns) {
   const Tensor a = tensor("tensor<3xi8>", {127, -128, -7}),
                b = tensor("tensor<3xi8>", {1, 2, 2});

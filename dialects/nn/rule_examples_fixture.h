@@ -270,6 +270,13 @@ inline constexpr Example kComposites[] = {
     {"2x3x5xf32, 2x3xi64",
      "nn.cross_entropy %a, %b ignore_index = 2 label_smoothing = 0.1 : "
      "tensor<2x3x5xf32>, tensor<2x3xi64> -> tensor<2x3xf32>"},
+    {"5x4x2xi8, 5x4xf32",
+     "nn.dequantize %a scale(%b) : (tensor<5x4x2xi8>, tensor<5x4xf32>) -> "
+     "tensor<5x4x4xf32>"},
+    {"6x3x2xi8, 6x3xf32, 6x3xi8",
+     "nn.dequantize %a scale(%b) zero(%c) : (tensor<6x3x2xi8>, "
+     "tensor<6x3xf32>, "
+     "tensor<6x3xi8>) -> tensor<6x3x4xf32>"},
 };
 
 inline constexpr Example kExperts[] = {

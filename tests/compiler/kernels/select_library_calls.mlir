@@ -243,6 +243,35 @@ func.func @repeated_all(%x: tensor<3x4xf32>, %ids: tensor<6xi64>, %w: tensor<3x5
 
 // -----
 
+// Integers of 4 bits with a scale per group, and a bias. A GPU's kernel unpacks them.
+// CHECK-LABEL: @packed_weight
+// CHECK-NEXT: exec.gemm %arg0, %arg1 scale(%arg2 : tensor<4x2xf32>) bias(%arg3 : tensor<4xf32>) sizes = [1, 3, 4, 8] lhs_strides = [0, 8, 1] rhs_strides = [0, 1, 8] group = 4 : (tensor<3x8xf32>, tensor<4x2x2xi8>) -> tensor<3x4xf32>
+// SUMS-LABEL: @packed_weight
+// SUMS: nn.dequantize
+// SUMS: exec.gemm {{.*}} : (tensor<3x8xf32>, tensor<4x2x4xf32>) -> tensor<3x4xf32>
+func.func @packed_weight(%x: tensor<3x8xf32>, %q: tensor<4x2x2xi8>, %s: tensor<4x2xf32>, %b: tensor<4xf32>) -> tensor<3x4xf32> {
+  %0 = nn.dequantize %q scale(%s) : (tensor<4x2x2xi8>, tensor<4x2xf32>) -> tensor<4x2x4xf32>
+  %1 = nn.reshape %0 : tensor<4x2x4xf32> -> tensor<4x8xf32>
+  %2 = nn.dot_general %x, %1 contract = [1] x [1] : tensor<3x8xf32>, tensor<4x8xf32> -> tensor<3x4xf32>
+  %3 = nn.broadcast %b dims = [1] : tensor<4xf32> -> tensor<3x4xf32>
+  %4 = arith.addf %2, %3 : tensor<3x4xf32>
+  return %4 : tensor<3x4xf32>
+}
+
+// -----
+
+// The gradient of the product's input sums over the other dimension.
+// CHECK-LABEL: @packed_weight_transposed
+// CHECK-NEXT: exec.gemm %arg0, %arg1 scale(%arg2 : tensor<4x2xf32>) zero(%arg3 : tensor<4x2xi8>) sizes = [1, 3, 8, 4] lhs_strides = [0, 4, 1] rhs_strides = [0, 8, 1] group = 4 : (tensor<3x4xf32>, tensor<4x2x2xi8>) -> tensor<3x8xf32>
+func.func @packed_weight_transposed(%g: tensor<3x4xf32>, %q: tensor<4x2x2xi8>, %s: tensor<4x2xf32>, %z: tensor<4x2xi8>) -> tensor<3x8xf32> {
+  %0 = nn.dequantize %q scale(%s) zero(%z) : (tensor<4x2x2xi8>, tensor<4x2xf32>, tensor<4x2xi8>) -> tensor<4x2x4xf32>
+  %1 = nn.reshape %0 : tensor<4x2x4xf32> -> tensor<4x8xf32>
+  %2 = nn.dot_general %g, %1 contract = [1] x [0] : tensor<3x4xf32>, tensor<4x8xf32> -> tensor<3x8xf32>
+  return %2 : tensor<3x8xf32>
+}
+
+// -----
+
 // Integers of 8 bits with a scale per column, and a bias. Libraries of GPUs multiply floats.
 // CHECK-LABEL: @byte_weight
 // CHECK-NEXT: exec.gemm %arg0, %arg1 scale(%arg2 : tensor<4xf32>) bias(%arg3 : tensor<4xf32>) sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 1, 3] : (tensor<2x3xf32>, tensor<4x3xi8>) -> tensor<2x4xf32>

@@ -126,3 +126,21 @@ func.func @main(%x: tensor<1x3x1x1xf32> {nn.kind = "input", nn.name = "x"},
   %3 = nn.dot_general %1, %2 contract = [1] x [0] : tensor<1x4x1x1xf32>, tensor<4x5xf32> -> tensor<1x1x1x5xf32>
   return %3 : tensor<1x1x1x5xf32>
 }
+
+// -----
+
+// A packed weight stays packed: its product unpacks it.
+// CHECK-LABEL: func @main
+// CHECK-SAME: tensor<4x2x2xi8>
+// CHECK: nn.dequantize
+// CHECK-NEXT: nn.reshape
+// CHECK-NEXT: nn.transpose
+func.func @main(%x: tensor<3x8xf32> {nn.kind = "input", nn.name = "x"},
+                %q: tensor<4x2x2xi8> {nn.kind = "buffer", nn.name = "q", nn.source = #nn.init<"zeros", 0.0 : f64, 0>},
+                %s: tensor<4x2xf32> {nn.kind = "buffer", nn.name = "s", nn.source = #nn.init<"ones", 1.0 : f64, 0>}) -> tensor<3x4xf32> {
+  %0 = nn.dequantize %q scale(%s) : (tensor<4x2x2xi8>, tensor<4x2xf32>) -> tensor<4x2x4xf32>
+  %1 = nn.reshape %0 : tensor<4x2x4xf32> -> tensor<4x8xf32>
+  %2 = nn.transpose %1 perm = [1, 0] : tensor<4x8xf32> -> tensor<8x4xf32>
+  %3 = nn.dot_general %x, %2 contract = [1] x [0] : tensor<3x8xf32>, tensor<8x4xf32> -> tensor<3x4xf32>
+  return %3 : tensor<3x4xf32>
+}

@@ -33,3 +33,22 @@ func.func @main(%x: tensor<3x4xf32> {nn.kind = "input", nn.name = "x"}, %w: tens
   %c = nn.dot_general %x, %w contract = [1] x [0] : tensor<3x4xf32>, tensor<4x4xf32> -> tensor<3x4xf32>
   return %a, %b, %c : tensor<3x4xf32>, tensor<3x4xf32>, tensor<3x4xf32>
 }
+
+// -----
+
+// Not merged: concatenating packed weights would unpack them.
+// CHECK-LABEL: func @main
+// CHECK-NOT: nn.concat
+// CHECK: return
+func.func @main(%x: tensor<3x8xf32> {nn.kind = "input", nn.name = "x"},
+                %q: tensor<4x2x2xi8> {nn.kind = "buffer", nn.name = "q", nn.source = #nn.init<"zeros", 0.0 : f64, 0>},
+                %k: tensor<4x2x2xi8> {nn.kind = "buffer", nn.name = "k", nn.source = #nn.init<"zeros", 0.0 : f64, 0>},
+                %s: tensor<4x2xf32> {nn.kind = "buffer", nn.name = "s", nn.source = #nn.init<"ones", 1.0 : f64, 0>}) -> (tensor<3x4xf32>, tensor<3x4xf32>) {
+  %0 = nn.dequantize %q scale(%s) : (tensor<4x2x2xi8>, tensor<4x2xf32>) -> tensor<4x2x4xf32>
+  %1 = nn.reshape %0 : tensor<4x2x4xf32> -> tensor<4x8xf32>
+  %2 = nn.dequantize %k scale(%s) : (tensor<4x2x2xi8>, tensor<4x2xf32>) -> tensor<4x2x4xf32>
+  %3 = nn.reshape %2 : tensor<4x2x4xf32> -> tensor<4x8xf32>
+  %a = nn.dot_general %x, %1 contract = [1] x [1] : tensor<3x8xf32>, tensor<4x8xf32> -> tensor<3x4xf32>
+  %b = nn.dot_general %x, %3 contract = [1] x [1] : tensor<3x8xf32>, tensor<4x8xf32> -> tensor<3x4xf32>
+  return %a, %b : tensor<3x4xf32>, tensor<3x4xf32>
+}

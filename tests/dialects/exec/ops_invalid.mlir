@@ -64,6 +64,54 @@ func.func @gemm_c4_no_scale(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>) -> tensor<
 
 // -----
 
+func.func @gemm_c6_no_scale(%x: tensor<3x8xf32>, %w: tensor<8x4xf32>) -> tensor<3x4xf32> {
+  // expected-error@+1 {{expected a scale with a group, found none}}
+  %0 = exec.gemm %x, %w sizes = [1, 3, 4, 8] lhs_strides = [0, 8, 1] rhs_strides = [0, 4, 1] group = 4 : (tensor<3x8xf32>, tensor<8x4xf32>) -> tensor<3x4xf32>
+  return %0 : tensor<3x4xf32>
+}
+
+// -----
+
+func.func @gemm_c6_odd(%x: tensor<3x8xf32>, %w: tensor<4x2x2xi8>, %s: tensor<4x2xf32>) -> tensor<3x4xf32> {
+  // expected-error@+1 {{expected an even group, found 3}}
+  %0 = exec.gemm %x, %w scale(%s : tensor<4x2xf32>) sizes = [1, 3, 4, 8] lhs_strides = [0, 8, 1] rhs_strides = [0, 1, 8] group = 3 : (tensor<3x8xf32>, tensor<4x2x2xi8>) -> tensor<3x4xf32>
+  return %0 : tensor<3x4xf32>
+}
+
+// -----
+
+func.func @gemm_c6_lhs(%x: tensor<3x8xi8>, %w: tensor<4x2x2xi8>, %s: tensor<4x2xf32>) -> tensor<3x4xf32> {
+  // expected-error@+1 {{expected lhs of f32 with a group, found 'tensor<3x8xi8>'}}
+  %0 = exec.gemm %x, %w scale(%s : tensor<4x2xf32>) sizes = [1, 3, 4, 8] lhs_strides = [0, 8, 1] rhs_strides = [0, 1, 8] group = 4 : (tensor<3x8xi8>, tensor<4x2x2xi8>) -> tensor<3x4xf32>
+  return %0 : tensor<3x4xf32>
+}
+
+// -----
+
+func.func @gemm_c6_scale(%x: tensor<3x8xf32>, %w: tensor<4x2x2xi8>, %s: tensor<4xf32>) -> tensor<3x4xf32> {
+  // expected-error@+1 {{expected one scale and zero per group of 4 of 32 numbers, found 'tensor<4xf32>'}}
+  %0 = exec.gemm %x, %w scale(%s : tensor<4xf32>) sizes = [1, 3, 4, 8] lhs_strides = [0, 8, 1] rhs_strides = [0, 1, 8] group = 4 : (tensor<3x8xf32>, tensor<4x2x2xi8>) -> tensor<3x4xf32>
+  return %0 : tensor<3x4xf32>
+}
+
+// -----
+
+func.func @gemm_c6_zero(%x: tensor<3x8xf32>, %w: tensor<4x2x2xi8>, %s: tensor<4x2xf32>) -> tensor<3x4xf32> {
+  // expected-error@+1 {{expected zero of i8, found 'tensor<4x2xf32>'}}
+  %0 = exec.gemm %x, %w scale(%s : tensor<4x2xf32>) zero(%s : tensor<4x2xf32>) sizes = [1, 3, 4, 8] lhs_strides = [0, 8, 1] rhs_strides = [0, 1, 8] group = 4 : (tensor<3x8xf32>, tensor<4x2x2xi8>) -> tensor<3x4xf32>
+  return %0 : tensor<3x4xf32>
+}
+
+// -----
+
+func.func @gemm_c6_zero_without_group(%x: tensor<2x3xf32>, %w: tensor<3x4xi8>, %s: tensor<4xf32>, %z: tensor<4xi8>) -> tensor<2x4xf32> {
+  // expected-error@+1 {{expected a group with zero, found none}}
+  %0 = exec.gemm %x, %w scale(%s : tensor<4xf32>) zero(%z : tensor<4xi8>) sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xf32>, tensor<3x4xi8>) -> tensor<2x4xf32>
+  return %0 : tensor<2x4xf32>
+}
+
+// -----
+
 func.func @gemm_c5_bias(%x: tensor<2x3xi8>, %w: tensor<3x4xi8>, %b: tensor<4xi32>) -> tensor<2x4xi32> {
   // expected-error@+1 {{expected no bias, residual or activation with a result of i32}}
   %0 = exec.gemm %x, %w bias(%b : tensor<4xi32>) sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xi8>, tensor<3x4xi8>) -> tensor<2x4xi32>
