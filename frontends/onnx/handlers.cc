@@ -175,6 +175,7 @@ constexpr Handler kHandlers[] = {
 
 // Operators of onnxruntime, in its domain com.microsoft.
 constexpr Handler kRuntimeHandlers[] = {
+    {"MatMulNBits", 1, 1, 3, importMatMulNBits},
     {"MoE", 1, 1, 3, importMoe},
 };
 

@@ -118,6 +118,9 @@ LogicalResult importLpNormalization(NodeContext& n);
 LogicalResult importMeanVarianceNormalization(NodeContext& n);
 LogicalResult importLrn(NodeContext& n);
 
+// packed_weights.cc
+LogicalResult importMatMulNBits(NodeContext& n);
+
 // quantisation.cc
 LogicalResult importDynamicQuantizeLinear(NodeContext& n);
 LogicalResult importMatMulInteger(NodeContext& n);
