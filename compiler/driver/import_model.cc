@@ -7,6 +7,7 @@
 
 #include "compiler/autodiff/passes.h"
 #include "compiler/quantize/fake_quantize.h"
+#include "compiler/quantize/take_integers.h"
 #include "frontends/distillation/distillation.h"
 #include "frontends/huggingface/huggingface.h"
 #include "frontends/lora/lora.h"
@@ -319,10 +320,16 @@ mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string& model,
       mlir::failed(simulateIntegers(*module, options, may_lack_ranges)))
     return nullptr;
   if (module && !options.weights.empty() &&
+      mlir::failed(quantize::takeIntegers(*module, options.weights)))
+    return nullptr;
+  if (module && !options.weights.empty() &&
       mlir::failed(huggingface::takeWeights(
           *module, options.weights, [&](llvm::StringRef name) {
+            // A cache begins empty.
             return lora::isAdapter(name) ||
-                   (may_lack_ranges && quantize::isRangeName(name));
+                   (may_lack_ranges && quantize::isRangeName(name)) ||
+                   (options.cache &&
+                    (name.ends_with(".keys") || name.ends_with(".values")));
           })))
     return nullptr;
   if (module && !options.teacher.empty() &&

@@ -37,7 +37,8 @@ struct ImportOptions {
   // Absent: its default.
   std::optional<std::vector<std::string>> optional_inputs;
   // Folder of safetensors whose weights replace the model's own, by name, e.g.
-  // a checkpoint of a training run. Empty: none.
+  // a checkpoint of a training run, or a folder of partita quantize, whose
+  // integers stay integers. Empty: none.
   std::string weights;
   // Low-rank adapters beside weights: a PEFT folder, or what
   // frontends/lora/lora.h parses. Empty: none. Adapters that `weights` has

@@ -112,6 +112,13 @@ class Reader {
 
 }  // namespace
 
+SmallVector<int64_t> Weight::order(int64_t rank) const {
+  SmallVector<int64_t> dims(channels);
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (!llvm::is_contained(channels, dim)) dims.push_back(dim);
+  return dims;
+}
+
 std::vector<Weight> findWeights(FuncOp main, bool needs_file) {
   std::vector<Weight> weights;
   for (unsigned i = 0; i < main.getNumArguments(); ++i) {

@@ -25,6 +25,13 @@ struct Weight {
   bool is_table = false;       // rows of it are looked up
   // The reason why it cannot be quantized; empty if it can.
   std::string obstacle;
+  // Numbers along the last dimension that is summed over which share a scale,
+  // of weights of 4 bits. 0: 8 bits, with a scale per output channel.
+  int64_t group = 0;
+  bool has_zeros = false;  // a zero point per group
+
+  // Its dimensions, first channels, then those that are summed over.
+  llvm::SmallVector<int64_t> order(int64_t rank) const;
 };
 
 // Weights whose numbers are not in a file have an obstacle, unless

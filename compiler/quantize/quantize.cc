@@ -46,7 +46,10 @@ class Quantization {
     for (unsigned i = 0; i < main_.getNumArguments(); ++i)
       report.bytes_before += storedBytes(i);
     roundInputs();
-    scales_ = useIntegers(main_, weights_);
+    for (const auto& [argument, steps] : useIntegers(main_, weights_)) {
+      scales_[steps.scale] = argument;
+      if (steps.zero) zeros_[*steps.zero] = argument;
+    }
     report.bytes_after = addTensors();
     report.layers = std::move(layers_);
     std::error_code error;
@@ -82,6 +85,7 @@ class Quantization {
 
   Status roundAll() {
     for (Weight& weight : weights_) {
+      if (options_.groups && weight.obstacle.empty()) setGroup(weight);
       LayerReport layer;
       layer.weight = weight.name;
       layer.shape = typeOf(weight.argument).getShape().vec();
@@ -92,6 +96,31 @@ class Quantization {
       layers_.push_back(std::move(layer));
     }
     return absl::OkStatus();
+  }
+
+  void setGroup(Weight& weight) {
+    const RankedTensorType type = typeOf(weight.argument);
+    const int64_t size = type.getDimSize(weight.order(type.getRank()).back());
+    if (static_cast<int64_t>(weight.channels.size()) == type.getRank() ||
+        size % options_.groups->group != 0) {
+      weight.obstacle = absl::StrCat("its products sum over ", size,
+                                     " numbers, no multiple of the group of ",
+                                     options_.groups->group);
+      return;
+    }
+    weight.group = options_.groups->group;
+    weight.has_zeros = options_.groups->asymmetric;
+  }
+
+  absl::StatusOr<RoundedWeight> rounded(const Weight& weight,
+                                        const std::vector<float>& numbers) {
+    const std::vector<int64_t> shape = typeOf(weight.argument).getShape().vec();
+    if (weight.group == 0)
+      return RoundWeight(numbers, shape,
+                         {weight.channels.begin(), weight.channels.end()});
+    const auto order = weight.order(static_cast<int64_t>(shape.size()));
+    return RoundGroups(Permuted(numbers, shape, {order.begin(), order.end()}),
+                       *options_.groups);
   }
 
   absl::StatusOr<std::vector<float>> numbersOf(const Weight& weight) {
@@ -118,21 +147,21 @@ class Quantization {
     if (const auto found = factors_.find(weight.argument);
         found != factors_.end())
       multiplyAlong(numbers, layer.shape, contractedOf(weight), *found->second);
-    absl::StatusOr<RoundedWeight> rounded = RoundWeight(
-        numbers, layer.shape, {weight.channels.begin(), weight.channels.end()});
-    if (!rounded.ok())
+    absl::StatusOr<RoundedWeight> result = rounded(weight, numbers);
+    if (!result.ok())
       return InvalidArgumentError(absl::StrCat(
-          weight.name, ": ", std::string(rounded.status().message())));
-    layer.decibels = rounded->Decibels();
+          weight.name, ": ", std::string(result.status().message())));
+    layer.decibels = result->Decibels();
     layer.relative_error =
-        rounded->signal > 0 ? std::sqrt(rounded->noise / rounded->signal) : 0;
+        result->signal > 0 ? std::sqrt(result->noise / result->signal) : 0;
     if (layer.decibels < options_.least_decibels) {
       weight.obstacle = "below --min-snr";
       return absl::OkStatus();
     }
-    layer.bytes_after = static_cast<int64_t>(rounded->values.size() +
-                                             4 * rounded->scales.size());
-    rounded_[weight.argument] = *std::move(rounded);
+    layer.bytes_after =
+        static_cast<int64_t>(result->values.size() + 4 * result->scales.size() +
+                             result->zeros.size());
+    rounded_[weight.argument] = *std::move(result);
     return absl::OkStatus();
   }
 
@@ -280,9 +309,10 @@ class Quantization {
     };
     if (const auto found = rounded_.find(argument); found != rounded_.end())
       return addBytes(DType::kI8, bytesOf(found->second.values));
-    for (const auto& [weight, scale] : scales_)
-      if (scale == argument)
-        return addBytes(DType::kF32, bytesOf(rounded_[weight].scales));
+    if (const auto scale = scales_.find(argument); scale != scales_.end())
+      return addBytes(DType::kF32, bytesOf(rounded_[scale->second].scales));
+    if (const auto zero = zeros_.find(argument); zero != zeros_.end())
+      return addBytes(DType::kI8, bytesOf(rounded_[zero->second].zeros));
     if (const auto grid = grids_.find(argument); grid != grids_.end())
       return addBytes(
           typeOf(argument).getElementType().isF32() ? DType::kF32 : DType::kI32,
@@ -345,10 +375,10 @@ class Quantization {
   const Options& options_;
   std::vector<Weight> weights_;
   std::vector<LayerReport> layers_;
-  std::map<unsigned, RoundedWeight> rounded_;  // by argument
-  std::map<unsigned, unsigned> scales_;        // argument by weight's argument
-  std::vector<Activation> activations_;        // that were measured
-  std::vector<Range> ranges_;                  // of activations_
+  std::map<unsigned, RoundedWeight> rounded_;    // by argument
+  std::map<unsigned, unsigned> scales_, zeros_;  // weight's argument
+  std::vector<Activation> activations_;          // that were measured
+  std::vector<Range> ranges_;                    // of activations_
   // Of the rows of a weight, by its argument.
   std::map<unsigned, const std::vector<float>*> factors_;
   std::map<unsigned, std::string> grids_;  // bytes, by argument

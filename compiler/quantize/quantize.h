@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compiler/quantize/activations.h"
+#include "compiler/quantize/round_groups.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace partita::quantize {
@@ -43,8 +44,10 @@ struct Options {
   // of signal to noise. 0: none does.
   double least_decibels = 0;
   bool embeddings = false;  // rounds tables that no product reads, too
-  KeepOptionNames names;    // in messages
-  std::string folder;       // of relative paths in the model
+  // Rounds to 4 bits instead of 8. Not with `calibration`.
+  std::optional<GroupOptions> groups;
+  KeepOptionNames names;  // in messages
+  std::string folder;     // of relative paths in the model
   // Rounds activations too, with fixed scales that cover their ranges in its
   // runs. Null: weights only.
   Calibration* calibration = nullptr;
@@ -73,7 +76,9 @@ struct Report {
 };
 
 // Rounds weights of matrix products, and on request tables, to integers of 8
-// bits with one scale per output channel, and changes the module to read them.
+// bits with one scale per output channel, or of 4 bits with one scale per group
+// along the last dimension that is summed over, and changes the module to read
+// them.
 // Writes the module and its parameters to the new folder `output`.
 // InvalidArgument says what was expected and found; then there is no folder.
 absl::StatusOr<Report> quantizeModel(mlir::ModuleOp module,

@@ -1,4 +1,5 @@
-// Rounds weights to integers of 8 bits, and measures the error.
+// Rounds weights to integers of 8 bits, and measures the error. round_groups.h
+// rounds to 4 bits.
 #ifndef PARTITA_COMPILER_QUANTIZE_ROUND_WEIGHT_H_
 #define PARTITA_COMPILER_QUANTIZE_ROUND_WEIGHT_H_
 
@@ -11,8 +12,10 @@ namespace partita::quantize {
 
 // weight[i] is about scales[channel of i] * values[i].
 struct RoundedWeight {
-  std::vector<int8_t> values;  // in [-127, 127], row-major as the weight
-  std::vector<float> scales;   // positive, one per channel
+  // In [-127, 127], row-major as the weight; or two integers of 4 bits each.
+  std::vector<int8_t> values;
+  std::vector<float> scales;  // positive, one per channel; or one per group
+  std::vector<int8_t> zeros;  // one per group; empty: none
   double signal = 0;           // sum of squares of the weight
   double noise = 0;            // sum of squares of the rounding errors
 

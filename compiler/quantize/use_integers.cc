@@ -2,6 +2,7 @@
 #include "compiler/quantize/use_integers.h"
 
 #include "compiler/quantize/find_weights.h"
+#include "compiler/quantize/use_groups.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -31,26 +32,29 @@ class Change {
       if (weight.obstacle.empty()) weights_[weight.argument] = &weight;
   }
 
-  std::map<unsigned, unsigned> run() {
+  std::map<unsigned, StepArguments> run() {
     splitFunctions();
-    std::map<unsigned, unsigned> scales;
+    std::map<unsigned, StepArguments> steps;
     for (const auto& [argument, weight] : weights_)
-      scales[argument] =
-          change(main_, argument, weight->channels, weight->name + "_scale");
+      steps[argument] = change(main_, argument, *weight, weight->name);
     for (auto& [function, calls] : callsByFunction()) {
       auto callee = llvm::cast<FuncOp>(function);
       // The operands are equal in all calls; see splitFunctions.
       const std::vector<unsigned> operands = integerOperands(calls.front());
       for (const unsigned operand : operands) {
         const unsigned first = argumentOf(calls.front(), operand);
-        change(callee, operand, weights_[first]->channels, {});
-        for (CallOp call : calls)
-          call->insertOperands(
-              call->getNumOperands(),
-              {main_.getArgument(scales[argumentOf(call, operand)])});
+        change(callee, operand, *weights_[first], {});
+        for (CallOp call : calls) {
+          const StepArguments& own = steps[argumentOf(call, operand)];
+          call->insertOperands(call->getNumOperands(),
+                               {main_.getArgument(own.scale)});
+          if (own.zero)
+            call->insertOperands(call->getNumOperands(),
+                                 {main_.getArgument(*own.zero)});
+        }
       }
     }
-    return scales;
+    return steps;
   }
 
  private:
@@ -91,50 +95,101 @@ class Change {
     }
   }
 
-  // Makes an argument i8, adds its scale as the last argument, and returns the
-  // number of that. Calls read the integers.
-  static unsigned change(FuncOp function, unsigned number,
-                         ArrayRef<int64_t> channels, const std::string& name) {
+  // Makes an argument i8 and adds its scale, and perhaps its zero, as the last
+  // arguments. Calls read the integers. `name` is the weight's; empty: none.
+  static StepArguments change(FuncOp function, unsigned number,
+                              const Weight& weight, const std::string& name) {
     mlir::OpBuilder builder(function.getContext());
-    builder.setInsertionPointToStart(&function.front());
     mlir::BlockArgument argument = function.getArgument(number);
     const RankedTensorType type = typeOf(argument);
-    const mlir::Location loc = argument.getLoc();
-    llvm::SmallVector<int64_t> sizes;
-    for (const int64_t dim : channels) sizes.push_back(type.getDimSize(dim));
-    mlir::NamedAttrList attributes;
-    if (!name.empty()) {
-      attributes.set(nn::kKindAttr, builder.getStringAttr("buffer"));
-      attributes.set(nn::kNameAttr, builder.getStringAttr(name));
+    if (!name.empty())
       function.setArgAttr(number, nn::kKindAttr,
                           builder.getStringAttr("buffer"));
+    const auto add = [&](RankedTensorType added, const char* suffix) {
+      mlir::NamedAttrList attributes;
+      if (!name.empty()) {
+        attributes.set(nn::kKindAttr, builder.getStringAttr("buffer"));
+        attributes.set(nn::kNameAttr, builder.getStringAttr(name + suffix));
+      }
+      const unsigned place = function.getNumArguments();
+      (void)function.insertArgument(
+          place, added, attributes.getDictionary(builder.getContext()),
+          argument.getLoc());
+      return place;
+    };
+    StepArguments steps;
+    if (weight.group > 0) {
+      steps.scale =
+          add(groupsType(weight, type, type.getElementType()), "_scale");
+      if (weight.has_zeros)
+        steps.zero =
+            add(groupsType(weight, type, builder.getI8Type()), "_zero");
+      argument.setType(packedType(weight, type));
+    } else {
+      llvm::SmallVector<int64_t> sizes;
+      for (const int64_t dim : weight.channels)
+        sizes.push_back(RankedTensorType(type).getDimSize(dim));
+      steps.scale =
+          add(RankedTensorType::get(sizes, type.getElementType()), "_scale");
+      argument.setType(
+          RankedTensorType::get(type.getShape(), builder.getI8Type()));
     }
-    const unsigned scale = function.getNumArguments();
-    (void)function.insertArgument(
-        scale, RankedTensorType::get(sizes, type.getElementType()),
-        attributes.getDictionary(builder.getContext()), loc);
-    argument.setType(
-        RankedTensorType::get(type.getShape(), builder.getI8Type()));
     function.setType(builder.getFunctionType(
         function.front().getArgumentTypes(), function.getResultTypes()));
+    if (weight.group > 0)
+      readGroups(function, argument, weight, steps, type);
+    else
+      readIntegers(function, argument, function.getArgument(steps.scale),
+                   weight.channels, type);
+    return steps;
+  }
+
+  static void readGroups(FuncOp function, mlir::BlockArgument argument,
+                         const Weight& weight, const StepArguments& steps,
+                         RankedTensorType type) {
+    const GroupValues values = {
+        argument, function.getArgument(steps.scale),
+        steps.zero ? function.getArgument(*steps.zero) : Value()};
     for (mlir::Operation* user :
          llvm::make_early_inc_range(argument.getUsers()))
       if (auto gather = llvm::dyn_cast<nn::GatherOp>(user))
-        changeTable(gather, argument, function.getArgument(scale));
+        lookUpGroups(gather, values);
+    const auto reads = [](mlir::OpOperand& use) {
+      return !llvm::isa<CallOp, nn::GatherOp>(use.getOwner());
+    };
+    if (!llvm::any_of(argument.getUses(), reads)) return;
+    mlir::OpBuilder builder(function.getContext());
+    builder.setInsertionPointToStart(&function.front());
+    const Value wide =
+        widenGroups(builder, argument.getLoc(), weight, values, type);
+    argument.replaceUsesWithIf(wide, [&](mlir::OpOperand& use) {
+      return reads(use) && !llvm::isa<nn::DequantizeOp>(use.getOwner());
+    });
+  }
+
+  static void readIntegers(FuncOp function, mlir::BlockArgument argument,
+                           Value scale, ArrayRef<int64_t> channels,
+                           RankedTensorType type) {
+    mlir::OpBuilder builder(function.getContext());
+    builder.setInsertionPointToStart(&function.front());
+    const mlir::Location loc = argument.getLoc();
+    for (mlir::Operation* user :
+         llvm::make_early_inc_range(argument.getUsers()))
+      if (auto gather = llvm::dyn_cast<nn::GatherOp>(user))
+        changeTable(gather, argument, scale);
       else if (auto reshape = llvm::dyn_cast<nn::ReshapeOp>(user))
-        changeReshape(reshape, argument, function.getArgument(scale), channels);
+        changeReshape(reshape, argument, scale, channels);
     const auto reads = [](mlir::OpOperand& use) {
       return !llvm::isa<CallOp, nn::GatherOp, nn::ReshapeOp>(use.getOwner());
     };
-    if (!llvm::any_of(argument.getUses(), reads)) return scale;
+    if (!llvm::any_of(argument.getUses(), reads)) return;
     const Value wide = arith::SIToFPOp::create(builder, loc, type, argument);
-    const Value repeated = nn::BroadcastOp::create(
-        builder, loc, type, function.getArgument(scale), channels);
+    const Value repeated =
+        nn::BroadcastOp::create(builder, loc, type, scale, channels);
     const Value weight = arith::MulFOp::create(builder, loc, wide, repeated);
     argument.replaceUsesWithIf(weight, [&](mlir::OpOperand& use) {
       return reads(use) && use.getOwner() != wide.getDefiningOp();
     });
-    return scale;
   }
 
   // Reshapes integers and their scales, so that products read the integers.
@@ -195,8 +250,8 @@ class Change {
 
 }  // namespace
 
-std::map<unsigned, unsigned> useIntegers(FuncOp main,
-                                         const std::vector<Weight>& weights) {
+std::map<unsigned, StepArguments> useIntegers(
+    FuncOp main, const std::vector<Weight>& weights) {
   return Change(main, weights).run();
 }
 

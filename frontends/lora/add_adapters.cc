@@ -39,25 +39,39 @@ mlir::RankedTensorType typeOf(Value value) {
   return llvm::cast<mlir::RankedTensorType>(value.getType());
 }
 
-// A product with a weight [out, in] or [in, out], perhaps transposed on the
-// way.
+// A product with a weight [out, in] or [in, out], perhaps transposed, or
+// converted from integers, on the way.
 struct Product {
   nn::DotGeneralOp op;
   bool weight_is_rhs = false;
 };
+
+// True for an operation that moves a weight, or gives the numbers of a weight
+// that partita quantize rounded: scale * integer, or groups of 4 bits.
+bool passesWeight(mlir::OpOperand& use) {
+  mlir::Operation* op = use.getOwner();
+  if (llvm::isa<mlir::arith::MulFOp>(op))
+    return use.get().getDefiningOp<mlir::arith::SIToFPOp>() != nullptr;
+  if (llvm::isa<nn::ReshapeOp>(op))
+    return use.get().getDefiningOp<nn::DequantizeOp>() != nullptr;
+  if (llvm::isa<mlir::arith::SIToFPOp, nn::DequantizeOp>(op))
+    return use.getOperandNumber() == 0;
+  return llvm::isa<nn::TransposeOp>(op);
+}
 
 // Appends the products that read `weight`; calls with it are not followed, and
 // a call with its transpose counts as another reader. False if
 // anything else reads it, or if a product does not contract one dimension of
 // it.
 bool findProducts(Value weight, llvm::SmallVectorImpl<Product>& products,
-                  bool is_transposed = false) {
+                  bool is_moved = false) {
   for (mlir::OpOperand& use : weight.getUses()) {
-    if (auto transpose = llvm::dyn_cast<nn::TransposeOp>(use.getOwner())) {
-      if (!findProducts(transpose.getResult(), products, true)) return false;
+    if (passesWeight(use)) {
+      if (!findProducts(use.getOwner()->getResult(0), products, true))
+        return false;
       continue;
     }
-    if (llvm::isa<CallOp>(use.getOwner()) && !is_transposed) continue;
+    if (llvm::isa<CallOp>(use.getOwner()) && !is_moved) continue;
     auto op = llvm::dyn_cast<nn::DotGeneralOp>(use.getOwner());
     if (!op || !op.getLhsBatch().empty() || op.getLhsContract().size() != 1 ||
         op.getLhs() == op.getRhs())
@@ -136,6 +150,7 @@ class Adapters {
  private:
   LogicalResult openFolder();
   bool isTarget(StringRef module) const;
+  bool isMatrix(unsigned argument);
   LogicalResult findTargets();
   LogicalResult checkPattern(const std::string& pattern);
   void splitFunctions();
@@ -207,14 +222,21 @@ bool Adapters::isTarget(StringRef module) const {
   });
 }
 
+// A matrix of floats, of integers, or of integers in groups.
+bool Adapters::isMatrix(unsigned argument) {
+  const auto type = llvm::dyn_cast<mlir::RankedTensorType>(
+      main_.getArgument(argument).getType());
+  if (!type) return false;
+  return (type.getRank() == 2 && type.getElementType().isF32()) ||
+         ((type.getRank() == 2 || type.getRank() == 3) &&
+          type.getElementType().isInteger(8));
+}
+
 LogicalResult Adapters::findTargets() {
   for (unsigned i = 0; i < main_.getNumArguments(); ++i) {
-    auto type =
-        llvm::dyn_cast<mlir::RankedTensorType>(main_.getArgument(i).getType());
     const StringRef module = moduleOf(i);
-    if (!module.empty() && type && type.getRank() == 2 &&
-        type.getElementType().isF32() && main_.getArgAttr(i, nn::kSourceAttr) &&
-        isTarget(module))
+    if (!module.empty() && isMatrix(i) &&
+        main_.getArgAttr(i, nn::kSourceAttr) && isTarget(module))
       targets_.insert(i);
   }
   for (const std::string& pattern : options_.targets)

@@ -108,6 +108,7 @@ mlir::OwningOpRef<mlir::ModuleOp> TrainingRun::Import(
   }
   options.training = true;
   if (which.adapters[0] != '\0') options.lora = folder + which.adapters;
+  if (which.weights[0] != '\0') options.weights = folder + which.weights;
   if (which.teacher[0] != '\0') {
     options.teacher = folder + "../" + which.teacher;
     options.distill = which.distill;

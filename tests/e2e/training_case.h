@@ -39,6 +39,8 @@ struct TrainingCase {
   // A PEFT folder in the folder of the model, whose adapters are trained;
   // empty: none.
   const char* adapters = "";
+  // A folder in the folder of the model, as --weights names it; empty: none.
+  const char* weights = "";
   // A folder beside the model's, of the teacher that it distils, and the value
   // of --distill; empty: none.
   const char* teacher = "";

@@ -1,4 +1,4 @@
-// partita quantize: writes a model again with weights of 8 bits.
+// partita quantize: writes a model again with weights of 8 or 4 bits.
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -24,6 +24,8 @@ struct QuantizeCommand {
   ModelArguments model;
   quantize::Options options;
   std::string output, calibration, range = "minmax";
+  int bits = 8;
+  quantize::GroupOptions groups;
   bool json = false;
 };
 
@@ -126,14 +128,32 @@ bool takeRanges(QuantizeCommand& command, Session& session,
   return true;
 }
 
-int run(QuantizeCommand& command) {
-  if (!command.model.finish()) return kUsageError;
+// Groups have no meaning for 8 bits, and activations of 8 bits none for
+// weights of 4. Returns false after a message.
+bool checkBits(const QuantizeCommand& command, bool has_groups) {
+  if (command.bits == 8 && has_groups) {
+    complain("expected --bits 4 with --group or --asymmetric, found --bits 8");
+    return false;
+  }
+  if (command.bits == 4 && !command.calibration.empty()) {
+    complain(
+        "expected no --calibrate with --bits 4, whose products read floats, "
+        "found one; leave it out");
+    return false;
+  }
+  return true;
+}
+
+int run(QuantizeCommand& command, bool has_groups) {
+  if (!command.model.finish() || !checkBits(command, has_groups))
+    return kUsageError;
   Session session;
   std::optional<quantize::RecordedRanges> recorded;
   if (!takeRanges(command, session, recorded)) return kUserError;
   auto module = command.model.import(session);
   if (!module) return kUserError;
   command.options.folder = command.model.folder();
+  if (command.bits == 4) command.options.groups = command.groups;
   RangeMethod method;
   if (!take(parseRangeMethod(command.range), method)) return kUsageError;
   std::optional<FileCalibration> calibration;
@@ -158,12 +178,30 @@ int run(QuantizeCommand& command) {
 Command addQuantize(CLI::App& app) {
   auto state = std::make_shared<QuantizeCommand>();
   CLI::App* command = app.add_subcommand(
-      "quantize", "Round matrix products to 8 bits, and report the errors");
+      "quantize",
+      "Round matrix products to 8 or 4 bits, and report the errors");
   state->model.add(command, kAnyModel);
   command
       ->add_option("-o,--output", state->output,
                    "The new folder, which all commands take as a model")
       ->required();
+  CLI::Option* bits =
+      command
+          ->add_option("--bits", state->bits,
+                       "Round weights to integers of this many bits: 8, with "
+                       "a scale per output channel, or 4, with a scale per "
+                       "group; default: 8")
+          ->check(CLI::IsMember({4, 8}));
+  command
+      ->add_option("--group", state->groups.group,
+                   "Numbers that share a scale of 4 bits, along the dimension "
+                   "that products sum over: 32, 64 or 128; default: 64")
+      ->check(CLI::IsMember({32, 64, 128}))
+      ->needs(bits);
+  command
+      ->add_flag("--asymmetric", state->groups.asymmetric,
+                 "Give each group of 4 bits a zero point, too")
+      ->needs(bits);
   CLI::Option* calibrate = command->add_option(
       "--calibrate", state->calibration,
       "Round the inputs of these products to 8 bits too, with fixed scales "
@@ -197,13 +235,17 @@ Command addQuantize(CLI::App& app) {
           ->check(CLI::NonNegativeNumber);
   // --fake-quantize chooses weights and inputs by the options that the model
   // was trained with, and takes the ranges that its steps recorded.
-  for (CLI::Option* other : {calibrate, embeddings, keep, least})
+  for (CLI::Option* other : {calibrate, embeddings, keep, least, bits})
     command->get_option("--fake-quantize")->excludes(other);
   addJson(state->json, command);
   command->footer(
       "Example:\n  partita quantize model.onnx --dim batch=1,seq=128 -o "
       "model.q && partita compile model.q -o model.partita");
-  return {command, [state] { return run(*state); }};
+  return {command, [state, command] {
+            return run(
+                *state,
+                command->count("--group") + command->count("--asymmetric") > 0);
+          }};
 }
 
 }  // namespace partita::driver
