@@ -15,6 +15,7 @@
 #include "compiler/autodiff/rate_scale.h"
 #include "compiler/autodiff/training_signature.h"
 #include "compiler/autodiff/update_function.h"
+#include "compiler/autodiff/zero_one_step.h"
 #include "dialects/dist/annotations.h"
 #include "dialects/nn/glob_list.h"
 
@@ -89,8 +90,23 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     if (loss_scale_ && step_)
       step_ = mlir::arith::SubIOp::create(builder, main.getLoc(), step_,
                                           loss_scale_->skipped);
-    buildCorrections(math, builder, optimizer_, step_, values_.scalars);
     nn::Signature signature(main);
+    Value squares;
+    if (isZeroOne(optimizer_.kind)) {
+      squares = addStepState(signature, kVarianceSteps, builder.getI64Type(),
+                             main.getLoc());
+      if (optimizer_.kind == OptimizerKind::kZeroOneVariance) {
+        squares = math.addInt(squares, 1);
+        addUpdate(signature, squares, kVarianceSteps);
+      } else {
+        // The model reads copies of parameters that need the corrections.
+        builder.setInsertionPointToStart(&main.front());
+      }
+    }
+    buildCorrections(math, builder, optimizer_, step_, squares,
+                     values_.scalars);
+    if (movesLocally(optimizer_.kind))
+      zero_one_.emplace(main, signature, optimizer_.kind, values_.scalars);
     if (clip_norm > 0 || loss_scale_) measure(main, signature, math);
     if (loss_scale_) skipOverflows(main, signature, math);
     for (const Trained& trained : trained_) update(main, signature, trained);
@@ -104,6 +120,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     result.momentum = momentum, result.nesterov = nesterov;
     result.weight_decay = weight_decay;
     result.clip_norm = clip_norm, result.onebit_warmup = onebit_warmup;
+    result.zero_one_step = zero_one_step;
     return result;
   }
 
@@ -296,6 +313,15 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
       updated = addState(signature, trained, kMaster, type);
       names.push_back(trained.name + "/" + kMaster);
     }
+    const std::set<Place> places = placesOf(trained.parameter);
+    const auto functionOf = [&](llvm::StringRef name,
+                                llvm::function_ref<FuncOp()> make) {
+      return updateOf(name, places, trained, own, make);
+    };
+    if (zero_one_) {
+      zero_one_->update(signature, trained, own, updated, functionOf);
+      return;
+    }
     const Factored factored = factor(type.getShape(), trained.modelShape());
     SmallVector<Value> operands = {updated, trained.gradient};
     Value momentum;
@@ -317,7 +343,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     };
     auto call =
         mlir::func::CallOp::create(builder, trained.parameter.getLoc(),
-                                   updateOf(trained, own, make), operands);
+                                   functionOf("update", make), operands);
     for (auto [name, value] : llvm::zip_equal(names, call.getResults()))
       addUpdate(signature, value, name);
   }
@@ -328,22 +354,23 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
            nn::GlobList(keep_zeros).matches(trained.name);
   }
 
-  // Returns the update function of a parameter, and makes it if the same
-  // parameter of an equal layer has none yet.
-  FuncOp updateOf(const Trained& trained, const Optimizer& own,
+  // An argument of a function: its name and the argument's number.
+  using Place = std::pair<std::string, unsigned>;
+
+  // Returns the function `name` of the update of a parameter, and makes it if
+  // the same parameter of an equal layer has none yet.
+  FuncOp updateOf(llvm::StringRef name, const std::set<Place>& places,
+                  const Trained& trained, const Optimizer& own,
                   llvm::function_ref<FuncOp()> make) {
-    const std::set<Place> places = placesOf(trained.parameter);
     if (places.empty()) return make();
     const llvm::ArrayRef<int64_t> shape = trained.modelShape();
     const auto [known, is_new] = updates_.try_emplace(
-        {places, shape.vec(), trained.gradient.getType().getAsOpaquePointer(),
-         own.weight_decay, own.rate_scale, own.keeps_zeros});
+        {name.str(), places, shape.vec(),
+         trained.gradient.getType().getAsOpaquePointer(), own.weight_decay,
+         own.rate_scale, own.keeps_zeros});
     if (is_new) known->second = make();
     return known->second;
   }
-
-  // An argument of a function: its name and the argument's number.
-  using Place = std::pair<std::string, unsigned>;
 
   // The arguments that take the parameter. Empty if @main itself reads it.
   static std::set<Place> placesOf(Value parameter) {
@@ -386,14 +413,15 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
   StepValues values_;
   Value step_;
   std::optional<LossScale> loss_scale_;
+  std::optional<ZeroOneStep> zero_one_;
   SmallVector<Trained> trained_;
   SmallVector<RateScale> rate_scales_;
-  // By the arguments that take the parameter, its shape in the model, the type
-  // of its gradient, its weight decay, its rate's scale, and whether its zeros
-  // stay. The same parameter of equal layers has the same names of dimensions
-  // and the same sharding.
-  std::map<std::tuple<std::set<Place>, std::vector<int64_t>, const void*,
-                      double, double, bool>,
+  // By the function's part, the arguments that take the parameter, its shape in
+  // the model, the type of its gradient, its weight decay, its rate's scale,
+  // and whether its zeros stay. The same parameter of equal layers has the same
+  // names of dimensions and the same sharding.
+  std::map<std::tuple<std::string, std::set<Place>, std::vector<int64_t>,
+                      const void*, double, double, bool>,
            FuncOp>
       updates_;
 };

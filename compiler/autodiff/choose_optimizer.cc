@@ -17,6 +17,12 @@ LogicalResult checkOneBit(mlir::ModuleOp module,
                           const AppendOptimizerPassOptions& options,
                           OptimizerKind kind) {
   const std::string& name = options.optimizer;
+  if (isZeroOne(kind) && options.zero_one_step != "variance" &&
+      options.zero_one_step != "exchange" && options.zero_one_step != "local")
+    return module.emitError(
+               "expected the step of 0/1-adam to be variance, exchange or "
+               "local, found '")
+           << options.zero_one_step << "'";
   if (kind == OptimizerKind::kOneBitAdam
           ? options.onebit_warmup <= 0
           : options.onebit_warmup > 0 && kind != OptimizerKind::kOneBitLamb)
@@ -25,7 +31,7 @@ LogicalResult checkOneBit(mlir::ModuleOp module,
                "that --train adamw has made before, together, or --train "
                "1bit-lamb; found ")
            << name << " and " << options.onebit_warmup << " steps";
-  if (!exchangesMomenta(kind)) return success();
+  if (!exchangesMomenta(kind) && !isZeroOne(kind)) return success();
   if (options.clip_norm > 0)
     return module.emitError("expected no --clip-norm with --train ")
            << name
@@ -43,6 +49,10 @@ LogicalResult checkOneBit(mlir::ModuleOp module,
 
 FailureOr<Optimizer> chooseOptimizer(
     mlir::ModuleOp module, const AppendOptimizerPassOptions& options) {
+  const OptimizerKind zero_one =
+      options.zero_one_step == "variance" ? OptimizerKind::kZeroOneVariance
+      : options.zero_one_step == "local"  ? OptimizerKind::kZeroOneLocal
+                                          : OptimizerKind::kZeroOneExchange;
   auto kind =
       llvm::StringSwitch<std::optional<OptimizerKind>>(options.optimizer)
           .Case("sgd", OptimizerKind::kSgd)
@@ -54,11 +64,12 @@ FailureOr<Optimizer> chooseOptimizer(
           .Case("1bit-lamb", options.onebit_warmup > 0
                                  ? OptimizerKind::kOneBitLamb
                                  : OptimizerKind::kOneBitLambWarmup)
+          .Case("0/1-adam", zero_one)
           .Default(std::nullopt);
   if (!kind)
     return module.emitError(
                "expected the optimizer to be sgd, adam, adamw, lamb, "
-               "adafactor, 1bit-adam or 1bit-lamb, found '")
+               "adafactor, 1bit-adam, 1bit-lamb or 0/1-adam, found '")
                << options.optimizer << "'",
            failure();
   if (options.momentum > 0 && kind != OptimizerKind::kSgd)

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "compiler/autodiff/one_bit_lamb.h"
+#include "compiler/autodiff/zero_one_adam.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 namespace partita::autodiff {
@@ -147,6 +148,10 @@ SmallVector<State> Optimizer::states(const Factored& factored) const {
                -1,
                /*is_frozen=*/false,
                /*is_scalar=*/true}};
+    case OptimizerKind::kZeroOneVariance:
+    case OptimizerKind::kZeroOneExchange:
+    case OptimizerKind::kZeroOneLocal:
+      return {{kLocalMomentum}, {"exp_avg_sq"}};
     case OptimizerKind::kAdam:
     case OptimizerKind::kAdamW:
     case OptimizerKind::kLamb:
@@ -156,7 +161,7 @@ SmallVector<State> Optimizer::states(const Factored& factored) const {
 }
 
 void buildCorrections(nn::MathBuilder& math, mlir::OpBuilder& builder,
-                      const Optimizer& optimizer, Value step,
+                      const Optimizer& optimizer, Value step, Value squares,
                       StepScalars& scalars) {
   if (optimizer.kind == OptimizerKind::kSgd) return;
   Value t = math.toFloat(step, builder.getF32Type());
@@ -167,13 +172,19 @@ void buildCorrections(nn::MathBuilder& math, mlir::OpBuilder& builder,
   }
   Value one = math.constant(type, 1);
   // 1 - beta^t, without cancellation if beta^t is close to 1.
-  const auto rest = [&](double beta) -> Value {
+  const auto restOf = [&](Value steps, double beta) -> Value {
     return mlir::arith::NegFOp::create(
         builder, t.getLoc(),
         mlir::math::ExpM1Op::create(builder, t.getLoc(),
-                                    math.multiply(t, std::log(beta))));
+                                    math.multiply(steps, std::log(beta))));
   };
+  const auto rest = [&](double beta) { return restOf(t, beta); };
   scalars.first_correction = math.divide(one, rest(optimizer.beta1));
+  if (squares) {
+    scalars.second_correction = math.rsqrt(
+        restOf(math.toFloat(squares, builder.getF32Type()), optimizer.beta2));
+    return;
+  }
   scalars.second_correction =
       exchangesMomenta(optimizer.kind)
           ? math.constant(type, 1 / std::sqrt(1 - std::pow(optimizer.beta2,
@@ -213,6 +224,9 @@ SmallVector<Value> buildUpdate(nn::MathBuilder& math,
     case OptimizerKind::kAdamW:
     case OptimizerKind::kLamb:
     case OptimizerKind::kOneBitLambWarmup:
+    case OptimizerKind::kZeroOneVariance:
+    case OptimizerKind::kZeroOneExchange:
+    case OptimizerKind::kZeroOneLocal:
       break;
   }
   return adam(math, optimizer, parameter, gradient, states, scalars);

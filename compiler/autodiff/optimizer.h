@@ -3,7 +3,8 @@
 // Sources: SGD with momentum, also Nesterov's, as in PyTorch; Adam (Kingma and
 // Ba, 2015); AdamW (Loshchilov and Hutter, 2019); LAMB (You et al., 2020);
 // Adafactor: adafactor.h; 1-bit Adam after its warm-up (Tang et al., 2021);
-// 1-bit LAMB (Li et al., 2021): one_bit_lamb.h.
+// 1-bit LAMB (Li et al., 2021): one_bit_lamb.h; 0/1 Adam (Lu et al., 2022):
+// zero_one_adam.h.
 #ifndef PARTITA_COMPILER_AUTODIFF_OPTIMIZER_H_
 #define PARTITA_COMPILER_AUTODIFF_OPTIMIZER_H_
 
@@ -22,13 +23,26 @@ enum class OptimizerKind {
   kAdafactor,
   kOneBitAdam,        // AdamW with a frozen second moment
   kOneBitLambWarmup,  // LAMB that averages its ratios
-  kOneBitLamb
+  kOneBitLamb,
+  // Steps of 0/1 Adam: zero_one_adam.h.
+  kZeroOneVariance,
+  kZeroOneExchange,
+  kZeroOneLocal
 };
 
 // True if the optimizer takes the new momentum instead of the gradient.
 inline bool exchangesMomenta(OptimizerKind kind) {
   return kind == OptimizerKind::kOneBitAdam ||
          kind == OptimizerKind::kOneBitLamb;
+}
+
+// True if devices compute gradients with parameters of their own.
+inline bool movesLocally(OptimizerKind kind) {
+  return kind == OptimizerKind::kZeroOneExchange ||
+         kind == OptimizerKind::kZeroOneLocal;
+}
+inline bool isZeroOne(OptimizerKind kind) {
+  return kind == OptimizerKind::kZeroOneVariance || movesLocally(kind);
 }
 
 // A state of the optimizer, per parameter.
@@ -72,16 +86,18 @@ inline constexpr mlir::Value StepScalars::* kStepScalars[] = {
     &StepScalars::fresh_correction};
 
 // Builds the corrections of step `step` (a scalar i64, 1 for the first step).
+// `squares`: the number of updates of the second moment; null: `step`.
 void buildCorrections(nn::MathBuilder& math, mlir::OpBuilder& builder,
                       const Optimizer& optimizer, mlir::Value step,
-                      StepScalars& scalars);
+                      mlir::Value squares, StepScalars& scalars);
 
 // Builds beta1 * momentum + (1 - beta1) * gradient.
 mlir::Value buildMomentum(nn::MathBuilder& math, const Optimizer& optimizer,
                           mlir::Value momentum, mlir::Value gradient);
 
 // Builds the new parameter, then the new values of states that are not frozen,
-// in the order of Optimizer::states. `gradient` has the parameter's type. If
+// in the order of Optimizer::states. Not for kinds that movesLocally.
+// `gradient` has the parameter's type. If
 // exchangesMomenta, it is the new momentum, which is then not among the new
 // states.
 llvm::SmallVector<mlir::Value> buildUpdate(

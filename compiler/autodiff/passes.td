@@ -191,6 +191,15 @@ def AppendOptimizerPass : Pass<"partita-append-optimizer", "::mlir::ModuleOp"> {
     Without `onebit-warmup`, `1bit-lamb` is LAMB that also keeps
     `<parameter>/ratio` for the second phase.
 
+    `0/1-adam` has three kinds of steps, `zero-one-step`, which share states:
+    `variance` updates both moments from whole gradients; in `exchange` and
+    `local`, the model reads a copy of each parameter that a function makes
+    from the parameter and the sum of the device's own updates. The states
+    `local_exp_avg` and `local_sum` differ between devices that share the batch.
+    Calls with `nn.own_gradient` take the device's own gradient, and calls with
+    `nn.one_bit_mean` the mean of an operand that devices may exchange with one
+    bit per element.
+
     With `clip-norm` > 0, gradients are scaled so that their total norm is at
     most `clip-norm`; the norm becomes the result `grad_norm`.
 
@@ -207,7 +216,7 @@ def AppendOptimizerPass : Pass<"partita-append-optimizer", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::func::FuncDialect", "::partita::nn::NNDialect"];
-  let options = [Option<"optimizer", "optimizer", "std::string", /*default=*/"\"adamw\"", "Use sgd, adam, adamw (default), lamb, adafactor, 1bit-adam or 1bit-lamb">,
+  let options = [Option<"optimizer", "optimizer", "std::string", /*default=*/"\"adamw\"", "Use sgd, adam, adamw (default), lamb, adafactor, 1bit-adam, 1bit-lamb or 0/1-adam">,
                  Option<"beta1", "beta1", "double", /*default=*/"0.9", "Decay of the first moment (default: 0.9)">,
                  Option<"beta2", "beta2", "double", /*default=*/"0.999", "Decay of the second moment (default: 0.999)">,
                  Option<"epsilon", "epsilon", "double", /*default=*/"1e-8", "Add this to the root of the second moment (default: 1e-8)">,
@@ -219,6 +228,7 @@ def AppendOptimizerPass : Pass<"partita-append-optimizer", "::mlir::ModuleOp"> {
                  Option<"keep_zeros", "keep-zeros", "std::string", /*default=*/"\"\"", "Keep zeros of matrices that match these globs, separated by ';' (default: none)">,
                  Option<"clip_norm", "clip-norm", "double", /*default=*/"0", "Limit the total norm of all gradients to this; 0 (default): no limit">,
                  Option<"onebit_warmup", "onebit-warmup", "int64_t", /*default=*/"0", "Number of warm-up steps that computed the second moment, for 1-bit optimizers (default: 0)">,
+                 Option<"zero_one_step", "zero-one-step", "std::string", /*default=*/"\"exchange\"", "Step of 0/1-adam: variance, exchange (default) or local">,
                  Option<"growth_interval", "growth-interval", "int64_t", /*default=*/"2000", "Double the loss scale after this many consecutive good steps (default: 2000)">,
                  Option<"keep_gradients", "keep-gradients", "bool", /*default=*/"false", "Keep gradients as results (default: false)">];
 }

@@ -65,6 +65,18 @@ Value addState(nn::Signature& main, const Trained& trained,
   return addState(main, trained, state, type, attributes);
 }
 
+Value addStepState(nn::Signature& main, llvm::StringRef name,
+                   mlir::Type element, mlir::Location location) {
+  mlir::Builder builder(element.getContext());
+  return main.addArgument(
+      RankedTensorType::get({}, element),
+      builder.getDictionaryAttr(
+          {builder.getNamedAttr(nn::kKindAttr, builder.getStringAttr("state")),
+           builder.getNamedAttr(nn::kNameAttr, builder.getStringAttr(name)),
+           builder.getNamedAttr(nn::kSourceAttr, zeros(element.getContext()))}),
+      location);
+}
+
 Value addReducedState(nn::Signature& main, const Trained& trained,
                       const State& state, RankedTensorType type) {
   mlir::NamedAttrList attributes;

@@ -30,6 +30,9 @@ mlir::Value addInput(mlir::func::FuncOp main, llvm::StringRef name,
 // except for the master copy.
 mlir::Value addState(nn::Signature& main, const Trained& trained,
                      const std::string& state, mlir::Type type);
+// Adds a scalar state of the whole step, initially zero.
+mlir::Value addStepState(nn::Signature& main, llvm::StringRef name,
+                         mlir::Type element, mlir::Location location);
 // Adds a state of another shape than the parameter's.
 mlir::Value addReducedState(nn::Signature& main, const Trained& trained,
                             const State& state, mlir::RankedTensorType type);
