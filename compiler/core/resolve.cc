@@ -348,10 +348,11 @@ class Resolver {
   // Returns the axes over which a result with these dimensions is a partial
   // sum. Where rows travel, an axis that divides the result is none of them:
   // the rows' devices have the whole sums, and the experts' devices all rows.
+  // Shares are rows, and sums of rows are the devices' own values.
   std::vector<AxisRef> UnreducedOf(int result,
                                    const std::vector<DimSharding>& dims) const {
-    std::vector<AxisRef> unreduced;
-    if (!op_.takes_shares) unreduced = partial_;
+    if (op_.takes_shares) return {};
+    std::vector<AxisRef> unreduced = partial_;
     for (size_t f = 0; f < factors_.size(); ++f)
       if (IsPartial(op_.rule, static_cast<int>(f), result))
         unreduced.insert(unreduced.end(), factors_[f].axes.begin(),

@@ -131,7 +131,8 @@ mlir::Operation* cloneLocally(const LocalForm& form, mlir::ValueRange operands,
   for (mlir::NamedAttribute attr : form.op->getAttrs()) {
     llvm::StringRef name = attr.getName().getValue();
     if (name.starts_with("dist.") || name == sharding::kDimsAttr ||
-        name == "nn.rule" || name == sharding::kSharesAttr)
+        name == "nn.rule" || name == sharding::kSharesAttr ||
+        name == sharding::kOwnShareAttr)
       continue;
     state.addAttribute(attr.getName(), attr.getValue());
   }
@@ -147,9 +148,33 @@ void registerLocalForms(mlir::DialectRegistry& registry) {
   });
 }
 
+// Checks an operation between values of devices and their rows: no device reads
+// several rows, and a gradient that must be its own is not reduced before.
+mlir::LogicalResult checkShares(const LocalForm& form) {
+  if (llvm::isa<nn::ReduceOp>(form.op)) {
+    const int64_t rows = form.operandType(0).getDimSize(0);
+    if (rows == 1) return mlir::success();
+    return form.op->emitError("expected one row per device of ")
+           << form.op->getOperand(0).getType() << ", found " << rows
+           << "; the plan divides this tensor otherwise along the axes of B";
+  }
+  auto name = form.op->getAttrOfType<mlir::StringAttr>(sharding::kOwnShareAttr);
+  mlir::Operation* source = form.op->getOperand(0).getDefiningOp();
+  if (!name || !form.sharding.operands[0].unreduced.empty() ||
+      (source && source->hasTrait<mlir::OpTrait::ConstantLike>()))
+    return mlir::success();
+  return form.op->emitError("expected every device's own gradient of '")
+         << name.getValue()
+         << "', found the mean of all devices; local steps of 0/1-adam need a "
+            "model whose gradients are sums over the batch";
+}
+
 FailureOr<SmallVector<Value>> buildLocal(const LocalForm& form) {
   if (auto special = llvm::dyn_cast<LocalFormOpInterface>(form.op))
     return special.buildLocal(form);
+  if (form.op->hasAttr(sharding::kSharesAttr) &&
+      mlir::failed(checkShares(form)))
+    return mlir::failure();
   SmallVector<Value> operands;
   for (size_t i = 0; i < form.operands.size(); ++i)
     operands.push_back(form.cleanOperand(i));

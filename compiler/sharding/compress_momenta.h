@@ -1,4 +1,4 @@
-// Exchanges momenta with one bit per element.
+// Exchanges momenta, and sums of updates, with one bit per element.
 #ifndef PARTITA_COMPILER_SHARDING_COMPRESS_MOMENTA_H_
 #define PARTITA_COMPILER_SHARDING_COMPRESS_MOMENTA_H_
 
@@ -23,6 +23,12 @@ namespace partita::sharding {
 //
 // New states are `<parameter>/worker_error`, [n, n chunk], and
 // `<parameter>/server_error`, [n, chunk]: one row per device, initially zero.
+//
+// 0/1 Adam's sums (`nn.one_bit_mean`) are exchanged in the same way, with x =
+// sum
+// + worker error; the states are `sum_worker_error` and `sum_server_error`.
+// Its states that differ between devices get one row per device: own_states.h.
+//
 // If B has no axes, nothing changes. Fails with a diagnostic if ZeRO or a
 // pipeline is used too. Tang et al., "1-bit Adam", 2021; the scale is that of
 // Karimireddy et al., 2019.

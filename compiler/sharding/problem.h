@@ -28,8 +28,13 @@ inline constexpr char kRowExchangeAttr[] = "dist.row_exchange";
 // On an `nn.broadcast` along a new first dimension, a unit attribute: the rows
 // may differ if their mean is the operand. If the operand is a partial sum over
 // the axes that divide the rows, each device builds its row from its local
-// summand.
+// summand. On an `nn.reduce` of sums over the first dimension: each device
+// keeps its own row, so that the result differs between devices.
 inline constexpr char kSharesAttr[] = "nn.shares";
+
+// On an operation with kSharesAttr, the name of a parameter: its operand is the
+// parameter's gradient and must be a partial sum, or zero.
+inline constexpr char kOwnShareAttr[] = "nn.own_share";
 
 // On the module: the texts of the plan's entries, for explanations. The first
 // text belongs to priority 1.

@@ -8,7 +8,7 @@
 // CHECK: %[[G:.*]] = nn.reduce sum %{{.*}} dims = [0] : tensor<4x60xf32> -> tensor<60xf32>
 // CHECK-NEXT: %[[ROW:.*]] = nn.broadcast %[[G]] dims = [1] : tensor<60xf32> -> tensor<1x60xf32>
 // CHECK: %[[OWN:.*]] = arith.mulf %[[ROW]]
-// CHECK: call @one_bit_exchange(%{{.*}}, %[[OWN]],
+// CHECK: call @one_bit_exchange(%[[OWN]],
 func.func @main(%x: tensor<8x60xf32> {nn.dims = ["B", "E"]},
                 %m: tensor<60xf32> {nn.dims = ["E"], nn.kind = "state", nn.name = "w/exp_avg"})
     -> (tensor<60xf32> {nn.updates = "w/exp_avg"}) {
