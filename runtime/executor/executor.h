@@ -42,8 +42,8 @@ struct LoadOptions {
   // must outlive the executor. Null: collectives go through host memory.
   comm::DeviceCommunicator* device_communicator = nullptr;
   // An executor of another program on the same device. The states of this
-  // program are its states, by name; it must outlive this executor. Null: own
-  // states.
+  // program, and parameters that the other program's steps change, are its, by
+  // name; it must outlive this executor. Null: own ones.
   const Executor* states = nullptr;
   // How long one loop may run, from its first iteration to its last.
   std::chrono::milliseconds loop_limit{60000};

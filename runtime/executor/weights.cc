@@ -170,9 +170,7 @@ absl::Status Weights::LoadParameter(const program::Parameter& parameter,
   const BlockMap block(parameter.shard(), type, context_.place);
   global.bytes = BytesOf(type);
   global.host = parameter.host();
-  if (context_.states != nullptr &&
-      parameter.kind() == program::ParameterKind::state)
-    return ShareState(parameter, global);
+  if (IsShared(parameter)) return ShareState(parameter, global);
   if (const auto* source = parameter.source_as_CoordinateSource())
     return LoadCoordinate(*source, global);
   if (const program::SeedSource* source = parameter.source_as_SeedSource())
@@ -193,6 +191,19 @@ absl::Status Weights::LoadParameter(const program::Parameter& parameter,
                     global);
 }
 
+bool Weights::IsShared(const program::Parameter& parameter) const {
+  if (context_.states == nullptr) return false;
+  if (parameter.kind() == program::ParameterKind::state) return true;
+  const Weights& other = *context_.states;
+  const auto& others = *other.context_.artifact.program().parameters();
+  for (size_t i = 0; i < other.uses_.size() && i < others.size(); ++i)
+    if (other.uses_[i].updated &&
+        others.Get(static_cast<unsigned>(i))->name()->str() ==
+            parameter.name()->str())
+      return true;
+  return false;
+}
+
 absl::Status Weights::ShareState(const program::Parameter& parameter,
                                  Global& global) {
   const Weights& other = *context_.states;
@@ -200,7 +211,7 @@ absl::Status Weights::ShareState(const program::Parameter& parameter,
   for (size_t i = 0; i < other.globals_.size() && i < others.size(); ++i) {
     const program::Parameter& found = *others.Get(static_cast<unsigned>(i));
     if (found.name()->str() != parameter.name()->str()) continue;
-    if (found.kind() != program::ParameterKind::state ||
+    if (found.kind() != parameter.kind() ||
         found.type()->dtype() != parameter.type()->dtype() ||
         RunsOf(found, other.context_.place) !=
             RunsOf(parameter, context_.place) ||
@@ -210,7 +221,7 @@ absl::Status Weights::ShareState(const program::Parameter& parameter,
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(absl::StrCat(
-      "expected a state of the same type and shard in ",
+      "expected '", parameter.name()->str(), "' of the same type and shard in ",
       other.context_.artifact.path(), ", found none; compile both together"));
 }
 

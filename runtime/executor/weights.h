@@ -52,8 +52,9 @@ class Weights {
     const program::MeshPlace& place;
     comm::Communicator* communicator;  // null: no other rank waits
     std::string folder;                // base of relative paths
-    // Another program's tensors on the same device, whose states are used in
-    // place of own ones; must outlive the weights. Null: none.
+    // Another program's tensors on the same device, whose states and updated
+    // parameters are used in place of own ones; must outlive the weights. Null:
+    // none.
     const Weights* states = nullptr;
     // Holds states in a file; must outlive the weights. Null: none are.
     StateStore* store = nullptr;
@@ -92,8 +93,11 @@ class Weights {
   }
   absl::Status LoadParameter(const program::Parameter& parameter,
                              const Use& use, Global& global);
-  // Uses the state of this name of context.states. FailedPrecondition if there
-  // is none of the same type.
+  // True if context.states has a tensor that its steps change, or a state, and
+  // this parameter is the same, or a state.
+  bool IsShared(const program::Parameter& parameter) const;
+  // Uses the tensor of this name of context.states. FailedPrecondition if there
+  // is none of the same kind and type.
   absl::Status ShareState(const program::Parameter& parameter, Global& global);
   absl::Status LoadStored(const base::MappedFile& file, uint64_t offset,
                           program::DType stored, base::DType dtype,

@@ -151,7 +151,7 @@ absl::StatusOr<std::unique_ptr<RankGroup>> OpenAllRanks(
 
 absl::StatusOr<std::unique_ptr<RankGroup>> OpenOneRank(
     const SessionOptions& options, const comm::Launch& launch,
-    comm::Communicator& job) {
+    comm::Communicator& job, const RankGroup* states) {
   absl::StatusOr<program::Artifact> opened =
       program::Artifact::Open(options.model);
   PARTITA_RETURN_IF_ERROR(job.Agree(opened.status()));
@@ -161,9 +161,11 @@ absl::StatusOr<std::unique_ptr<RankGroup>> OpenOneRank(
   const auto artifact =
       std::make_shared<const program::Artifact>(*std::move(opened));
   PARTITA_ASSIGN_OR_RETURN(
-      const executor::RankOptions rank,
+      executor::RankOptions rank,
       RankOptionsOf(options, artifact, ThreadsOf(options, 1, launch.local_size),
                     /*in_threads=*/false));
+  if (states != nullptr)
+    rank.states_of = [states](int) { return states->executor(0); };
   return RankGroup::LoadOne(artifact, rank, launch.local_rank, job);
 }
 

@@ -33,15 +33,16 @@ absl::Status CheckProcesses(const program::Artifact& artifact,
 
 // Opens a model with all its ranks in this process. With `states`, which was
 // opened on the same devices and must outlive the result, the ranks use the
-// states of its ranks.
+// states and the trained parameters of its ranks.
 absl::StatusOr<std::unique_ptr<executor::RankGroup>> OpenAllRanks(
     const SessionOptions& options, const executor::RankGroup* states = nullptr);
 
-// Opens a model as one rank of a job. `job` must outlive the result. If an
-// error is known to all ranks, the communicator is agreed().
+// Opens a model as one rank of a job, with `states` as above. `job` must
+// outlive the result. If an error is known to all ranks, the communicator is
+// agreed().
 absl::StatusOr<std::unique_ptr<executor::RankGroup>> OpenOneRank(
     const SessionOptions& options, const comm::Launch& launch,
-    comm::Communicator& job);
+    comm::Communicator& job, const executor::RankGroup* states = nullptr);
 
 }  // namespace partita::session
 

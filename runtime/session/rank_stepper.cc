@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 
@@ -53,6 +54,12 @@ int64_t LateLosses(const program::Program& program) {
 }
 
 absl::Status CheckTrains(const executor::RankGroup& ranks) {
+  for (const executor::ParameterSpec& parameter : ranks.parameters())
+    if (absl::StartsWith(parameter.whole.name, "zero_one_adam/"))
+      return absl::FailedPreconditionError(
+          "expected a whole training step, found one of three kinds of steps "
+          "of "
+          "0/1 Adam; train with partita train and the folder that holds them");
   for (const executor::ParameterSpec& parameter : ranks.parameters())
     if (parameter.updated) return train::FindLoss(ranks.outputs()).status();
   return absl::FailedPreconditionError(

@@ -53,7 +53,8 @@ class RankStepper : public train::Stepper {
   bool said_not_ahead_ = false;
 };
 
-// FailedPrecondition unless the program is a training step.
+// FailedPrecondition unless the program is a training step, and the only one of
+// its optimizer.
 absl::Status CheckTrains(const executor::RankGroup& ranks);
 
 // Number of steps between a step and its loss: 0, except in pipelines without a

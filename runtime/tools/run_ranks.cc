@@ -25,22 +25,49 @@ int CodeOf(const absl::Status& status) {
   return absl::IsInternal(status) ? 70 : 1;
 }
 
+using executor::RankGroup;
+
+// Opens a model; with a group, uses its states.
+using Open = std::function<absl::StatusOr<std::unique_ptr<RankGroup>>(
+    const SessionOptions&, const RankGroup* states)>;
+
+struct Models {
+  const SessionOptions& options;
+  const std::vector<std::string>& others;
+};
+
 // Warns before the work begins, which may take days.
-absl::Status WarnAndWork(executor::RankGroup& ranks, const RanksWork& work,
-                         std::ostream& error) {
+absl::Status WarnAndWork(RankGroup& ranks,
+                         const std::vector<RankGroup*>& others,
+                         const RanksOfAll& work, std::ostream& error) {
   PARTITA_ASSIGN_OR_RETURN(const std::vector<std::string> warnings,
                            ranks.Warnings());
   if (ranks.IsMain())
     for (const std::string& warning : warnings)
       error << "partita-run: warning: " << warning << std::endl;
-  return work(ranks);
+  return work(ranks, others);
+}
+
+absl::Status OpenAndWork(const Models& models, const Open& open,
+                         const RanksOfAll& work, std::ostream& error) {
+  PARTITA_ASSIGN_OR_RETURN(const std::unique_ptr<RankGroup> first,
+                           open(models.options, nullptr));
+  std::vector<std::unique_ptr<RankGroup>> opened;
+  std::vector<RankGroup*> others;
+  for (const std::string& model : models.others) {
+    SessionOptions options = models.options;
+    options.model = model;
+    PARTITA_ASSIGN_OR_RETURN(opened.emplace_back(), open(options, first.get()));
+    others.push_back(opened.back().get());
+  }
+  return WarnAndWork(*first, others, work, error);
 }
 
 // Runs this process as one rank. An error that all ranks know is printed once,
 // and all end in order. Any other error ends all processes at once.
-int RunAsProcess(const SessionOptions& options, const comm::Launch& launch,
-                 const RanksWork& work, std::ostream& error) {
-  const comm::CommOptions comm = session::CommOptionsOf(options);
+int RunAsProcess(const Models& models, const comm::Launch& launch,
+                 const RanksOfAll& work, std::ostream& error) {
+  const comm::CommOptions comm = session::CommOptionsOf(models.options);
   const auto world = comm::StartWorld(launch, comm);
   if (!world.ok()) {
     // At a rendezvous, a rank unknown to rank 0 reports its own
@@ -55,11 +82,12 @@ int RunAsProcess(const SessionOptions& options, const comm::Launch& launch,
   std::unique_ptr<comm::Communicator> communicator =
       (*world)->MakeCommunicator(comm);
   const std::string who = communicator->Describe(communicator->rank());
-  absl::Status status;
-  {
-    const auto opened = session::OpenOneRank(options, launch, *communicator);
-    status = opened.ok() ? WarnAndWork(**opened, work, error) : opened.status();
-  }
+  const absl::Status status = OpenAndWork(
+      models,
+      [&](const SessionOptions& options, const RankGroup* states) {
+        return session::OpenOneRank(options, launch, *communicator, states);
+      },
+      work, error);
   const bool known = communicator->agreed();
   if (!status.ok() && (!known || communicator->rank() == 0)) {
     error << "partita-run: " << (known ? "" : who + ": ") << status.message()
@@ -84,13 +112,6 @@ absl::Status CheckAlone(const SessionOptions& options,
   PARTITA_ASSIGN_OR_RETURN(const program::Artifact artifact,
                            program::Artifact::Open(options.model));
   return session::CheckProcesses(artifact, options, launch);
-}
-
-absl::Status RunHere(const SessionOptions& options, const RanksWork& work,
-                     std::ostream& error) {
-  PARTITA_ASSIGN_OR_RETURN(const std::unique_ptr<executor::RankGroup> opened,
-                           session::OpenAllRanks(options));
-  return WarnAndWork(*opened, work, error);
 }
 
 }  // namespace
@@ -125,12 +146,25 @@ bool Speaks() {
 
 int RunWithRanks(const SessionOptions& options, const RanksWork& work,
                  std::ostream& error) {
+  return RunWithRanks(
+      options, {},
+      [&](RankGroup& ranks, const std::vector<RankGroup*>&) {
+        return work(ranks);
+      },
+      error);
+}
+
+int RunWithRanks(const SessionOptions& options,
+                 const std::vector<std::string>& others, const RanksOfAll& work,
+                 std::ostream& error) {
+  const Models models = {options, others};
   const std::optional<comm::Launch> launch = comm::DetectLaunch();
   if (launch && launch->size > 1)
-    return RunAsProcess(options, *launch, work, error);
+    return RunAsProcess(models, *launch, work, error);
   absl::Status status;
   if (launch) status = CheckAlone(options, *launch);
-  if (status.ok()) status = RunHere(options, work, error);
+  if (status.ok())
+    status = OpenAndWork(models, session::OpenAllRanks, work, error);
   return Tell(status, error);
 }
 

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <ostream>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "runtime/session/open_ranks.h"
@@ -18,6 +20,16 @@ using RanksWork = std::function<absl::Status(executor::RankGroup&)>;
 // does the work and returns the exit code. Prints an error to `error`, once if
 // all processes know it.
 int RunWithRanks(const session::SessionOptions& options, const RanksWork& work,
+                 std::ostream& error);
+
+// Ranks of a model, and of others that use its states.
+using RanksOfAll = std::function<absl::Status(
+    executor::RankGroup&, const std::vector<executor::RankGroup*>&)>;
+
+// The same with more models, which use the states and the trained parameters of
+// the first.
+int RunWithRanks(const session::SessionOptions& options,
+                 const std::vector<std::string>& others, const RanksOfAll& work,
                  std::ostream& error);
 
 // True if this process should print when several processes read the same

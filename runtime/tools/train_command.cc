@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
@@ -18,6 +19,7 @@
 #include "runtime/session/checkpoints.h"
 #include "runtime/session/open_ranks.h"
 #include "runtime/session/rank_stepper.h"
+#include "runtime/session/zero_one.h"
 #include "runtime/tools/fixed_inputs.h"
 #include "runtime/tools/host_tensor.h"
 #include "runtime/tools/run_ranks.h"
@@ -65,23 +67,21 @@ absl::StatusOr<std::unique_ptr<BatchSource>> MakeBatches(
 // One run, from a loaded model to its report.
 class TrainingRun {
  public:
-  TrainingRun(RankGroup& ranks, const TrainOptions& options,
-              const train::StopSignal& signal, std::ostream& out,
-              std::ostream& error)
+  // `others`: none, or the ranks of 0/1 Adam's variance and local steps.
+  TrainingRun(RankGroup& ranks, const std::vector<RankGroup*>& others,
+              const TrainOptions& options, const train::StopSignal& signal,
+              std::ostream& out, std::ostream& error)
       : ranks_(ranks),
+        others_(others),
         options_(options),
         signal_(signal),
         out_(out),
-        error_(error),
-        stepper_(ranks, options.debug_nan,
-                 [this](const std::string& text) { TellHere(text); }) {}
+        error_(error) {}
 
   absl::Status Run() {
-    PARTITA_RETURN_IF_ERROR(ranks_.Agree(session::CheckTrains(ranks_)));
-    if (options_.debug_nan)
-      PARTITA_RETURN_IF_ERROR(ranks_.Agree(ranks_.EnableNanTrace()));
+    PARTITA_RETURN_IF_ERROR(MakeStepper());
     absl::StatusOr<std::unique_ptr<BatchSource>> source =
-        MakeBatches(ranks_, options_, train::DataInputs(stepper_));
+        MakeBatches(ranks_, options_, train::DataInputs(*stepper_));
     PARTITA_RETURN_IF_ERROR(ranks_.Agree(source.status()));
     MakeProgress();
     PARTITA_RETURN_IF_ERROR(OpenCheckpoints(**source));
@@ -111,19 +111,37 @@ class TrainingRun {
     trainer_.observers.push_back(&noise_scale_);
     trainer_.say = [this](const std::string& text) { Tell(text); };
     absl::StatusOr<train::TrainResult> result =
-        train::Train(stepper_, **source, trainer_);
+        train::Train(*stepper_, **source, trainer_);
     progress_.reset();
     PARTITA_RETURN_IF_ERROR(result.status());
     return ranks_.Agree(Report(*std::move(result)));
   }
 
  private:
+  absl::Status MakeStepper() {
+    const auto say = [this](const std::string& text) { TellHere(text); };
+    if (others_.empty()) {
+      PARTITA_RETURN_IF_ERROR(ranks_.Agree(session::CheckTrains(ranks_)));
+      stepper_ = std::make_unique<session::RankStepper>(
+          ranks_, options_.debug_nan, say);
+    } else {
+      PARTITA_ASSIGN_OR_RETURN(
+          stepper_, session::ZeroOneStepper::Make(
+                        ranks_, *others_[0], *others_[1], options_.zero_one,
+                        options_.debug_nan, say));
+    }
+    if (!options_.debug_nan) return absl::OkStatus();
+    for (RankGroup* other : others_)
+      PARTITA_RETURN_IF_ERROR(ranks_.Agree(other->EnableNanTrace()));
+    return ranks_.Agree(ranks_.EnableNanTrace());
+  }
+
   // Scales the rate to the batch that the model was compiled for.
   absl::Status ScaleRate() {
     if (options_.lr_batch_rule == train::BatchRule::kNone)
       return absl::OkStatus();
     const int64_t examples =
-        train::CountBatch(train::DataInputs(stepper_)).examples;
+        train::CountBatch(train::DataInputs(*stepper_)).examples;
     if (examples == 0)
       return absl::FailedPreconditionError(
           "--lr-batch-rule: expected a model with a batch of examples, found "
@@ -221,7 +239,7 @@ class TrainingRun {
     report.measures_noise = noise_scale_.Measured();
     report.noise_scale = noise_scale_.Examples();
     const train::StepRecord counts =
-        train::CountBatch(train::DataInputs(stepper_));
+        train::CountBatch(train::DataInputs(*stepper_));
     report.examples = counts.examples;
     report.tokens = counts.tokens;
     report.flops_per_step = ranks_.FlopsPerRun();
@@ -234,11 +252,12 @@ class TrainingRun {
   }
 
   RankGroup& ranks_;
+  const std::vector<RankGroup*> others_;
   const TrainOptions& options_;
   const train::StopSignal& signal_;
   std::ostream& out_;
   std::ostream& error_;
-  session::RankStepper stepper_;
+  std::unique_ptr<train::Stepper> stepper_;
   train::TrainerOptions trainer_;
   train::RateSearch rate_search_;
   train::NoiseScale noise_scale_;
@@ -266,13 +285,22 @@ int TrainCommand(const std::vector<std::string>& arguments, std::ostream& out,
   }
   // Reaching a file size limit must fail the write, not end the run.
   std::signal(SIGXFSZ, SIG_IGN);
+  session::SessionOptions first = options->run;
+  std::vector<std::string> others;
+  if (session::IsZeroOne(first.model)) {
+    for (const auto step :
+         {train::ZeroOneStep::kVariance, train::ZeroOneStep::kLocal})
+      others.push_back(session::ZeroOnePath(first.model, step));
+    first.model =
+        session::ZeroOnePath(first.model, train::ZeroOneStep::kExchange);
+  }
   return RunWithRanks(
-      options->run,
-      [&](RankGroup& ranks) {
+      first, others,
+      [&](RankGroup& ranks, const std::vector<RankGroup*>& opened) {
         // Before this, while ranks wait for each other or load, a signal ends
         // the process at once: there is nothing to save.
         const train::StopSignal signal;
-        return TrainingRun(ranks, *options, signal, out, error).Run();
+        return TrainingRun(ranks, opened, *options, signal, out, error).Run();
       },
       error);
 }

@@ -1,12 +1,14 @@
 // The flags of partita-run train.
 #include "runtime/tools/train_options.h"
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/session/zero_one.h"
 
 namespace partita::tools {
 namespace {
@@ -65,39 +67,44 @@ FlagSetter SetRange(data::SourceOptions& source) {
 
 std::map<std::string, FlagSetter> ValueFlags(TrainOptions& options) {
   const std::string positive = "a positive number";
-  return {{"--data", SetString(options.data)},
-          {"--input", SetInput(options.run)},
-          {"--data-range", SetRange(options.source)},
-          {"--vocabulary", SetCount(options.source.vocabulary, 1)},
-          {"--pixel-mean",
-           SetNumber(options.source.mean, -kMost, kMost, "a number")},
-          {"--pixel-deviation",
-           SetNumber(options.source.deviation, 1e-30, kMost, positive)},
-          {"--epochs", SetCount(options.source.order.epochs, 1)},
-          {"--seed", SetCount(options.seed, 0)},
-          {"--steps", SetCount(options.schedule.steps, 1)},
-          {"--lr", SetNumber(options.schedule.rate, 1e-30, 1e30, positive)},
-          {"--lr-batch-rule", SetRule(options.lr_batch_rule)},
-          {"--lr-batch", SetCount(options.lr_batch, 1)},
-          {"--schedule", SetKind(options.schedule)},
-          {"--warmup", SetCount(options.schedule.warmup, 0)},
-          {"--min-lr", SetNumber(options.schedule.minimum, 0, 1,
-                                 "a share of --lr from 0 to 1")},
-          {"--first-lr", SetNumber(options.schedule.first, 1e-30, 1,
-                                   "a share of --lr above 0 and up to 1")},
-          {"--log", SetString(options.log)},
-          {"--events", SetString(options.events)},
-          {"--peak-flops", SetNumber(options.peak_flops, 1, kMost, positive)},
-          {"--checkpoint-dir", SetString(options.checkpoint_dir)},
-          {"--checkpoint-every", SetCount(options.checkpoint_every, 1)},
-          {"--keep", SetCount(options.keep, 1)},
-          {"--threads", SetCount(options.run.threads, 1)},
-          {"--devices", SetCount(options.run.devices, 1)},
-          {"--timeout", SetTimeout(options.run)},
-          {"--weights-dir", SetString(options.run.weights_dir)},
-          {"--offload-dir", SetString(options.run.offload_dir)},
-          {"--offload-buffers", SetCount(options.run.offload_buffers, 1)},
-          {"--device", SetDevice(options.run, /*trains=*/true)}};
+  return {
+      {"--data", SetString(options.data)},
+      {"--input", SetInput(options.run)},
+      {"--data-range", SetRange(options.source)},
+      {"--vocabulary", SetCount(options.source.vocabulary, 1)},
+      {"--pixel-mean",
+       SetNumber(options.source.mean, -kMost, kMost, "a number")},
+      {"--pixel-deviation",
+       SetNumber(options.source.deviation, 1e-30, kMost, positive)},
+      {"--epochs", SetCount(options.source.order.epochs, 1)},
+      {"--seed", SetCount(options.seed, 0)},
+      {"--steps", SetCount(options.schedule.steps, 1)},
+      {"--lr", SetNumber(options.schedule.rate, 1e-30, 1e30, positive)},
+      {"--lr-batch-rule", SetRule(options.lr_batch_rule)},
+      {"--lr-batch", SetCount(options.lr_batch, 1)},
+      {"--schedule", SetKind(options.schedule)},
+      {"--warmup", SetCount(options.schedule.warmup, 0)},
+      {"--min-lr", SetNumber(options.schedule.minimum, 0, 1,
+                             "a share of --lr from 0 to 1")},
+      {"--first-lr", SetNumber(options.schedule.first, 1e-30, 1,
+                               "a share of --lr above 0 and up to 1")},
+      {"--variance-until", SetCount(options.zero_one.variance_until, 1)},
+      {"--variance-doubling", SetCount(options.zero_one.variance_doubling, 1)},
+      {"--local-limit", SetCount(options.zero_one.local_limit, 1)},
+      {"--local-doubling", SetCount(options.zero_one.local_doubling, 1)},
+      {"--log", SetString(options.log)},
+      {"--events", SetString(options.events)},
+      {"--peak-flops", SetNumber(options.peak_flops, 1, kMost, positive)},
+      {"--checkpoint-dir", SetString(options.checkpoint_dir)},
+      {"--checkpoint-every", SetCount(options.checkpoint_every, 1)},
+      {"--keep", SetCount(options.keep, 1)},
+      {"--threads", SetCount(options.run.threads, 1)},
+      {"--devices", SetCount(options.run.devices, 1)},
+      {"--timeout", SetTimeout(options.run)},
+      {"--weights-dir", SetString(options.run.weights_dir)},
+      {"--offload-dir", SetString(options.run.offload_dir)},
+      {"--offload-buffers", SetCount(options.run.offload_buffers, 1)},
+      {"--device", SetDevice(options.run, /*trains=*/true)}};
 }
 
 // Options of schedules that the chosen one does not read.
@@ -147,12 +154,38 @@ absl::Status Check(const TrainOptions& options) {
                        : Wrong(absl::StrCat("--warmup: ", schedule.message()));
 }
 
+// Chooses what is not given of the steps of 0/1 Adam.
+absl::StatusOr<TrainOptions> Completed(TrainOptions options) {
+  train::ZeroOneSchedule& kinds = options.zero_one;
+  const bool is_zero_one = session::IsZeroOne(options.run.model);
+  if (!is_zero_one && kinds.variance_until + kinds.variance_doubling +
+                              kinds.local_limit + kinds.local_doubling >
+                          0)
+    return Wrong(
+        "--variance-until, --variance-doubling, --local-limit and "
+        "--local-doubling: expected a folder that partita compile --train "
+        "0/1-adam wrote, found another model; leave them out");
+  const int64_t steps = options.schedule.steps;
+  kinds.steps = steps;
+  if (kinds.variance_until == 0)
+    kinds.variance_until = std::max<int64_t>(
+        options.schedule.warmup > 0 ? options.schedule.warmup : steps / 10, 1);
+  if (kinds.variance_doubling == 0) kinds.variance_doubling = 16;
+  if (kinds.local_limit == 0) kinds.local_limit = 16;
+  if (kinds.local_doubling == 0)
+    kinds.local_doubling =
+        std::max<int64_t>((steps - kinds.variance_until) / 8, 1);
+  return options;
+}
+
 }  // namespace
 
 absl::StatusOr<TrainOptions> ParseTrainOptions(
     const std::vector<std::string>& arguments) {
   TrainOptions options;
   options.schedule.steps = 0;
+  // 0: not given.
+  options.zero_one = {0, 0, 0, 0, 0};
   bool in_order = false;
   const Flags flags = {ValueFlags(options),
                        {{"--no-shuffle", &in_order},
@@ -166,8 +199,9 @@ absl::StatusOr<TrainOptions> ParseTrainOptions(
   PARTITA_RETURN_IF_ERROR(ParseFlags(arguments, flags, options.run.model));
   options.source.order.shuffle = !in_order;
   options.source.order.seed = static_cast<uint64_t>(options.seed);
-  if (!options.run.help) PARTITA_RETURN_IF_ERROR(Check(options));
-  return options;
+  if (options.run.help) return options;
+  PARTITA_RETURN_IF_ERROR(Check(options));
+  return Completed(std::move(options));
 }
 
 std::string TrainHelp() {
@@ -204,6 +238,12 @@ Steps
   --min-lr SHARE           End at this share of RATE: one_cycle in the last step, linear and cosine one step later;
                            inverse_sqrt goes no lower. Default 0
   --first-lr SHARE         Begin one_cycle (default 0.04) or range_test (default 1e-6) with this share of RATE
+Steps of 0/1 Adam, for a folder that partita compile --train 0/1-adam wrote
+  --variance-until N       Update the variance in some of the first N steps, and exchange something in each of them;
+                           default: the warm-up of the rate, or a tenth of the steps
+  --variance-doubling N    Double the interval between these updates after N of them; default 16
+  --local-doubling N       Then double the interval between exchanges every N steps; default: an eighth of the rest
+  --local-limit N          Let this interval grow to N steps; default 16
 Reports
   --log FILE.jsonl         Write a JSON object per step; --resume continues the file
   --events DIR             Write event files for TensorBoard

@@ -10,6 +10,7 @@
 #include "runtime/data/open_source.h"
 #include "runtime/tools/run_options.h"
 #include "runtime/train/schedule.h"
+#include "runtime/train/zero_one_schedule.h"
 
 namespace partita::tools {
 
@@ -23,6 +24,7 @@ struct TrainOptions {
   // least 1 if there is a rule.
   train::BatchRule lr_batch_rule = train::BatchRule::kNone;
   int64_t lr_batch = 0;
+  train::ZeroOneSchedule zero_one;  // of a folder of 0/1 Adam's steps
   std::string log;
   std::string events;
   bool quiet = false;
