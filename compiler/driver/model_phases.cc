@@ -108,6 +108,7 @@ Phase trainModel(const TrainOptions& train) {
             optimizer.keep_zeros = train.keep_zeros;
             optimizer.clip_norm = train.clip_norm;
             optimizer.onebit_warmup = train.onebit_warmup;
+            optimizer.zero_one_step = train.zero_one_step;
             optimizer.keep_gradients = train.keep_gradients;
             pm.addPass(autodiff::createAppendOptimizerPass(optimizer));
             // Removes functions that were replaced by a forward and a backward

@@ -13,7 +13,7 @@ namespace partita::driver {
 // compiler/autodiff/passes.td defines and checks these values.
 struct TrainOptions {
   std::string optimizer;  // sgd, adam, adamw, lamb, adafactor, 1bit-adam,
-                          // 1bit-lamb; empty: no training
+                          // 1bit-lamb, 0/1-adam; empty: no training
   std::string loss = "cross-entropy";
   std::string loss_output;  // empty: the first output
   int64_t ignore_index = -100;
@@ -32,7 +32,9 @@ struct TrainOptions {
   bool keep_gradients = false;
   bool noise_scale = false;  // measure the noise of gradients
   int onebit_warmup = 0;     // 1-bit optimizers: warm-up steps already run
-  int64_t pipemare = 0;      // updates with lower rates for old weights
+  // Of 0/1-adam: variance, exchange or local. `partita compile` makes all.
+  std::string zero_one_step = "exchange";
+  int64_t pipemare = 0;  // updates with lower rates for old weights
   // Share of an update that is left in the average that corrects old weights,
   // after as many updates as the weights are old. 0: gradients use the old
   // weights.
@@ -43,6 +45,11 @@ struct TrainOptions {
   // Attention returns its log-sum-exp to its gradient, which rings need.
   bool keep_lse = false;
 };
+
+// True for an optimizer with several kinds of steps.
+inline bool isZeroOne(const TrainOptions& train) {
+  return train.optimizer == "0/1-adam";
+}
 
 }  // namespace partita::driver
 

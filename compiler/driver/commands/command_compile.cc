@@ -11,6 +11,7 @@
 #include "compiler/driver/console.h"
 #include "compiler/driver/memory_limit.h"
 #include "compiler/driver/model_plan.h"
+#include "compiler/driver/zero_one.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include "runtime/base/quantity.h"
@@ -100,7 +101,9 @@ int run(CompileCommand& command) {
   options.source_folder = arguments.folder();
   if (!module->getName()) module->setName(nameOf(arguments.model));
   Fault fault = Fault::kUser;
-  auto report = compileToFile(*module, options, &fault);
+  auto report = isZeroOne(options.train)
+                    ? compileZeroOne(*module, options, fault)
+                    : compileToFile(*module, options, &fault);
   if (mlir::failed(report)) return exitCodeOf(fault);
   if (command.json)
     results() << report->toJson() << "\n";
@@ -118,7 +121,8 @@ Command addCompile(CLI::App& app) {
   state->model.add(command, kAnyModel);
   CompileOptions& options = state->options;
   command
-      ->add_option("-o,--output", options.output, "The .partita file to write")
+      ->add_option("-o,--output", options.output,
+                   "The .partita file to write; with --train 0/1-adam a folder")
       ->required();
   command->add_option(
       "--target", options.target,

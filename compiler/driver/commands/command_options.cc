@@ -204,8 +204,8 @@ void addTraining(TrainOptions& train, CLI::App* command) {
   CLI::Option* optimizer =
       command->add_option("--train", train.optimizer,
                           "Compile a training step with this optimizer: sgd, "
-                          "adam, adamw, lamb, adafactor, 1bit-adam or "
-                          "1bit-lamb");
+                          "adam, adamw, lamb, adafactor, 1bit-adam, "
+                          "1bit-lamb or 0/1-adam");
   const auto option = [&](const char* name, auto& value, const char* what) {
     return command->add_option(name, value, what)
         ->capture_default_str()

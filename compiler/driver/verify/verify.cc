@@ -80,7 +80,7 @@ class Verification {
 
   FailureOr<llvm::json::Value> run() {
     const Clock::time_point start = Clock::now();
-    if (train_.onebit_warmup > 0)
+    if (train_.onebit_warmup > 0 || isZeroOne(train_))
       return imported_->emitError(
                  "expected an optimizer whose steps are the same on any number "
                  "of devices, found ")

@@ -335,15 +335,23 @@ TEST_F(CountsTest, GatheredParametersAreHeldForTheStep) {
 
 // For each parameter, one bit per element goes each way, in whole words, with a
 // scale per chunk. Only the loss is sent besides. Microbatches do not change
-// this, nor do LAMB's ratios, which every device computes locally.
+// this, nor do LAMB's ratios, which every device computes locally. The sums of
+// 0/1 Adam are exchanged in the same way, and in local steps not at all.
 TEST_F(CountsTest, MomentaAreExchangedInOneBit) {
-  for (const auto& [optimizer, n, microbatches] :
+  for (const auto& [given, n, microbatches] :
        {std::tuple<const char*, int64_t, int64_t>("1bit-adam", 2, 1),
         {"1bit-adam", 4, 1},
         {"1bit-adam", 2, 2},
         {"1bit-lamb", 2, 1},
         {"1bit-lamb", 4, 1},
-        {"1bit-lamb", 2, 2}}) {
+        {"1bit-lamb", 2, 2},
+        {"0/1-adam", 2, 1},
+        {"0/1-adam", 4, 1},
+        {"0/1-adam", 2, 2},
+        {"local", 2, 1},
+        {"local", 4, 2}}) {
+    const bool is_local = given == std::string("local");
+    const std::string optimizer = is_local ? "0/1-adam" : given;
     driver::ImportOptions options;
     options.dims["batch"] = 8;
     options.dims["seq"] = 16;
@@ -360,11 +368,14 @@ TEST_F(CountsTest, MomentaAreExchangedInOneBit) {
               .getNumElements();
       elements += size;
       const int64_t words = (size + 32 * n - 1) / (32 * n);
-      expected += 2 * (n - 1) * (words * 4 + 4);
+      if (!is_local) expected += 2 * (n - 1) * (words * 4 + 4);
     }
     driver::TrainOptions train;
     train.optimizer = optimizer;
-    train.onebit_warmup = 10;
+    if (driver::isZeroOne(train))
+      train.zero_one_step = is_local ? "local" : "exchange";
+    else
+      train.onebit_warmup = 10;
     plan::Plan plan = planOf("d=" + std::to_string(n), "B=d");
     plan.microbatches = train.microbatches = microbatches;
     int64_t moved = 0;
@@ -373,7 +384,7 @@ TEST_F(CountsTest, MomentaAreExchangedInOneBit) {
         EXPECT_LE(use.bytes, 12) << use.why;  // the loss, a count
       else
         moved += use.bytes * use.times;
-    EXPECT_EQ(moved, expected) << optimizer << ", " << n << " devices";
+    EXPECT_EQ(moved, expected) << given << ", " << n << " devices";
     // An all-reduce in f32 would move 2 (n - 1) / n of all elements. Parameters
     // are small here, so padding to whole words matters.
     EXPECT_LT(static_cast<double>(moved) * n / (2.0 * (n - 1)),
