@@ -270,6 +270,8 @@ const Case kMmaCases[] = {
      "causal_offset = 200 window = 160", "", "bf16", 3e-2},
     {"window_before_all_keys", 1, 1, 1, 150, 90, 16, 16,
      "causal_offset = -80 window = 3", "", "bf16", 3e-2},
+    {"widest_window", 1, 1, 1, 90, 70, 16, 16,
+     "causal_offset = 4 window = 9223372036854775807", "", "bf16", 3e-2},
     {"window_and_segments", 1, 1, 1, 150, 150, 16, 16,
      "causal_offset = 0 window = 70", "segments", "bf16", 3e-2},
     {"shift_and_window", 2, 2, 1, 50, 70, 32, 16,
@@ -303,7 +305,7 @@ int64_t productsOf(const Case& test, bool backward) {
 
 // Blocks of 128 queries (64 in the gradient) see tiles of 64 keys. With a
 // window of 64 keys, a block sees the tiles with its own positions and the one
-// before them.
+// before them, if there is one.
 TEST(MmaMaskedKernels, VisitOnlyTilesOfTheWindow) {
   const Case test = {"", 1,      1,   1, 256, 256, 64, 64, "causal_offset = 0",
                      "", "bf16", 3e-2};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "llvm/Support/MathExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -15,8 +16,17 @@ using namespace mlir;
 namespace {
 
 constexpr int64_t kSegmentKeys = 64;  // a multiple of all numbers of lanes
+// Further than any key; a shift can be added.
+constexpr int64_t kFarthest = int64_t{1} << 62;
 
 }  // namespace
+
+int64_t firstSeenKey(int64_t causal_offset, int64_t window, int64_t lowest,
+                     int64_t highest) {
+  int64_t first;
+  if (llvm::SubOverflow(causal_offset, window - 1, first)) return lowest;
+  return std::clamp(first, lowest, highest);
+}
 
 AttentionMask::AttentionMask(Emitter& emitter, Value q, Value k,
                              std::optional<int64_t> causal_offset,
@@ -27,11 +37,9 @@ AttentionMask::AttentionMask(Emitter& emitter, Value q, Value k,
       causal_offset_(causal_offset),
       window_(window) {
   if (!causal_offset) return;
-  const auto clamp = [&](int64_t limit) {
-    return Limit{std::clamp(limit, -queries_, keys_), {}};
-  };
-  last_ = clamp(*causal_offset);
-  if (window) first_ = clamp(*causal_offset - (*window - 1));
+  last_ = Limit{std::clamp(*causal_offset, -queries_, keys_), {}};
+  if (window)
+    first_ = Limit{firstSeenKey(*causal_offset, *window, -queries_, keys_), {}};
 }
 
 LogicalResult AttentionMask::emitStart() {
@@ -72,7 +80,9 @@ LogicalResult AttentionMask::emitStart() {
     return Limit{0, moved};
   };
   last_ = limit(*causal_offset_);
-  if (window_) first_ = limit(*causal_offset_ - (*window_ - 1));
+  if (window_)
+    first_ =
+        limit(firstSeenKey(*causal_offset_, *window_, -kFarthest, kFarthest));
   return success();
 }
 

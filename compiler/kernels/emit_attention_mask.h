@@ -10,6 +10,11 @@
 
 namespace partita::kernels {
 
+// The first key that a window shows a query, relative to the query's position,
+// at least `lowest` and at most `highest`. Any window is allowed.
+int64_t firstSeenKey(int64_t causal_offset, int64_t window, int64_t lowest,
+                     int64_t highest);
+
 class AttentionMask {
  public:
   // `op` is nn.attention or its gradient.

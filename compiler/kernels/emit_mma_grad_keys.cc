@@ -124,7 +124,7 @@ class GradKeys : private MmaGradTiles {
       begin = tileOf(0, 0);
       whole = tileOf(kGradRows - 1, width - 1);
       if (window_) {
-        // Behind the last tiles that see the first key, and the last key.
+        // The end of the tiles that see the first key, and the last key.
         whole_end =
             arith::MaxUIOp::create(builder_, whole, tileOf(*window_, 0));
         end = tileOf(kGradRows - 1 + *window_, width - 1);

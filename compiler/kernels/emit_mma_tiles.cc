@@ -1,6 +1,7 @@
 // Products of tiles, and scores of attention as fragments of tensor cores.
 #include "compiler/kernels/emit_mma_tiles.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "compiler/kernels/emit_warpgroup.h"
@@ -32,6 +33,15 @@ KeyTiles::KeyTiles(Type element, int64_t size, int64_t value_size,
   key = {0, keys, size, padding};
   value = {key.elements(), keys, value_size, padding};
   buffer = key.elements() + value.elements();
+}
+
+void MmaTiles::clampLimits() {
+  if (!causal_offset_) return;
+  const int64_t last = std::clamp(*causal_offset_, -queries_, keys_);
+  if (window_)
+    window_ =
+        last - firstSeenKey(*causal_offset_, *window_, -queries_, keys_) + 1;
+  causal_offset_ = last;
 }
 
 //===----------------------------------------------------------------------===//

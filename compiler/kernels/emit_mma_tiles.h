@@ -46,6 +46,7 @@ class MmaTiles : protected AttentionTiles {
         k_(op.getK()),
         v_(op.getV()) {
     rows_ = rows;
+    clampLimits();
   }
 
   // --- Loops over keys ---
@@ -130,6 +131,9 @@ class MmaTiles : protected AttentionTiles {
   std::optional<int64_t> window_;  // with causal_offset_
 
  private:
+  // Makes causal_offset_ and window_ fit sums with sizes; they hide the same
+  // keys then.
+  void clampLimits();
   mlir::FailureOr<Lanes> bias(const Symbol* query, Symbol key);
   // Minus infinity if `key` < `begin` or `key` >= `end`, signed 32-bit numbers;
   // `begin` is null without a window.

@@ -12,15 +12,16 @@ namespace {
 
 using namespace mlir;
 
-// Sinks are outside of a window.
+// True if the kernel skips keys by the window itself. Sinks are outside of a
+// window.
 template <typename Op>
-bool staysWindow(Op op) {
+bool hasKernelWindow(Op op) {
   return op.getWindow() && !op.getShift() && !op.getSinks();
 }
 
 template <typename Op>
 bool hasMasks(Op op) {
-  return (op.getWindow() && !staysWindow(op)) || op.getShift() ||
+  return (op.getWindow() && !hasKernelWindow(op)) || op.getShift() ||
          op.getQSegments() || op.getBlocks();
 }
 
@@ -59,7 +60,7 @@ void writeMasks(Op op) {
     mask = math.add(math.broadcast(mask, whole, {0, 1, 2, 3}),
                     math.broadcast(bias, whole, {0, 1, 2, 3}));
   op.getBiasMutable().assign(mask);
-  if (!staysWindow(op)) op.removeWindowAttr();
+  if (!hasKernelWindow(op)) op.removeWindowAttr();
   if (op.getShift()) op.removeCausalOffsetAttr();
   op.removeSinksAttr();
   op.removeBlocksAttr();
