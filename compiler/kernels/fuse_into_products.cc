@@ -43,22 +43,21 @@ bool isCandidate(GemmOp op) {
          !op.getResidual() && op->getNumResults() == 1;
 }
 
-// Adds the operations that `op` is computed by, each behind its operands.
-void addSources(Operation* op, llvm::SetVector<Operation*>& sources) {
-  for (Value operand : op->getOperands())
-    if (Operation* producer = operand.getDefiningOp();
-        producer && !llvm::isa<GemmOp>(producer) && mlir::isPure(producer) &&
-        !sources.contains(producer))
-      addSources(producer, sources);
-  sources.insert(op);
-}
-
-// Erases `op`, and its sources that nothing else reads.
+// Erases `op` if nothing reads it, and then all but products that nothing else
+// reads either.
 void eraseUnused(Operation* op) {
-  llvm::SetVector<Operation*> sources;
-  addSources(op, sources);
-  for (Operation* source : llvm::reverse(sources))
-    if (source->use_empty()) source->erase();
+  llvm::SetVector<Operation*> unused;
+  if (op->use_empty()) unused.insert(op);
+  while (!unused.empty()) {
+    Operation* const next = unused.pop_back_val();
+    const SmallVector<Value> operands(next->getOperands());
+    next->erase();
+    for (Value operand : operands)
+      if (Operation* producer = operand.getDefiningOp();
+          producer && producer->use_empty() && !llvm::isa<GemmOp>(producer) &&
+          mlir::isPure(producer))
+        unused.insert(producer);
+  }
 }
 
 // True if no kernel would read the value from registers.

@@ -120,7 +120,8 @@ class Formula {
   // False if an operation or an operand is not known.
   bool visit(Operation* op) {
     if (operations_.contains(op)) return true;
-    if (!isKnown(op) || operations_.size() >= kMostOperations) return false;
+    // Counts on entry, which bounds the recursion.
+    if (!isKnown(op) || ++visited_ > kMostOperations) return false;
     for (Value operand : op->getOperands()) {
       mlir::DenseFPElementsAttr constant;
       if (is16Bit(operand))
@@ -138,6 +139,7 @@ class Formula {
 
   Value root_;
   bool is_valid_ = false;
+  size_t visited_ = 0;  // operations
   llvm::SetVector<Value> inputs_;
   llvm::SetVector<Operation*> operations_;
   llvm::DenseMap<Value, Points> constants_;

@@ -3,8 +3,6 @@
 #ifndef PARTITA_COMPILER_KERNELS_PRODUCT_FORMULAS_H_
 #define PARTITA_COMPILER_KERNELS_PRODUCT_FORMULAS_H_
 
-#include <optional>
-
 #include "llvm/ADT/SmallVector.h"
 #include "mlir/IR/Value.h"
 

@@ -187,3 +187,99 @@ func.func @two_readers(%x: tensor<8x8xbf16>, %w: tensor<8x16xbf16>, %v: tensor<8
   %r = arith.truncf %y : tensor<8x16xf32> to tensor<8x16xbf16>
   return %r, %p : tensor<8x16xbf16>, tensor<8x16xbf16>
 }
+
+// -----
+
+// A kernel that reads the activation computes both.
+// CHECK-LABEL: @elementwise_reader
+// CHECK: exec.gemm
+// CHECK-NOT: gelu_tanh
+// CHECK: math.tanh
+// CHECK: arith.negf
+func.func @elementwise_reader(%x: tensor<8x8xbf16>, %w: tensor<8x16xbf16>, %b: tensor<16xbf16>) -> tensor<8x16xbf16> {
+  %half = arith.constant dense<0.5> : tensor<8x16xf32>
+  %one = arith.constant dense<1.0> : tensor<8x16xf32>
+  %slope = arith.constant dense<0.797884583> : tensor<8x16xf32>
+  %cubic = arith.constant dense<4.471500e-02> : tensor<8x16xf32>
+  %p = exec.gemm %x, %w bias(%b : tensor<16xbf16>) sizes = [1, 8, 16, 8] lhs_strides = [0, 8, 1] rhs_strides = [0, 16, 1] : (tensor<8x8xbf16>, tensor<8x16xbf16>) -> tensor<8x16xbf16>
+  %u = arith.extf %p : tensor<8x16xbf16> to tensor<8x16xf32>
+  %u2 = arith.mulf %u, %u : tensor<8x16xf32>
+  %u3 = arith.mulf %u2, %u : tensor<8x16xf32>
+  %c = arith.mulf %u3, %cubic : tensor<8x16xf32>
+  %i = arith.addf %u, %c : tensor<8x16xf32>
+  %a = arith.mulf %i, %slope : tensor<8x16xf32>
+  %t = math.tanh %a : tensor<8x16xf32>
+  %t1 = arith.addf %t, %one : tensor<8x16xf32>
+  %h = arith.mulf %u, %half : tensor<8x16xf32>
+  %y = arith.mulf %h, %t1 : tensor<8x16xf32>
+  %r = arith.truncf %y : tensor<8x16xf32> to tensor<8x16xbf16>
+  %n = arith.negf %r : tensor<8x16xbf16>
+  return %n : tensor<8x16xbf16>
+}
+
+// -----
+
+// The library finishes a single matrix only.
+// CHECK-LABEL: @batch
+// CHECK: exec.gemm
+// CHECK-NOT: gelu_tanh
+// CHECK: math.tanh
+func.func @batch(%x: tensor<2x8x8xbf16>, %w: tensor<2x8x16xbf16>, %b: tensor<16xbf16>) -> tensor<2x8x16xbf16> {
+  %half = arith.constant dense<0.5> : tensor<2x8x16xf32>
+  %one = arith.constant dense<1.0> : tensor<2x8x16xf32>
+  %slope = arith.constant dense<0.797884583> : tensor<2x8x16xf32>
+  %cubic = arith.constant dense<4.471500e-02> : tensor<2x8x16xf32>
+  %p = exec.gemm %x, %w bias(%b : tensor<16xbf16>) sizes = [2, 8, 16, 8] lhs_strides = [64, 8, 1] rhs_strides = [128, 16, 1] : (tensor<2x8x8xbf16>, tensor<2x8x16xbf16>) -> tensor<2x8x16xbf16>
+  %u = arith.extf %p : tensor<2x8x16xbf16> to tensor<2x8x16xf32>
+  %u2 = arith.mulf %u, %u : tensor<2x8x16xf32>
+  %u3 = arith.mulf %u2, %u : tensor<2x8x16xf32>
+  %c = arith.mulf %u3, %cubic : tensor<2x8x16xf32>
+  %i = arith.addf %u, %c : tensor<2x8x16xf32>
+  %a = arith.mulf %i, %slope : tensor<2x8x16xf32>
+  %t = math.tanh %a : tensor<2x8x16xf32>
+  %t1 = arith.addf %t, %one : tensor<2x8x16xf32>
+  %h = arith.mulf %u, %half : tensor<2x8x16xf32>
+  %y = arith.mulf %h, %t1 : tensor<2x8x16xf32>
+  %r = arith.truncf %y : tensor<2x8x16xf32> to tensor<2x8x16xbf16>
+  return %r : tensor<2x8x16xbf16>
+}
+
+// -----
+
+// Floats of the other 16-bit type join as well.
+// CHECK-LABEL: @f16
+// CHECK-NEXT: exec.gemm {{.*}} activation = gelu_tanh :
+// CHECK-NEXT: return
+func.func @f16(%x: tensor<8x8xf16>, %w: tensor<8x16xf16>, %b: tensor<16xf16>) -> tensor<8x16xf16> {
+  %half = arith.constant dense<0.5> : tensor<8x16xf32>
+  %one = arith.constant dense<1.0> : tensor<8x16xf32>
+  %slope = arith.constant dense<0.797884583> : tensor<8x16xf32>
+  %cubic = arith.constant dense<4.471500e-02> : tensor<8x16xf32>
+  %p = exec.gemm %x, %w bias(%b : tensor<16xf16>) sizes = [1, 8, 16, 8] lhs_strides = [0, 8, 1] rhs_strides = [0, 16, 1] : (tensor<8x8xf16>, tensor<8x16xf16>) -> tensor<8x16xf16>
+  %u = arith.extf %p : tensor<8x16xf16> to tensor<8x16xf32>
+  %u2 = arith.mulf %u, %u : tensor<8x16xf32>
+  %u3 = arith.mulf %u2, %u : tensor<8x16xf32>
+  %c = arith.mulf %u3, %cubic : tensor<8x16xf32>
+  %i = arith.addf %u, %c : tensor<8x16xf32>
+  %a = arith.mulf %i, %slope : tensor<8x16xf32>
+  %t = math.tanh %a : tensor<8x16xf32>
+  %t1 = arith.addf %t, %one : tensor<8x16xf32>
+  %h = arith.mulf %u, %half : tensor<8x16xf32>
+  %y = arith.mulf %h, %t1 : tensor<8x16xf32>
+  %r = arith.truncf %y : tensor<8x16xf32> to tensor<8x16xf16>
+  return %r : tensor<8x16xf16>
+}
+
+// -----
+
+// Sums in f32 that are rounded later.
+// CHECK-LABEL: @rounded_sums
+// CHECK-NEXT: %[[P:.*]], %[[S:.*]] = exec.gemm {{.*}} -> tensor<16x24xbf16> rhs_sums tensor<24xbf16>
+// CHECK-NEXT: return %[[P]], %[[S]]
+func.func @rounded_sums(%x: tensor<8x16xbf16>, %g: tensor<8x24xbf16>) -> (tensor<16x24xbf16>, tensor<24xbf16>) {
+  %p = exec.gemm %x, %g sizes = [1, 16, 24, 8] lhs_strides = [0, 1, 16] rhs_strides = [0, 24, 1] : (tensor<8x16xbf16>, tensor<8x24xbf16>) -> tensor<16x24xbf16>
+  %e = arith.extf %g : tensor<8x24xbf16> to tensor<8x24xf32>
+  %s = nn.reduce sum %e dims = [0] : tensor<8x24xf32> -> tensor<24xf32>
+  %r = arith.truncf %s : tensor<24xf32> to tensor<24xbf16>
+  return %p, %r : tensor<16x24xbf16>, tensor<24xbf16>
+}
