@@ -50,7 +50,8 @@ struct Found {
   Operation* last;  // its result is the activation of the value
 };
 
-// x * min(max(x * scale + shift, 0), top) / 6, with x / 6 first or last.
+// x * min(max(x / 6 + 0.5, 0), 1), or x * min(max(x + 3, 0), 6) / 6 with the
+// sixth as the last factor. A sixth is a factor, not a divisor.
 Operation* hardSwishOf(Value x) {
   Value inner = x;
   const bool scales_first = userWith<arith::MulFOp>(x, 1.0 / 6, 2) != nullptr;
@@ -80,8 +81,10 @@ std::optional<Found> activationOf(Value x) {
   return std::nullopt;
 }
 
-// True if the value is in memory, whether or not a library call reads it.
-bool isStored(Value value) {
+// True if the value is likely to be in memory: arguments, results of library
+// calls, and what several operations read, though a fusion may compute that
+// once for each of them.
+bool isInMemory(Value value) {
   Operation* producer = value.getDefiningOp();
   if (!producer) return true;
   if (producer->hasTrait<mlir::OpTrait::ConstantLike>() ||
@@ -122,10 +125,11 @@ class FuseActivations : public impl::FuseActivationsPassBase<FuseActivations> {
         convolutions.push_back(op);
     });
     for (exec::ConvOp conv : convolutions) {
-      const bool adds = addResidual(conv);
+      if (conv.getActivation() != Activation::kNone) continue;
+      addResidual(conv);
       if (const auto found = activationOf(conv.getResult())) {
         conv.setActivation(found->activation);
-        conv.setActivatesSum(adds);
+        conv.setActivatesSum(conv.getResidual() != nullptr);
         replace(conv, found->last);
         ++activations;
       }
@@ -133,18 +137,16 @@ class FuseActivations : public impl::FuseActivationsPassBase<FuseActivations> {
   }
 
  private:
-  bool addResidual(exec::ConvOp conv) {
-    if (conv.getResidual() || !conv->hasOneUse() || !addsFast(conv))
-      return false;
+  void addResidual(exec::ConvOp conv) {
+    if (conv.getResidual() || !conv->hasOneUse() || !addsFast(conv)) return;
     auto sum = mlir::dyn_cast<arith::AddFOp>(*conv->user_begin());
-    if (!sum) return false;
+    if (!sum) return;
     const Value other =
         sum.getLhs() == conv.getResult() ? sum.getRhs() : sum.getLhs();
-    if (other == conv.getResult() || !isStored(other)) return false;
+    if (other == conv.getResult() || !isInMemory(other)) return;
     conv.getResidualMutable().assign(other);
     replace(conv, sum);
     ++residuals;
-    return true;
   }
 
   // The convolution takes the place of `last`, whose operands it may have.

@@ -97,23 +97,165 @@ func.func @slow_residuals(%x: tensor<1x7x7x4xf32>, %w: tensor<4x4x1x1xf32>, %y: 
 
 // -----
 
-// Others read the convolution; a kernel computes the addend; the numbers are not those of relu; 16 bits.
-// CHECK-LABEL: @unfused
+// Another operation reads the convolution.
+// CHECK-LABEL: @two_readers
 // CHECK-NOT: activation =
-// CHECK-NOT: residual
-func.func @unfused(%x: tensor<1x14x14x4xf32>, %w: tensor<4x4x1x1xf32>, %h: tensor<1x14x14x4xbf16>, %v: tensor<4x4x1x1xbf16>)
-    -> (tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>, tensor<1x14x14x4xbf16>) {
+// CHECK: arith.maximumf
+func.func @two_readers(%x: tensor<1x14x14x4xf32>, %w: tensor<4x4x1x1xf32>) -> (tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>) {
   %zero = arith.constant dense<0.0> : tensor<1x14x14x4xf32>
-  %one = arith.constant dense<1.0> : tensor<1x14x14x4xf32>
-  %half_zero = arith.constant dense<0.0> : tensor<1x14x14x4xbf16>
   %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x14x14x4xf32>, tensor<4x4x1x1xf32>) -> tensor<1x14x14x4xf32>
   %1 = arith.maximumf %0, %zero : tensor<1x14x14x4xf32>
-  %2 = exec.conv %1, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x14x14x4xf32>, tensor<4x4x1x1xf32>) -> tensor<1x14x14x4xf32>
-  %3 = arith.mulf %x, %x : tensor<1x14x14x4xf32>
-  %4 = arith.addf %2, %3 : tensor<1x14x14x4xf32>
-  %5 = exec.conv %4, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x14x14x4xf32>, tensor<4x4x1x1xf32>) -> tensor<1x14x14x4xf32>
-  %6 = arith.maximumf %5, %one : tensor<1x14x14x4xf32>
-  %7 = exec.conv %h, %v strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x14x14x4xbf16>, tensor<4x4x1x1xbf16>) -> tensor<1x14x14x4xbf16>
-  %8 = arith.maximumf %7, %half_zero : tensor<1x14x14x4xbf16>
-  return %0, %1, %4, %6, %8 : tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>, tensor<1x14x14x4xbf16>
+  return %0, %1 : tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>
+}
+
+// -----
+
+// Another operation reads relu: only the minimum of relu6 stays a kernel.
+// CHECK-LABEL: @two_readers_of_relu
+// CHECK: exec.conv {{.*}} activation = relu :
+// CHECK: arith.minimumf
+func.func @two_readers_of_relu(%x: tensor<1x14x14x4xf32>, %w: tensor<4x4x1x1xf32>) -> (tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>) {
+  %zero = arith.constant dense<0.0> : tensor<1x14x14x4xf32>
+  %six = arith.constant dense<6.0> : tensor<1x14x14x4xf32>
+  %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x14x14x4xf32>, tensor<4x4x1x1xf32>) -> tensor<1x14x14x4xf32>
+  %1 = arith.maximumf %0, %zero : tensor<1x14x14x4xf32>
+  %2 = arith.minimumf %1, %six : tensor<1x14x14x4xf32>
+  return %1, %2 : tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>
+}
+
+// -----
+
+// Another operation reads the gate of hard-swish.
+// CHECK-LABEL: @two_readers_of_gate
+// CHECK-NOT: activation =
+// CHECK: arith.minimumf
+func.func @two_readers_of_gate(%x: tensor<1x14x14x4xf32>, %w: tensor<4x4x1x1xf32>) -> (tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>) {
+  %zero = arith.constant dense<0.0> : tensor<1x14x14x4xf32>
+  %half = arith.constant dense<0.5> : tensor<1x14x14x4xf32>
+  %one = arith.constant dense<1.0> : tensor<1x14x14x4xf32>
+  %sixth = arith.constant dense<0.166666672> : tensor<1x14x14x4xf32>
+  %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x14x14x4xf32>, tensor<4x4x1x1xf32>) -> tensor<1x14x14x4xf32>
+  %1 = arith.mulf %0, %sixth : tensor<1x14x14x4xf32>
+  %2 = arith.addf %1, %half : tensor<1x14x14x4xf32>
+  %3 = arith.maximumf %2, %zero : tensor<1x14x14x4xf32>
+  %4 = arith.minimumf %3, %one : tensor<1x14x14x4xf32>
+  %5 = arith.mulf %0, %4 : tensor<1x14x14x4xf32>
+  return %4, %5 : tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>
+}
+
+// -----
+
+// A kernel computes the addend, and adds it itself.
+// CHECK-LABEL: @computed_addend
+// CHECK: arith.mulf
+// CHECK-NOT: residual
+// CHECK: arith.addf
+func.func @computed_addend(%x: tensor<1x14x14x4xf32>, %w: tensor<4x4x1x1xf32>) -> tensor<1x14x14x4xf32> {
+  %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x14x14x4xf32>, tensor<4x4x1x1xf32>) -> tensor<1x14x14x4xf32>
+  %1 = arith.mulf %x, %x : tensor<1x14x14x4xf32>
+  %2 = arith.addf %0, %1 : tensor<1x14x14x4xf32>
+  return %2 : tensor<1x14x14x4xf32>
+}
+
+// -----
+
+// The convolution is added to itself.
+// CHECK-LABEL: @twice
+// CHECK-NOT: residual
+// CHECK: arith.addf
+func.func @twice(%x: tensor<1x14x14x4xf32>, %w: tensor<4x4x1x1xf32>) -> tensor<1x14x14x4xf32> {
+  %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x14x14x4xf32>, tensor<4x4x1x1xf32>) -> tensor<1x14x14x4xf32>
+  %1 = arith.addf %0, %0 : tensor<1x14x14x4xf32>
+  return %1 : tensor<1x14x14x4xf32>
+}
+
+// -----
+
+// A maximum with another number is no relu.
+// CHECK-LABEL: @other_number
+// CHECK-NOT: activation =
+// CHECK: arith.maximumf
+func.func @other_number(%x: tensor<1x14x14x4xf32>, %w: tensor<4x4x1x1xf32>) -> tensor<1x14x14x4xf32> {
+  %one = arith.constant dense<1.0> : tensor<1x14x14x4xf32>
+  %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x14x14x4xf32>, tensor<4x4x1x1xf32>) -> tensor<1x14x14x4xf32>
+  %1 = arith.maximumf %0, %one : tensor<1x14x14x4xf32>
+  return %1 : tensor<1x14x14x4xf32>
+}
+
+// -----
+
+// 16-bit floats stay with kernels.
+// CHECK-LABEL: @half
+// CHECK-NOT: activation =
+// CHECK: arith.maximumf
+func.func @half(%x: tensor<1x14x14x4xbf16>, %w: tensor<4x4x1x1xbf16>) -> tensor<1x14x14x4xbf16> {
+  %zero = arith.constant dense<0.0> : tensor<1x14x14x4xbf16>
+  %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x14x14x4xbf16>, tensor<4x4x1x1xbf16>) -> tensor<1x14x14x4xbf16>
+  %1 = arith.maximumf %0, %zero : tensor<1x14x14x4xbf16>
+  return %1 : tensor<1x14x14x4xbf16>
+}
+
+// -----
+
+// Kernels add to convolutions with groups.
+// CHECK-LABEL: @groups
+// CHECK-NOT: residual
+// CHECK: arith.addf
+func.func @groups(%x: tensor<1x14x14x4xf32>, %w: tensor<4x1x1x1xf32>, %r: tensor<1x14x14x4xf32>) -> tensor<1x14x14x4xf32> {
+  %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 4 channels_last : (tensor<1x14x14x4xf32>, tensor<4x1x1x1xf32>) -> tensor<1x14x14x4xf32>
+  %1 = arith.addf %0, %r : tensor<1x14x14x4xf32>
+  return %1 : tensor<1x14x14x4xf32>
+}
+
+// -----
+
+// Kernels add to convolutions with strides.
+// CHECK-LABEL: @strides
+// CHECK-NOT: residual
+// CHECK: arith.addf
+func.func @strides(%x: tensor<1x28x28x4xf32>, %w: tensor<4x4x1x1xf32>, %r: tensor<1x14x14x4xf32>) -> tensor<1x14x14x4xf32> {
+  %0 = exec.conv %x, %w strides = [2, 2] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x28x28x4xf32>, tensor<4x4x1x1xf32>) -> tensor<1x14x14x4xf32>
+  %1 = arith.addf %0, %r : tensor<1x14x14x4xf32>
+  return %1 : tensor<1x14x14x4xf32>
+}
+
+// -----
+
+// Kernels add to images with channels first; relu joins.
+// CHECK-LABEL: @channels_first
+// CHECK-NOT: residual
+// CHECK: exec.conv {{.*}} groups = 1 activation = relu :
+func.func @channels_first(%x: tensor<1x4x14x14xf32>, %w: tensor<4x4x1x1xf32>) -> (tensor<1x4x14x14xf32>, tensor<1x4x14x14xf32>) {
+  %zero = arith.constant dense<0.0> : tensor<1x4x14x14xf32>
+  %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : (tensor<1x4x14x14xf32>, tensor<4x4x1x1xf32>) -> tensor<1x4x14x14xf32>
+  %1 = arith.addf %0, %x : tensor<1x4x14x14xf32>
+  %2 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : (tensor<1x4x14x14xf32>, tensor<4x4x1x1xf32>) -> tensor<1x4x14x14xf32>
+  %3 = arith.maximumf %2, %zero : tensor<1x4x14x14xf32>
+  return %1, %3 : tensor<1x4x14x14xf32>, tensor<1x4x14x14xf32>
+}
+
+// -----
+
+// A residual that the convolution already adds comes before the activation.
+// CHECK-LABEL: @given_residual
+// CHECK: exec.conv {{.*}} residual(%arg2 : tensor<1x14x14x4xf32>) {{.*}} activation = relu activates_sum :
+// CHECK-NOT: arith.maximumf
+func.func @given_residual(%x: tensor<1x14x14x4xf32>, %w: tensor<4x4x1x1xf32>, %r: tensor<1x14x14x4xf32>) -> tensor<1x14x14x4xf32> {
+  %zero = arith.constant dense<0.0> : tensor<1x14x14x4xf32>
+  %0 = exec.conv %x, %w residual(%r : tensor<1x14x14x4xf32>) strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : (tensor<1x14x14x4xf32>, tensor<4x4x1x1xf32>) -> tensor<1x14x14x4xf32>
+  %1 = arith.maximumf %0, %zero : tensor<1x14x14x4xf32>
+  return %1 : tensor<1x14x14x4xf32>
+}
+
+// -----
+
+// A convolution has one activation.
+// CHECK-LABEL: @given_activation
+// CHECK: exec.conv {{.*}} activation = relu6 :
+// CHECK: arith.maximumf
+func.func @given_activation(%x: tensor<1x14x14x4xf32>, %w: tensor<4x4x1x1xf32>) -> tensor<1x14x14x4xf32> {
+  %zero = arith.constant dense<0.0> : tensor<1x14x14x4xf32>
+  %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last activation = relu6 : (tensor<1x14x14x4xf32>, tensor<4x4x1x1xf32>) -> tensor<1x14x14x4xf32>
+  %1 = arith.maximumf %0, %zero : tensor<1x14x14x4xf32>
+  return %1 : tensor<1x14x14x4xf32>
 }
