@@ -430,8 +430,9 @@ TEST_F(CudaDeviceTest, ProductsOfTrainingAreOneCall) {
 
 // A library that lacks these multiplies only, and a warning says so.
 TEST_F(CudaDeviceTest, OwnKernelsFinishWhatTheLibraryDoesNot) {
-  const auto describe = [&](const device::GemmDesc& desc) {
-    recording_.FailNext(recording::kTrainingEpilogue, kCuInvalidValue, 2);
+  const auto describe = [&](const device::GemmDesc& desc, CuResult result,
+                            int failures) {
+    recording_.FailNext(recording::kTrainingEpilogue, result, failures);
     const auto op = device_->PrepareGemm(
         desc, std::vector<const void*>(
                   static_cast<size_t>(device::OperandCount(desc))));
@@ -443,15 +444,18 @@ TEST_F(CudaDeviceTest, OwnKernelsFinishWhatTheLibraryDoesNot) {
   desc.m = desc.n = desc.k = 8;
   desc.lhs_strides = desc.rhs_strides = desc.out_strides = {0, 8, 1};
   desc.sums = device::Sums::kRhs;
-  EXPECT_EQ(describe(desc), "cuBLASLt and own kernel");
+  EXPECT_EQ(describe(desc, kCuNotFound, 2), "cuBLASLt and own kernel");
   desc.sums = device::Sums::kNone;
   desc.activation = device::Activation::kGeluTanh;
   desc.preactivation = device::Preactivation::kGiven;
-  EXPECT_EQ(describe(desc), "cuBLASLt and own kernel");
+  EXPECT_EQ(describe(desc, kCuNotFound, 2), "cuBLASLt and own kernel");
   ASSERT_EQ(device_->Warnings().size(), 1u);
   EXPECT_THAT(device_->Warnings()[0],
               HasSubstr("the library multiplies without the activation or the "
                         "sums of 2 matrix products"));
+  // It calls an epilogue that it does not know invalid.
+  EXPECT_EQ(describe(desc, kCuInvalidValue, 1), "cuBLASLt and own kernel");
+  EXPECT_EQ(device_->Warnings().size(), 2u);
 }
 
 // The second of the recorded library's three algorithms is the fastest.

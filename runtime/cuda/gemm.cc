@@ -202,6 +202,7 @@ absl::Status BlasProduct::MakeMatmul() {
         "describing a pre-activation");
   };
   PARTITA_RETURN_IF_ERROR(set_size(kLtPreactivationLeading, plan_.d.leading));
+  if (plan_.batch == 1) return absl::OkStatus();
   return set_size(kLtPreactivationBatchStride, plan_.d.batch_stride);
 }
 
@@ -279,7 +280,7 @@ std::string Describe(const GemmDesc& desc) {
       absl::StrJoin(desc.out_strides, ","), desc.has_bias ? " bias" : "",
       desc.has_residual ? " residual" : "", " activation ",
       static_cast<int>(desc.activation),
-      // Other keys are as they were in kept files.
+      // Files that were kept before name products without these.
       desc.is_for_training()
           ? absl::StrCat(" preactivation ",
                          static_cast<int>(desc.preactivation), " sums ",
@@ -467,24 +468,32 @@ absl::StatusOr<std::unique_ptr<CudaOp>> MakeBlasProduct(
     const Blas& blas, std::shared_ptr<const OwnKernels> kernels, Tuner& tuner,
     const GemmDesc& desc, absl::Status& unfinished) {
   const bool activates = desc.activation != device::Activation::kNone;
+  const auto make =
+      [&](const ProductPlan& plan,
+          bool fuses_sums) -> absl::StatusOr<std::unique_ptr<CudaOp>> {
+    auto product =
+        std::make_unique<BlasProduct>(blas, kernels, desc, plan, fuses_sums);
+    PARTITA_RETURN_IF_ERROR(product->Prepare(tuner, tuner.context()));
+    return std::unique_ptr<CudaOp>(std::move(product));
+  };
   unfinished = absl::OkStatus();
-  for (const bool finishes : {true, false}) {
-    const std::optional<ProductPlan> plan =
-        PlanProduct(desc, finishes || !activates);
-    if (!plan)
-      return absl::UnimplementedError(
-          "expected a matrix with contiguous rows or columns, found neither");
-    auto product = std::make_unique<BlasProduct>(blas, kernels, desc, *plan,
-                                                 /*fuses_sums=*/finishes);
-    const absl::Status status = product->Prepare(tuner, tuner.context());
-    if (status.ok()) return std::unique_ptr<CudaOp>(std::move(product));
-    const bool may_finish_itself =
-        finishes &&
-        ((plan->whole && activates) || desc.sums != device::Sums::kNone);
-    if (!absl::IsUnimplemented(status) || !may_finish_itself) return status;
-    unfinished = status;
-  }
-  return unfinished;
+  const std::optional<ProductPlan> plan = PlanProduct(desc);
+  if (!plan)
+    return absl::UnimplementedError(
+        "expected a matrix with contiguous rows or columns, found neither");
+  absl::StatusOr<std::unique_ptr<CudaOp>> product =
+      make(*plan, /*fuses_sums=*/true);
+  const absl::Status& status = product.status();
+  const bool may_finish_itself =
+      (plan->whole && activates) || desc.sums != device::Sums::kNone;
+  // Libraries that do not know an epilogue or its attributes call them invalid,
+  // which is an internal error.
+  const bool is_refused =
+      absl::IsUnimplemented(status) || absl::IsInternal(status);
+  if (!is_refused || !may_finish_itself) return product;
+  unfinished = status;
+  return make(*PlanProduct(desc, /*finishes=*/!activates),
+              /*fuses_sums=*/false);
 }
 
 }  // namespace partita::cuda

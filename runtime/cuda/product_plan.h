@@ -23,9 +23,9 @@ struct ProductPlan {
   int64_t batch = 1;
   MatrixPlan a, b, d;
   bool rhs_first = true;  // A is the right-hand side: D is out transposed
-  // True if the library computes bias, activation, residual and
-  // pre-activation, too. Else it
-  // computes f32 sums, dense [batch, m, n], and our own kernel does the rest.
+  // True if the library computes bias, activation, residual and pre-activation,
+  // too. Else it computes f32 sums, dense [batch, m, n], and our own kernel
+  // does the rest.
   bool whole = true;
 };
 

@@ -272,9 +272,11 @@ LtStatus cublasLtMatmulAlgoGetHeuristic(LtHandle, LtMatmul matmul, LtLayout,
   const Lock lock(Machine::Get().mutex);
   if (Machine::Get().Enter(__func__) != kCuSuccess) return kLtNotSupported;
   // A library of another version, or another GPU.
-  if ((desc.has_sums() || desc.has_preactivation()) &&
-      Machine::Get().Enter(kTrainingEpilogue) != kCuSuccess)
-    return kLtNotSupported;
+  if (desc.has_sums() || desc.has_preactivation()) {
+    const CuResult result = Machine::Get().Enter(kTrainingEpilogue);
+    if (result != kCuSuccess)
+      return result == kCuInvalidValue ? kInvalidValue : kLtNotSupported;
+  }
   if (!desc.IsValid(1)) return kInvalidValue;
   *found = wanted.workspace >= kWorkspace ? std::min(most, kAlgorithms) : 0;
   for (int n = 0; n < *found; ++n) {
