@@ -297,13 +297,14 @@ double ClusterCosts::Gemm(const program::Program& program,
   }
   double seconds = Product(gemm.dtype(), batch, m, gemm.n(), gemm.k(),
                            FormOf(program, gemm, instruction));
+  if (HasOddRows(program, gemm)) seconds *= kOddRowsSlowness;
   // A pre-activation is another matrix like the result.
   if (gemm.preactivation() != program::Preactivation::none)
     seconds += planner::MemoryBoundTime(
         cluster_.device,
         static_cast<double>(batch * m * gemm.n() *
                             base::SizeOf(program::ToBase(gemm.dtype()))));
-  return HasOddRows(program, gemm) ? kOddRowsSlowness * seconds : seconds;
+  return seconds;
 }
 
 double ClusterCosts::GroupedGemm(const program::Program& program,

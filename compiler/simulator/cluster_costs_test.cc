@@ -50,23 +50,25 @@ TEST(ClusterCostsTest, ProductsTakeWhatTheModelSays) {
 
 // On GPUs, products of 16-bit rows that begin at odd addresses are slow.
 TEST(ClusterCostsTest, ProductsOfOddRowsTakeLongerOnGpus) {
-  const auto seconds = [](const char* target, program::DType dtype, int64_t m,
-                          int64_t n) {
-    program::ProgramT program;
-    program.target = target;
-    const int64_t bytes = int64_t{4} * 8192 * 8192;
-    auto instruction = program::MakeProduct(
-        {m, n, 1024, false, false, /*rhs_transposed=*/true},
-        {Frame(0, bytes), Frame(0, bytes), Frame(0, bytes)}, "product");
-    instruction->operation.AsGemm()->dtype = dtype;
-    const std::string text = program::SerializeProgram(program);
-    flatbuffers::FlatBufferBuilder builder;
-    builder.Finish(program::CreateInstruction(builder, instruction.get()));
-    return ClusterCosts(ClusterOf("a100-80-sxm"), {}, {})
-        .Compute(*program::GetProgram(text.data()),
-                 *flatbuffers::GetRoot<program::Instruction>(
-                     builder.GetBufferPointer()));
-  };
+  const auto seconds =
+      [](const char* target, program::DType dtype, int64_t m, int64_t n,
+         program::Preactivation preactivation = program::Preactivation::none) {
+        program::ProgramT program;
+        program.target = target;
+        const int64_t bytes = int64_t{4} * 8192 * 8192;
+        auto instruction = program::MakeProduct(
+            {m, n, 1024, false, false, /*rhs_transposed=*/true},
+            {Frame(0, bytes), Frame(0, bytes), Frame(0, bytes)}, "product");
+        instruction->operation.AsGemm()->dtype = dtype;
+        instruction->operation.AsGemm()->preactivation = preactivation;
+        const std::string text = program::SerializeProgram(program);
+        flatbuffers::FlatBufferBuilder builder;
+        builder.Finish(program::CreateInstruction(builder, instruction.get()));
+        return ClusterCosts(ClusterOf("a100-80-sxm"), {}, {})
+            .Compute(*program::GetProgram(text.data()),
+                     *flatbuffers::GetRoot<program::Instruction>(
+                         builder.GetBufferPointer()));
+      };
   const auto slowness = [&](const char* target, program::DType dtype,
                             int64_t m) {
     return seconds(target, dtype, m, 5025) / seconds(target, dtype, m, 5024);
@@ -76,6 +78,20 @@ TEST(ClusterCostsTest, ProductsOfOddRowsTakeLongerOnGpus) {
   EXPECT_NEAR(slowness("cpu", program::DType::bf16, 4096), 1, 0.05);
   // The result is one row.
   EXPECT_NEAR(slowness("cuda:sm_80", program::DType::bf16, 1), 1, 0.05);
+  // Pre-activations take the time of their bytes, once.
+  for (const program::Preactivation preactivation :
+       {program::Preactivation::kept, program::Preactivation::given}) {
+    const auto more = [&](int64_t n) {
+      return seconds("cuda:sm_80", program::DType::bf16, 4096, n,
+                     preactivation) -
+             seconds("cuda:sm_80", program::DType::bf16, 4096, n);
+    };
+    EXPECT_NEAR(more(5025),
+                planner::MemoryBoundTime(ClusterOf("a100-80-sxm").device,
+                                         2.0 * 4096 * 5025),
+                1e-9);
+    EXPECT_GT(more(5024), 0);
+  }
 }
 
 TEST(ClusterCostsTest, KernelsTakeTheLongerOfBytesAndWork) {
