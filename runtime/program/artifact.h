@@ -34,7 +34,7 @@
 
 namespace partita::program {
 
-inline constexpr uint32_t kFormatVersion = 8;
+inline constexpr uint32_t kFormatVersion = 9;
 inline constexpr int64_t kDataAlignment = 64;
 
 // The signature of every symbol in Program.kernels. Computes elements [begin,

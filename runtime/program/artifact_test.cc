@@ -112,7 +112,7 @@ TEST_F(ArtifactTest, OtherVersionsAreRefused) {
   EXPECT_THAT(
       Message(),
       HasSubstr(
-          "expected format version 8, found 99; compile the model again"));
+          "expected format version 9, found 99; compile the model again"));
 }
 
 TEST_F(ArtifactTest, EveryTruncationIsFound) {
