@@ -22,9 +22,11 @@ absl::Status BoundProgram::FlattenLoop(Step step, std::vector<Slot> operands,
                                        const std::string& layer) {
   const int callee = step.instruction->operation_as_Call()->function();
   if (context_.states != nullptr)
-    return Failed(step, absl::FailedPreconditionError(
-                            "expected states in memory in a model with loops, "
-                            "found states in files; leave out --offload-dir"));
+    return Failed(step,
+                  absl::FailedPreconditionError(
+                      "expected states in memory in a model with loops, "
+                      "found states in files; leave out --offload-dir, and "
+                      "offload: {optimizer: nvme} of the plan"));
   if (context_.device.KeepsContent() && !context_.device.SharesHostMemory())
     return Failed(step,
                   absl::FailedPreconditionError(
@@ -75,21 +77,32 @@ absl::Status BoundProgram::RunLoop(device::Stream& stream, const Step& step,
   void* const* first = buffers_.data() + step.first;
   void* const* carried =
       first + static_cast<size_t>(step.count) - loop.carried.size();
-  // A device that stores nothing does not know the condition.
+  // A device that stores nothing does not know the condition: one iteration.
   if (!context_.device.KeepsContent())
     return RunRange(stream, index + 1, loop.end, profile, trace);
   const Clock::time_point begin = Clock::now();
-  const auto copy = [&](size_t i, const void* from) {
-    return carried[i] == from ? absl::OkStatus()
-                              : context_.device.Copy(stream, carried[i], from,
-                                                     loop.carried[i].bytes);
+  const auto copy = [&](size_t i, const void* from) -> absl::Status {
+    if (carried[i] == from) return absl::OkStatus();
+    const int64_t bytes = loop.carried[i].bytes;
+    PARTITA_RETURN_IF_ERROR(
+        context_.device.Copy(stream, carried[i], from, bytes));
+    if (trace != nullptr) trace->AddCopy(from, carried[i], bytes);
+    return absl::OkStatus();
   };
-  for (size_t i = 0; i < loop.carried.size(); ++i)
-    PARTITA_RETURN_IF_ERROR(copy(i, first[i]));
-  for (int64_t iteration = 0;; ++iteration) {
-    const absl::StatusOr<bool> goes_on = GoesOn(stream, carried[0]);
-    if (!goes_on.ok()) return Failed(step, goes_on.status());
-    if (!*goes_on) return absl::OkStatus();
+  // Takes the values of the next iteration, and reads the condition.
+  const auto carry = [&](bool begins) -> absl::StatusOr<bool> {
+    const Clock::time_point start = Clock::now();
+    for (size_t i = 0; i < loop.carried.size(); ++i)
+      PARTITA_RETURN_IF_ERROR(
+          copy(i, begins ? first[i] : loop.carried[i].next));
+    absl::StatusOr<bool> goes_on = GoesOn(stream, carried[0]);
+    if (profile != nullptr)
+      profile->Add(index,
+                   std::chrono::nanoseconds(Clock::now() - start).count());
+    return goes_on;
+  };
+  absl::StatusOr<bool> goes_on = carry(/*begins=*/true);
+  for (int64_t iteration = 0; goes_on.ok() && *goes_on; ++iteration) {
     if (Clock::now() - begin > context_.loop_limit)
       return Failed(
           step, absl::DeadlineExceededError(absl::StrCat(
@@ -100,9 +113,9 @@ absl::Status BoundProgram::RunLoop(device::Stream& stream, const Step& step,
                     "on")));
     PARTITA_RETURN_IF_ERROR(
         RunRange(stream, index + 1, loop.end, profile, trace));
-    for (size_t i = 0; i < loop.carried.size(); ++i)
-      PARTITA_RETURN_IF_ERROR(copy(i, loop.carried[i].next));
+    goes_on = carry(/*begins=*/false);
   }
+  return goes_on.ok() ? absl::OkStatus() : Failed(step, goes_on.status());
 }
 
 }  // namespace partita::executor

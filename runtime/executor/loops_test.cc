@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/cpu/cpu_device.h"
+#include "runtime/device/null_device.h"
 #include "runtime/executor/executor.h"
 #include "runtime/program/test_loop_program.h"
 
@@ -36,10 +38,12 @@ class LoopsTest : public ::testing::Test {
     return executor.ok() ? std::move(*executor) : nullptr;
   }
 
-  // Runs on x = 1, 2, ... 32.
-  absl::Status Run(Executor& executor, bool go, bool a, bool b) {
+  // Runs on x = 1, 2, ... 32, or with another first number.
+  absl::Status Run(Executor& executor, bool go, bool a, bool b,
+                   float first = 1) {
     x_.resize(32);
     for (size_t i = 0; i < x_.size(); ++i) x_[i] = static_cast<float>(i + 1);
+    x_[0] = first;
     y_.assign(32, 0);
     const char in[] = {go, a, b};
     char out[3] = {9, 9, 9};
@@ -107,7 +111,7 @@ TEST_F(LoopsTest, ALoopWithoutEndIsEnded) {
   EXPECT_EQ(Factor(), 2);
 }
 
-TEST_F(LoopsTest, AProfileCountsAllIterations) {
+TEST_F(LoopsTest, AProfileHasTheLoopAndItsSteps) {
   const auto executor = Load(program::LoopProgram());
   ASSERT_NE(executor, nullptr);
   executor->EnableProfile();
@@ -115,6 +119,62 @@ TEST_F(LoopsTest, AProfileCountsAllIterations) {
   EXPECT_EQ(executor->step_count(), 5);
   EXPECT_EQ(Factor(), 8);
   EXPECT_THAT(executor->profile()->ToString(), testing::HasSubstr("loop"));
+}
+
+// Two iterations make 1e38 infinite. The copies of what a loop carries keep the
+// origin, also from before the loop.
+TEST_F(LoopsTest, NumbersThatAreNotFiniteAreTracedThroughIterations) {
+  program::LoopProgram loop;
+  loop.program.outputs[3]->name = "loss";
+  program::TensorTypeT type;
+  type.shape = {4, 8};
+  loop.program.functions[0]->body[3]->output_types.push_back(
+      std::make_unique<program::TensorTypeT>(type));
+  const auto executor = Load(loop);
+  ASSERT_NE(executor, nullptr);
+  ASSERT_TRUE(executor->EnableNanTrace().ok());
+  const auto origin = [&](float x, bool a) {
+    EXPECT_TRUE(Run(*executor, true, a, false, x).ok());
+    const auto found = executor->FindNonFinite(executor->Outcome());
+    return found ? found->text : "none";
+  };
+  EXPECT_THAT(origin(1e38f, true), testing::HasSubstr("made an infinite"));
+  EXPECT_EQ(executor->Outcome(), NumberKind::kInfinite);
+  EXPECT_THAT(origin(std::nanf(""), true),
+              "input 'x' holds NaN before the step");
+  EXPECT_TRUE(Run(*executor, true, false, false, 1e38f).ok());
+  EXPECT_EQ(executor->Outcome(), NumberKind::kFinite);
+}
+
+// A device with memory of its own, as a GPU has.
+class OwnMemoryDevice : public device::NullDevice {
+ public:
+  bool KeepsContent() const override { return true; }
+};
+
+TEST_F(LoopsTest, DevicesWithMemoryOfTheirOwnAreRefused) {
+  const std::string path = folder_ + "/model.partita";
+  ASSERT_TRUE(
+      program::WriteArtifact(path, program::LoopProgram().Parts()).ok());
+  OwnMemoryDevice device;
+  EXPECT_THAT(std::string(Executor::Load(path, device).status().message()),
+              testing::HasSubstr(
+                  "expected a device that shares the host's memory, as the "
+                  "host reads the condition of a loop whose number of "
+                  "iterations depends on data; compile the model for cpu"));
+}
+
+TEST_F(LoopsTest, StatesInFilesAreRefused) {
+  const std::string path = folder_ + "/model.partita";
+  ASSERT_TRUE(
+      program::WriteArtifact(path, program::LoopProgram().Parts()).ok());
+  LoadOptions options;
+  options.state_store.folder = folder_;
+  EXPECT_THAT(
+      std::string(Executor::Load(path, *cpu_, options).status().message()),
+      testing::HasSubstr(
+          "expected states in memory in a model with loops, found states in "
+          "files; leave out --offload-dir, and offload: {optimizer: nvme}"));
 }
 
 }  // namespace

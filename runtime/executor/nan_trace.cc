@@ -133,6 +133,13 @@ void NanTrace::AddStep(int64_t index, const program::Instruction& instruction,
   }
 }
 
+void NanTrace::AddCopy(const void* from, const void* to, int64_t bytes) {
+  const std::vector<int> origins = OriginsIn(from, bytes);
+  Overwrite(to, bytes);
+  const char* begin = static_cast<const char*>(to);
+  for (int origin : origins) regions_.push_back({begin, begin + bytes, origin});
+}
+
 void NanTrace::AddOutcome(const void* data, int64_t bytes, NumberKind kind) {
   worst_ = std::max(worst_, kind);
   if (kind == NumberKind::kFinite) return;

@@ -60,6 +60,9 @@ class NanTrace {
   // not give count as finite.
   void AddStep(int64_t index, const program::Instruction& instruction,
                void* const* operands);
+  // Records that `bytes` at `from` were copied to `to`: what is not finite
+  // keeps its origin.
+  void AddCopy(const void* from, const void* to, int64_t bytes);
   // Records an outcome after the last step: its memory and its worst number.
   void AddOutcome(const void* data, int64_t bytes, NumberKind kind);
 
