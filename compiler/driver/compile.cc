@@ -21,11 +21,13 @@
 #include "compiler/plan/plan_schedule.h"
 #include "compiler/sharding/convert.h"
 #include "dialects/dist/numbered_axes.h"
+#include "dialects/nn/dialect.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "runtime/base/quantity.h"
+#include "runtime/program/target.h"
 
 namespace partita::driver {
 namespace {
@@ -54,6 +56,19 @@ LogicalResult checkOffload(const Compilation& compilation) {
          << (plan->state_files ? "in files" : "on the host")
          << ", but this program has none; compile with --train, or leave "
             "offload out";
+}
+
+// After simplification, which may leave loops out.
+LogicalResult checkLoops(mlir::ModuleOp module, llvm::StringRef target) {
+  if (!program::IsGpuTarget(target.str())) return success();
+  const auto refused = module.walk([&](nn::LoopOp loop) {
+    loop.emitError(
+        "expected target cpu for a model with a loop whose number of "
+        "iterations depends on data, as the host reads its condition, found ")
+        << target << "; compile it with --target cpu";
+    return mlir::WalkResult::interrupt();
+  });
+  return success(!refused.wasInterrupted());
 }
 
 // The memory limit per device, if the plan or the options give one.
@@ -251,7 +266,8 @@ FailureOr<CompileReport> compileToFile(mlir::ModuleOp module,
   imported.report().countModel(module);
   if (imported.train()) reportLostNames(module, /*training=*/true);
   if (mlir::failed(imported.dump("import")) ||
-      mlir::failed(imported.runTo(Milestone::kSimplified, blamed)))
+      mlir::failed(imported.runTo(Milestone::kSimplified, blamed)) ||
+      mlir::failed(checkLoops(imported.module(), options.target)))
     return failure();
   auto compilation = compileProgram(imported, /*machine_code=*/true, blamed);
   if (mlir::failed(compilation)) return failure();

@@ -55,6 +55,31 @@ class PlanTest(unittest.TestCase):
                     self.plan(*options, "-o", "plan.yaml", *(["--fix", fixed] if fixed else []))
                     self.partita("compile", *options, "--plan", "plan.yaml", "--train", "adamw", "-o", "step.partita")
 
+    def test_loops_are_counted(self):
+        with open(os.path.join(self.folder, "loop.mlir"), "w", encoding="utf-8") as file:
+            file.write("""
+func.func private @body(%go: tensor<i1>, %x: tensor<8x4xf32>) -> (tensor<i1>, tensor<8x4xf32>) {
+  %half = arith.constant dense<0.5> : tensor<8x4xf32>
+  %y = arith.mulf %x, %half : tensor<8x4xf32>
+  %sum = nn.reduce sum %y dims = [0, 1] : tensor<8x4xf32> -> tensor<f32>
+  %limit = arith.constant dense<1.0> : tensor<f32>
+  %again = arith.cmpf ogt, %sum, %limit : tensor<f32>
+  return %again, %y : tensor<i1>, tensor<8x4xf32>
+}
+func.func @main(%x: tensor<8x4xf32> {nn.kind = "input", nn.name = "x"},
+    %w: tensor<4x4xf32> {nn.kind = "parameter", nn.name = "m.h.0.w", nn.source = #nn.init<"ones", 1.0 : f64, 0>},
+    %v: tensor<4x6xf32> {nn.kind = "parameter", nn.name = "m.h.1.w", nn.source = #nn.init<"ones", 1.0 : f64, 0>})
+    -> (tensor<8x6xf32> {nn.name = "logits"}) {
+  %go = arith.constant dense<true> : tensor<i1>
+  %r:2 = nn.loop @body(%go, %x) : (tensor<i1>, tensor<8x4xf32>) -> (tensor<i1>, tensor<8x4xf32>)
+  %h = nn.dot_general %r#1, %w contract = [1] x [0] : tensor<8x4xf32>, tensor<4x4xf32> -> tensor<8x4xf32>
+  %t = math.tanh %h : tensor<8x4xf32>
+  %s = nn.dot_general %t, %v contract = [1] x [0] : tensor<8x4xf32>, tensor<4x6xf32> -> tensor<8x6xf32>
+  return %s : tensor<8x6xf32>
+}""")
+        text = self.partita("plan", "loop.mlir", "--cluster", "2x cpu")
+        self.assertIn("loops whose number of iterations depends on data: 1, counted as one iteration each", text)
+
     def test_folders(self):
         for name, layers in (("gpt2", 6), ("llama", 5)):
             with self.subTest(model=name):

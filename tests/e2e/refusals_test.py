@@ -479,6 +479,37 @@ class RefusalsTest(unittest.TestCase):
             file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + b"\0" * 20)
         self.refuse(1, ["input_ids", "i64", "f32"], PARTITA_RUN, output, "--input", "input_ids=x.npy")
 
+    # Halves x while the sum is below 1: never again for ones, without end for zeros.
+    HALVING = """
+func.func private @body(%go: tensor<i1>, %x: tensor<8x4xf32>) -> (tensor<i1>, tensor<8x4xf32>) {
+  %half = arith.constant dense<0.5> : tensor<8x4xf32>
+  %y = arith.mulf %x, %half : tensor<8x4xf32>
+  %sum = nn.reduce sum %y dims = [0, 1] : tensor<8x4xf32> -> tensor<f32>
+  %limit = arith.constant dense<1.0> : tensor<f32>
+  %again = arith.cmpf olt, %sum, %limit : tensor<f32>
+  return %again, %y : tensor<i1>, tensor<8x4xf32>
+}
+func.func @main(%x: tensor<8x4xf32> {nn.kind = "input", nn.name = "x"}) -> (tensor<8x4xf32> {nn.name = "y"}) {
+  %go = arith.constant dense<true> : tensor<i1>
+  %r:2 = nn.loop @body(%go, %x) : (tensor<i1>, tensor<8x4xf32>) -> (tensor<i1>, tensor<8x4xf32>)
+  return %r#1 : tensor<8x4xf32>
+}"""
+
+    def test_loop_without_end(self):
+        with open(self.path("loop.mlir"), "w", encoding="utf-8") as file:
+            file.write(self.HALVING)
+        for options in ([], ["--mesh", "d=4", "--shard", "B=d"]):
+            result = self.run_command(PARTITA, "compile", "loop.mlir", *options, "-o", "loop.partita")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.refuse(1, ["expected the loop to end within 1 s", "a longer --timeout lets it go on"], PARTITA_RUN,
+                        "loop.partita", "--input", "x=zeros", "--timeout", "1")
+            result = self.run_command(PARTITA_RUN, "loop.partita", "--input", "x=ones", "--timeout", "1")
+            self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_loop_on_gpus(self):
+        self.compile_text(1, ["expected target cpu for a model with a loop whose number of iterations depends on data",
+                              "found cuda:sm_90; compile it with --target cpu"], self.HALVING, "--target", "cuda:sm_90")
+
     def test_escaping_weight_path(self):
         os.mkdir(self.path("model"))
         shutil.copyfile(os.path.join(DATA, "gpt2/config.json"), self.path("model/config.json"))

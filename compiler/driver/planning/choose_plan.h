@@ -44,7 +44,9 @@ struct PlanRequest {
 //   precisions; "gains": savings on slightly better hardware;
 // - numbers of plans: "considered" (estimated), "priced_by_kinds", "compiled",
 //   "too_slow" (by a lower bound) and "not_compiled";
-// - "undivided": no axis of the chosen plan divides anything.
+// - "undivided": no axis of the chosen plan divides anything;
+// - "loops": the number of loops of the model whose iterations depend on data;
+//   each is counted as one iteration; absent if there are none.
 // A "composed" price is put together from prices of layer kinds by the
 // schedule. Runners-up may have one, and so may a choice that is too long to
 // compile here. Fails if no plan fits the devices.

@@ -8,6 +8,7 @@
 
 #include "compiler/driver/planning/vary_plan.h"
 #include "compiler/plan/names.h"
+#include "dialects/nn/dialect.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -123,6 +124,10 @@ class Description {
     facts["not_compiled"] = pricer_.failed();
     facts["too_slow"] = pricer_.tooSlow();
     facts["output"] = request_.output;
+    int64_t loops = 0;
+    mlir::ModuleOp model = request_.model;
+    model.walk([&](nn::LoopOp) { ++loops; });
+    if (loops > 0) facts["loops"] = loops;
     return facts;
   }
 

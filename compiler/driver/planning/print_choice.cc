@@ -34,6 +34,9 @@ void printChoice(const Value& value, llvm::raw_ostream& stream) {
     stream
         << "composed of the prices of its layer kinds by the schedule: the "
            "program is long; partita simulate of the compiled plan is exact\n";
+  if (const int64_t loops = facts.getInteger("loops").value_or(0))
+    stream << "loops whose number of iterations depends on data: " << loops
+           << ", counted as one iteration each\n";
   const auto about = [](const Object& object) {
     return object.getBoolean("composed").value_or(false) ? "about " : "";
   };
