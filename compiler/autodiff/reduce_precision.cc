@@ -247,17 +247,14 @@ class ReducePrecision : public impl::ReducePrecisionPassBase<ReducePrecision> {
           << type << "'";
       return signalPassFailure();
     }
-    bool has_loop = false;
-    getOperation().walk([&](nn::LoopOp loop) {
-      if (!has_loop)
-        loop.emitOpError(
-            "a loop whose number of iterations depends on data "
-            "keeps the precision of its values: expected "
-            "precision f32, found ")
-            << type.getValue();
-      has_loop = true;
+    const auto refused = getOperation().walk([&](nn::LoopOp loop) {
+      loop.emitOpError(
+          "a loop whose number of iterations depends on data keeps the "
+          "precision of its values: expected precision f32, found ")
+          << type.getValue() << "; leave out --precision";
+      return mlir::WalkResult::interrupt();
     });
-    if (has_loop) return signalPassFailure();
+    if (refused.wasInterrupted()) return signalPassFailure();
     mlir::FloatType narrow = type == "bf16"
                                  ? mlir::FloatType(builder.getBF16Type())
                                  : mlir::FloatType(builder.getF16Type());

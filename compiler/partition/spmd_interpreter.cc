@@ -321,8 +321,10 @@ class Interpreter {
               "expected devices to agree on another iteration, found that they "
               "do not");
       if (i >= kMaxIterations)
-        return loop.emitOpError() << "expected at most " << kMaxIterations
-                                  << " iterations to interpret, found more";
+        return loop.emitOpError()
+               << "expected at most " << kMaxIterations
+               << " iterations to interpret, found more; take "
+                  "inputs that need fewer";
       auto next = run(body, values);
       if (failed(next)) return failure();
       std::move(next->begin(), next->end(), values.begin());

@@ -19,7 +19,8 @@ namespace func = mlir::func;
 
 namespace {
 
-// The reference refuses loops that take longer; tests' loops are short.
+// The reference refuses loops that take longer; tests' loops are short. As in
+// compiler/partition/spmd_interpreter.cc.
 constexpr int64_t kMaxIterations = 1'000'000;
 
 }  // namespace
@@ -81,7 +82,10 @@ FailureOr<SmallVector<Tensor>> LoopOp::evaluate(ArrayRef<Tensor> operands) {
   if (!body || body.isExternal()) return failure();
   SmallVector<Tensor> values(operands);
   for (int64_t i = 0; values[0].getInt(0) != 0; ++i) {
-    if (i >= kMaxIterations) return failure();
+    if (i >= kMaxIterations)
+      return emitOpError() << "expected at most " << kMaxIterations
+                           << " iterations to interpret, found more; take "
+                              "inputs that need fewer";
     FailureOr<SmallVector<Tensor>> next = interpret(body, values);
     if (failed(next)) return failure();
     std::move(next->begin(), next->end(), values.begin());

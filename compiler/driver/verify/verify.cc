@@ -40,7 +40,7 @@ using partition::Everywhere;
 constexpr double kTolerance = 1e-5;
 // Sixteen roundings of f16 and of bf16.
 constexpr double kHalfTolerance = 16.0 / 2048, kBrainTolerance = 16.0 / 256;
-// About a minute for each of the three runs.
+// About a minute for each of the three runs; loops count as one iteration.
 constexpr int64_t kMostWork = 3'000'000'000;
 // A layer's input then comes once from the model and once from another layer.
 constexpr int64_t kLayersKept = 2;

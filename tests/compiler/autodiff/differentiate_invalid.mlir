@@ -29,3 +29,17 @@ func.func @main(%w: tensor<4xf32> {nn.kind = "parameter", nn.name = "w"}) -> (te
   %1 = nn.reduce sum %0 dims = [0] : tensor<4xf32> -> tensor<f32>
   return %1 : tensor<f32>
 }
+
+// -----
+
+func.func private @body(%go: tensor<i1>, %x: tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>) {
+  %y = arith.addf %x, %x : tensor<4xf32>
+  return %go, %y : tensor<i1>, tensor<4xf32>
+}
+func.func @main(%go: tensor<i1> {nn.kind = "input", nn.name = "go"}, %w: tensor<4xf32> {nn.kind = "parameter", nn.name = "w"})
+    -> (tensor<f32> {nn.name = "loss"}) {
+  // expected-error@+1 {{'nn.loop' op has no gradient, but lies between a trained parameter and the loss}}
+  %0:2 = nn.loop @body(%go, %w) : (tensor<i1>, tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>)
+  %1 = nn.reduce sum %0#1 dims = [0] : tensor<4xf32> -> tensor<f32>
+  return %1 : tensor<f32>
+}

@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "compiler/partition/spmd_interpreter.h"
+#include "compiler/sharding/convert.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Parser/Parser.h"
 #include "tests/compiler/partition/divided_fixture.h"
 
 namespace partita::partition {
@@ -95,6 +100,36 @@ func.func @main()" + argument("x", "6x4xf32", R"({"d"}, {"t"})") +
 })");
   EXPECT_THAT(text_, HasSubstr("dist.all_reduce"));
   EXPECT_THAT(text_, HasSubstr("dist.all_slice"));
+}
+
+// A program that no pass makes.
+TEST_F(LoopsTest, DevicesMustAgreeOnAnotherIteration) {
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(R"(
+dist.mesh @mesh <["d"=2]>
+func.func private @body(%go: tensor<i1>) -> tensor<i1> {
+  return %go : tensor<i1>
+}
+func.func @main() -> tensor<i1> {
+  %i = dist.coordinate over ["d"] : tensor<i64>
+  %zero = arith.constant dense<0> : tensor<i64>
+  %first = arith.cmpi eq, %i, %zero : tensor<i64>
+  %r = nn.loop @body(%first) : (tensor<i1>) -> tensor<i1>
+  return %r : tensor<i1>
+})",
+                                                        &context_);
+  ASSERT_TRUE(module);
+  std::string error;
+  mlir::ScopedDiagnosticHandler handler(&context_,
+                                        [&](mlir::Diagnostic& found) {
+                                          if (error.empty())
+                                            error = found.str();
+                                          return mlir::success();
+                                        });
+  EXPECT_TRUE(mlir::failed(
+      interpretEverywhere(module->lookupSymbol<mlir::func::FuncOp>("main"),
+                          *sharding::meshOf(*module), {})));
+  EXPECT_THAT(error, HasSubstr("expected devices to agree on another "
+                               "iteration, found that they do not"));
 }
 
 }  // namespace
