@@ -316,6 +316,9 @@ TEST(JaxTest, RefusalsSayWhatToDo) {
               AllOf(HasSubstr("all_reduce: expected groups of all devices "
                               "along whole axes of the manual computation"),
                     HasSubstr("make_jax.py")));
+  EXPECT_THAT(ErrorsOf("loop_in_shard_map"),
+              HasSubstr("a loop whose number of iterations depends on data, "
+                        "within shard_map, is not supported"));
 }
 
 }  // namespace

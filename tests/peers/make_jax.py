@@ -599,7 +599,16 @@ def group_of_an_axis():
     return jax.jit(jax.shard_map(sums, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)), (jnp.ones(8),)
 
 
-REFUSED = {f.__name__: f for f in (symbolic_batch, factorisation, host_callback, complex_numbers, nested_shard_map, group_of_an_axis)}
+def loop_in_shard_map():
+    mesh = auto_mesh(x=4)
+    grow = lambda x: lax.while_loop(lambda y: y.sum() < 100, lambda y: y * 2, x)
+    return jax.jit(jax.shard_map(grow, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)), (jnp.ones(8),)
+
+
+REFUSED = {
+    f.__name__: f
+    for f in (symbolic_batch, factorisation, host_callback, complex_numbers, nested_shard_map, group_of_an_axis, loop_in_shard_map)
+}
 PROGRAMS = {
     f.__name__: f
     for f in (

@@ -25,6 +25,8 @@ VERSION = "1.15.0"
 # The share: small programs, and at most this many of a group.
 SHARE_BYTES = 1500
 SHARE_OF_GROUP = 3
+# Groups whose loops run until a series has converged: all their programs are in the share.
+LOOPS = ("igamma", "igammac", "random_gamma", "regularized_incomplete_beta")
 
 
 def bytecode(exported):
@@ -103,7 +105,10 @@ def read(path):
 def write_share(source, folder):
     files = collections.defaultdict(dict)
     for path in sorted(source.glob("*.safetensors")):
-        files["operations_a_m" if path.name < "n" else "operations_n_z"].update(share_of(read(path)))
+        if path.stem in LOOPS:
+            files["loops"].update(read(path))
+        else:
+            files["operations_a_m" if path.name < "n" else "operations_n_z"].update(share_of(read(path)))
     for name, programs in files.items():
         write(folder / f"{name}.safetensors", programs)
         print(f"{name}: {len(programs)} programs")
