@@ -3,6 +3,8 @@
 // cores emulated.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "compiler/kernels/codegen_fixture.h"
 #include "compiler/kernels/warp_emulation.h"
 #include "dialects/nn/interpreter.h"
@@ -245,6 +247,73 @@ INSTANTIATE_TEST_SUITE_P(Codegen, MaskedAttention, testing::ValuesIn(kCases),
                          [](const testing::TestParamInfo<Case>& info) {
                            return info.param.name;
                          });
+
+// Lanes behind a head become -mean where a mean is subtracted, and 0 / 0 where
+// something divides.
+TEST(FusedAttention, LanesBehindTheHeadAreNotSummed) {
+  for (const char* operation : {"subf", "divf"})
+    for (const int64_t size : {8, 20, 72}) {
+      const bool divides = std::string(operation) == "divf";
+      const auto of = [&](int64_t heads, int64_t rows) {
+        return tensor({2, heads, rows, size}, "f32");
+      };
+      const std::string q = of(4, 1), k = of(2, 70);
+      // A divisor of each lane, or a number of each row that is subtracted.
+      const std::string lanes = tensor({size}, "f32"),
+                        a = divides ? lanes : tensor({2, 4, 1}, "f32"),
+                        b = divides ? lanes : tensor({2, 2, 70}, "f32"),
+                        dims = divides ? "[3]" : "[0, 1, 2]";
+      const std::string text =
+          "func.func @k(%q: " + q + ", %k: " + k + ", %v: " + k + ", %a: " + a +
+          ", %b: " + b + ") -> (" + q +
+          ", tensor<2x4x1xf32>) {\n%c = " + "nn.broadcast %a dims = " + dims +
+          " : " + a + " -> " + q + "\n%d = nn.broadcast %b dims = " + dims +
+          " : " + b + " -> " + k + "\n%e = arith." + operation +
+          " %q, %c : " + q + "\n%f = arith." + operation + " %k, %d : " + k +
+          "\n%r:2 = nn.attention %e, %f, %v scale = 3.0e-1 : (" + q + ", " + k +
+          ", " + k + ") -> (" + q + ", tensor<2x4x1xf32>)\nreturn %r#0, " +
+          "%r#1 : " + q + ", tensor<2x4x1xf32> }";
+      std::unique_ptr<CompiledKernel> kernel = CompiledKernel::fromText(text);
+      ASSERT_NE(kernel, nullptr) << text;
+      const auto prepare = [&](std::vector<nn::Tensor>& arguments) {
+        for (size_t i = 3; divides && i < arguments.size(); ++i)
+          for (int64_t lane = 0; lane < size; ++lane)
+            arguments[i].setFloat(lane, 1 + 0.25 * static_cast<double>(lane));
+      };
+      EXPECT_EQ(kernel->difference(1e-4, 1e-4, 1, prepare), "")
+          << operation << " " << size;
+    }
+}
+
+// A single query reads no keys outside of its range, which has whole vectors of
+// a window, or whole blocks of 64 keys that share a segment.
+TEST(RowOfAttention, SkipsKeysOutsideOfItsRange) {
+  const Case window = {
+      "", 1, 2, 2, 1, 600, 16, 16, "causal_offset = 319 window = 64", ""};
+  const Case segments = {"", 1, 2, 2, 1, 600, 16, 16, "", "segments"};
+  for (const Case& test : {window, segments}) {
+    std::unique_ptr<CompiledKernel> kernel =
+        CompiledKernel::fromText(textOf(test, /*backward=*/false));
+    ASSERT_NE(kernel, nullptr);
+    std::mt19937 generator(3);
+    std::vector<nn::Tensor> arguments = kernel->randomArguments(generator);
+    // Keys 256 to 319 are seen.
+    const auto is_seen = [](int64_t key) { return key >= 256 && key < 320; };
+    for (const size_t i : {1, 2})
+      for (int64_t at = 0; at < arguments[i].size(); ++at)
+        if (!is_seen(arguments[i].index(at)[2]))
+          arguments[i].setFloat(at, std::nan(""));
+    if (test.has("segments")) {
+      arguments[3].setInt(0, 1);
+      for (int64_t key = 0; key < test.s; ++key)
+        arguments[4].setInt(key, is_seen(key) ? 1 : 0);
+    }
+    const std::vector<nn::Tensor> found = kernel->results(arguments, {1.0});
+    for (int64_t at = 0; at < found[0].size(); ++at)
+      ASSERT_TRUE(std::isfinite(found[0].getFloat(at)))
+          << test.attributes << " " << at;
+  }
+}
 
 // Kernels on tensor cores skip keys before a window, and have the other masks
 // as a bias. Those that cannot are computed without tensor cores.

@@ -105,7 +105,8 @@ FailureOr<Values> AttentionEmitter::emitItem(const Symbol* item, Value begin) {
   std::tie(batch_, head_) = emitter_.split(pair, heads_);
   group_ = emitter_.split(head_, heads_ / groups_).first;
   if (is_row_) {
-    // Segments differ between batch elements only.
+    // Segments differ between batch elements only. The items of an element
+    // follow each other, and their segments stay in scratch memory.
     const auto equals = [&](Value a, Value b) -> Value {
       return arith::CmpIOp::create(builder_, arith::CmpIPredicate::eq, a, b);
     };

@@ -73,8 +73,13 @@ FailureOr<Values> AttentionEmitter::emitRowScores(Value begin, Value end) {
               for (auto [key, sum] : llvm::zip_equal(keys, sums)) {
                 FailureOr<Value> part = keyElement(op_.getK(), key, lane);
                 if (failed(part)) return failure();
-                next.push_back(
-                    vector::FMAOp::create(builder_, *part, query, sum));
+                Value product =
+                    vector::FMAOp::create(builder_, *part, query, sum);
+                // Fused producers compute something in lanes behind the head.
+                if (lane->mask)
+                  product = arith::SelectOp::create(builder_, lane->mask,
+                                                    product, sum);
+                next.push_back(product);
               }
               return next;
             });
