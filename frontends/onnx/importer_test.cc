@@ -458,6 +458,92 @@ TEST_F(ImporterTest, RefusesScalesThatDoNotFit) {
                 {"expected output_dtype to be the zero point's type"});
 }
 
+// A product with a weight [n, k] of 4 bits.
+struct Packed {
+  std::vector<std::string> x = {"2", "40"}, b = {"3", "3", "8"}, scale = {"9"},
+                           zero = {"6"};
+  int64_t n = 3, k = 40, block = 16, bits = 4;
+  int b_type = 2, zero_type = 2;  // uint8
+  bool has_order = false;
+
+  Message message() const {
+    Message node = onnx::node(
+        "MatMulNBits", {"x", "b", "s", "z", has_order ? "g" : "", "c"}, {"y"},
+        {attribute("N", n), attribute("K", k), attribute("block_size", block),
+         attribute("bits", bits)},
+        "com.microsoft");
+    std::vector<Message> inputs = {
+        valueInfo("x", kF32, x), valueInfo("b", b_type, b),
+        valueInfo("s", kF32, scale), valueInfo("z", zero_type, zero),
+        valueInfo("c", kF32, {std::to_string(n)})};
+    if (has_order) inputs.push_back(valueInfo("g", kI64, {"40"}));
+    return model(graph({node}, inputs, {kY}))
+        .message(8, Message().bytes(1, "com.microsoft").varint(2, 1));
+  }
+};
+
+// The last of an odd number of blocks is not full.
+TEST_F(ImporterTest, MultipliesWeightsOf4Bits) {
+  auto module = import(Packed().message());
+  ASSERT_TRUE(module) << errors_;
+  std::vector<nn::Tensor> arguments;
+  for (mlir::Type type : mainOf(module).getArgumentTypes()) {
+    nn::Tensor& tensor =
+        arguments.emplace_back(mlir::cast<mlir::RankedTensorType>(type));
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      if (tensor.isFloat())
+        tensor.setFloat(i, static_cast<double>(i * 37 % 101) / 64 - 0.5);
+      else
+        tensor.setInt(i, i * 41 % 256);
+  }
+  auto found = nn::interpret(mainOf(module), arguments);
+  ASSERT_TRUE(mlir::succeeded(found));
+  const auto half = [](const nn::Tensor& bytes, int64_t byte, int64_t i) {
+    const int64_t value = bytes.getInt(byte) & 255;
+    return i % 2 == 0 ? value & 15 : value >> 4;
+  };
+  for (int64_t row = 0; row < 2; ++row)
+    for (int64_t n = 0; n < 3; ++n) {
+      double sum = arguments[4].getFloat(n);
+      for (int64_t k = 0; k < 40; ++k) {
+        const int64_t block = k / 16;
+        const int64_t bits = half(arguments[1], n * 24 + k / 2, k),
+                      zero = half(arguments[3], n * 2 + block / 2, block);
+        sum += arguments[0].getFloat(row * 40 + k) *
+               arguments[2].getFloat(n * 3 + block) *
+               static_cast<double>(bits - zero);
+      }
+      EXPECT_NEAR((*found)[0].getFloat(row * 3 + n), sum, 1e-4);
+    }
+}
+
+TEST_F(ImporterTest, RefusesWeightsOf4BitsThatDoNotFit) {
+  const auto refused = [&](const std::string& part, auto change) {
+    Packed packed;
+    change(packed);
+    expectRefused(packed.message(), {part});
+  };
+  refused("bits=8 is not supported", [](Packed& p) { p.bits = 8; });
+  refused("g_idx is not supported", [](Packed& p) { p.has_order = true; });
+  refused("zero_points of floats is not supported",
+          [](Packed& p) { p.zero_type = kF32; });
+  refused("expected zero_points of uint8, found i8",
+          [](Packed& p) { p.zero_type = 3; });
+  refused("expected zero_points of 6 bytes", [](Packed& p) { p.zero = {"9"}; });
+  refused("expected B of uint8 [3, 3, 8]", [](Packed& p) { p.b_type = 3; });
+  refused("expected B of uint8 [3, 3, 8]",
+          [](Packed& p) { p.b = {"3", "3", "7"}; });
+  refused("expected B of uint8 [3, 3, 8]", [](Packed& p) { p.scale = {"8"}; });
+  refused("a block_size that is a power of 2", [](Packed& p) { p.block = 24; });
+  refused("expected A of floats with K=40",
+          [](Packed& p) { p.x = {"2", "41"}; });
+  // Products of these numbers have more than 64 bits.
+  refused("expected a matrix of at most 2^48 numbers", [](Packed& p) {
+    p.n = int64_t{1} << 32, p.k = int64_t{1} << 36, p.block = 16;
+    p.x = {"0", std::to_string(p.k)}, p.b = {"0"}, p.scale = {"0"};
+  });
+}
+
 TEST_F(ImporterTest, RefusesParametersThatDoNotFitMatrices) {
   expectRefused(
       model(graph({node("MatMulInteger", {"x", "x", "z"}, {"y"})},

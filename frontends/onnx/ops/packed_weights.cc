@@ -5,13 +5,19 @@
 namespace partita::onnx {
 namespace {
 
+bool isBytes(Val value) {
+  return value.element().isInteger(8) && value.is_unsigned;
+}
+
 // Zero points [rows * ceil(blocks / 2)], two per byte, as [rows, blocks] of i8.
 Val unpackZeros(Emitter& e, Val zeros, int64_t rows, int64_t blocks) {
   const ElementType i32{e.builder().getI32Type()};
   const int64_t bytes = zeros.size() / rows;
   const Val wide = e.cast(e.reshape(zeros, {rows, bytes, 1}), i32);
-  const Val low = e.bitAnd(wide, e.splatLike(15, wide)),
-            high = e.binary<mlir::arith::ShRUIOp>(wide, e.splatLike(4, wide));
+  const Val fifteen = e.splatLike(15, wide), low = e.bitAnd(wide, fifteen),
+            high = e.bitAnd(
+                e.binary<mlir::arith::ShRUIOp>(wide, e.splatLike(4, wide)),
+                fifteen);
   const Val all =
       e.reshape(e.concat({low, high}, /*axis=*/2), {rows, 2 * bytes});
   return e.cast(e.sliceDim(all, 1, 0, blocks),
@@ -22,14 +28,19 @@ Val unpackZeros(Emitter& e, Val zeros, int64_t rows, int64_t blocks) {
 FailureOr<Val> unpackMatrix(NodeContext& n, int64_t rows, int64_t depth,
                             int64_t block) {
   Emitter& e = n.e;
-  const int64_t blocks = (depth + block - 1) / block;
+  // The sum of K and block_size may overflow.
+  const int64_t blocks = depth / block + (depth % block == 0 ? 0 : 1);
+  if (!builder::elementCount({rows, blocks, block}))
+    return n.error("expected a matrix of at most 2^48 numbers, found N=" +
+                   llvm::Twine(rows) + ", K=" + llvm::Twine(depth) +
+                   " and block_size=" + llvm::Twine(block));
   Val packed = n.in(1), scale = n.in(2);
-  if (packed.size() != rows * blocks * block / 2 ||
-      !packed.element().isInteger(8) || scale.size() != rows * blocks ||
-      !scale.isFloat())
+  if (packed.size() != rows * blocks * block / 2 || !isBytes(packed) ||
+      scale.size() != rows * blocks || !scale.isFloat())
     return n.error("expected B of uint8 [" + llvm::Twine(rows) + ", " +
                    llvm::Twine(blocks) + ", " + llvm::Twine(block / 2) +
                    "] and as many scales as blocks, found " +
+                   builder::toString(packed.elementType()) + " " +
                    toString(packed.shape()) + " and " +
                    toString(scale.shape()));
   packed = e.reshape(packed, {rows, blocks, block / 2});
@@ -38,8 +49,10 @@ FailureOr<Val> unpackMatrix(NodeContext& n, int64_t rows, int64_t depth,
   if (n.has(3)) {
     zero = n.in(3);
     const int64_t bytes = (blocks + 1) / 2;
-    if (!zero.element().isInteger(8))
-      return n.unsupported("zero_points of floats");
+    if (zero.isFloat()) return n.unsupported("zero_points of floats");
+    if (!isBytes(zero))
+      return n.error("expected zero_points of uint8, found " +
+                     builder::toString(zero.elementType()));
     if (zero.size() != rows * bytes)
       return n.error("expected zero_points of " + llvm::Twine(rows * bytes) +
                      " bytes, found " + toString(zero.shape()));
@@ -49,6 +62,7 @@ FailureOr<Val> unpackMatrix(NodeContext& n, int64_t rows, int64_t depth,
   const Val numbers = {nn::DequantizeOp::create(
       e.builder(), e.loc(), e.tensor({rows, blocks, block}, e.f32()),
       packed.value, scale.value, zero.value)};
+  if (e.failed()) return failure();
   return e.sliceDim(e.reshape(numbers, {rows, blocks * block}), 1, 0, depth);
 }
 
