@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kLanes = 16;
 using Floats = float __attribute__((vector_size(4 * kLanes)));
-using Bytes = signed char __attribute__((vector_size(kLanes)));
+using Shorts = int16_t __attribute__((vector_size(2 * kLanes)));
 using Bits = unsigned char __attribute__((vector_size(kLanes)));
 using Words = uint32_t __attribute__((vector_size(4 * kLanes)));
 
@@ -29,12 +29,13 @@ PARTITA_INLINE void LoadFloats(const float* from, Floats& to) {
 }
 
 // The weights of 16 bytes, less `zero`: those in the low bits, then the others.
-PARTITA_INLINE void LoadNibbles(const uint8_t* from, signed char zero,
-                                Bytes& low, Bytes& high) {
+// 8 bits would not hold the difference from every zero point.
+PARTITA_INLINE void LoadNibbles(const uint8_t* from, int16_t zero, Shorts& low,
+                                Shorts& high) {
   Bits bits;
   std::memcpy(&bits, from, sizeof(bits));
-  low = reinterpret_cast<Bytes>(bits & 15) - zero;
-  high = reinterpret_cast<Bytes>(bits >> 4) - zero;
+  low = __builtin_convertvector(bits & 15, Shorts) - zero;
+  high = __builtin_convertvector(bits >> 4, Shorts) - zero;
 }
 
 PARTITA_INLINE signed char ZeroOf(const NibbleWeights& weights, int64_t group) {
@@ -160,14 +161,14 @@ PARTITA_INLINE void DequantizeGroup(const NibbleWeights& weights, int64_t first,
     i = 1;
   }
   for (; i + kNibbleBlock <= count; i += kNibbleBlock) {
-    Bytes low, high;
+    Shorts low, high;
     LoadNibbles(weights.bytes + (first + i) / 2, zero, low, high);
-    const Bytes front =
-                    __builtin_shufflevector(low, high, 0, 16, 1, 17, 2, 18, 3,
-                                            19, 4, 20, 5, 21, 6, 22, 7, 23),
-                back =
-                    __builtin_shufflevector(low, high, 8, 24, 9, 25, 10, 26, 11,
-                                            27, 12, 28, 13, 29, 14, 30, 15, 31);
+    const Shorts front =
+                     __builtin_shufflevector(low, high, 0, 16, 1, 17, 2, 18, 3,
+                                             19, 4, 20, 5, 21, 6, 22, 7, 23),
+                 back = __builtin_shufflevector(low, high, 8, 24, 9, 25, 10, 26,
+                                                11, 27, 12, 28, 13, 29, 14, 30,
+                                                15, 31);
     const Floats numbers[2] = {__builtin_convertvector(front, Floats) * scale,
                                __builtin_convertvector(back, Floats) * scale};
     std::memcpy(target + i, numbers, sizeof(numbers));

@@ -33,7 +33,8 @@ size_t Index(const std::array<int64_t, 3>& strides, int64_t a, int64_t b,
 
 class DeviceInt4GemmTest : public DeviceTest {
  protected:
-  void Check(GemmDesc desc) {
+  // `extreme`: zero points that no number of 4 bits is near to.
+  void Check(GemmDesc desc, bool extreme = false) {
     for (const bool has_bias : {false, true})
       for (const bool has_zero : {false, true}) {
         desc.has_bias = has_bias;
@@ -42,7 +43,7 @@ class DeviceInt4GemmTest : public DeviceTest {
                      << desc.m << "x" << desc.n << "x" << desc.k << " group "
                      << desc.group << (has_bias ? " bias" : "")
                      << (has_zero ? " zero" : ""));
-        CheckOnce(desc);
+        CheckOnce(desc, extreme);
       }
   }
 
@@ -53,7 +54,7 @@ class DeviceInt4GemmTest : public DeviceTest {
                   static_cast<int64_t>(values.size() * sizeof(T)));
   }
 
-  void CheckOnce(const GemmDesc& desc) {
+  void CheckOnce(const GemmDesc& desc, bool extreme) {
     const size_t lhs_size =
         Index(desc.lhs_strides, desc.batch - 1, desc.m - 1, desc.k - 1) + 1;
     const size_t rhs_size =
@@ -69,7 +70,9 @@ class DeviceInt4GemmTest : public DeviceTest {
       bytes.push_back(static_cast<uint8_t>(i * 37 + i / 7));
     std::vector<int8_t> zeros;
     for (size_t i = 0; i < groups; ++i)
-      zeros.push_back(desc.has_zero ? static_cast<int8_t>(i * 7 % 16) : 8);
+      zeros.push_back(!desc.has_zero ? 8
+                      : extreme      ? static_cast<int8_t>(i % 2 ? -128 : 127)
+                                     : static_cast<int8_t>(i * 7 % 16));
     std::vector<float> weights;
     for (size_t place = 0; place < rhs_size; ++place) {
       const int byte = bytes[place / 2];
@@ -112,7 +115,8 @@ class DeviceInt4GemmTest : public DeviceTest {
                       .ok());
     std::vector<float> found(out_size);
     Download(out, found.data());
-    if (Executes()) ExpectNear(expected, found, 1e-5 * desc.k);
+    if (Executes())
+      ExpectNear(expected, found, (extreme ? 1e-4 : 1e-5) * desc.k);
   }
 };
 
@@ -128,6 +132,11 @@ TEST_P(DeviceInt4GemmTest, Groups) {
       for (const int64_t batch : {1, 3})
         for (const bool across : {false, true})
           Check(Describe(batch, m, 128, 256, group, across));
+}
+
+TEST_P(DeviceInt4GemmTest, ZeroPointsOf8Bits) {
+  for (const int64_t m : {1, 20})
+    Check(Describe(1, m, 40, 128, 64), /*extreme=*/true);
 }
 
 // Groups end inside of rows.
