@@ -8,6 +8,7 @@
 #include "compiler/autodiff/passes.h"
 #include "compiler/quantize/fake_quantize.h"
 #include "compiler/quantize/take_integers.h"
+#include "dialects/nn/dialect.h"
 #include "frontends/distillation/distillation.h"
 #include "frontends/huggingface/huggingface.h"
 #include "frontends/lora/lora.h"
@@ -16,6 +17,8 @@
 #include "frontends/stablehlo/importer.h"
 #include "frontends/torch/importer.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSet.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -262,6 +265,20 @@ mlir::LogicalResult simulateIntegers(mlir::ModuleOp module,
   return quantize::fakeQuantize(module, *fake, options.training);
 }
 
+// The names of the cache's tensors: states that begin with zeros.
+llvm::StringSet<> cacheNames(mlir::ModuleOp module) {
+  llvm::StringSet<> names;
+  auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+  for (unsigned i = 0; main && i < main.getNumArguments(); ++i) {
+    const auto kind = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kKindAttr);
+    const auto name = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
+    if (kind && kind.getValue() == "state" && name &&
+        main.getArgAttrOfType<nn::InitAttr>(i, nn::kSourceAttr))
+      names.insert(name.getValue());
+  }
+  return names;
+}
+
 // Adds the teacher that the options name. It reads the same inputs, and is not
 // trained.
 mlir::LogicalResult addTeacher(mlir::ModuleOp module,
@@ -322,15 +339,21 @@ mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string& model,
   if (module && !options.weights.empty() &&
       mlir::failed(quantize::takeIntegers(*module, options.weights)))
     return nullptr;
+  llvm::StringSet<> cache;
+  llvm::SmallVector<llvm::StringRef> others;
+  if (module && options.cache) {
+    cache = cacheNames(*module);
+    // One program has the encoder of such a model, the other one the decoder.
+    others = {"encoder.*", "decoder.*", "lm_head.*"};
+  }
   if (module && !options.weights.empty() &&
       mlir::failed(huggingface::takeWeights(
-          *module, options.weights, [&](llvm::StringRef name) {
-            // A cache begins empty.
-            return lora::isAdapter(name) ||
-                   (may_lack_ranges && quantize::isRangeName(name)) ||
-                   (options.cache &&
-                    (name.ends_with(".keys") || name.ends_with(".values")));
-          })))
+          *module, options.weights,
+          [&](llvm::StringRef name) {
+            return lora::isAdapter(name) || cache.contains(name) ||
+                   (may_lack_ranges && quantize::isRangeName(name));
+          },
+          others)))
     return nullptr;
   if (module && !options.teacher.empty() &&
       mlir::failed(addTeacher(*module, options)))

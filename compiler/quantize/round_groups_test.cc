@@ -38,8 +38,7 @@ TEST(RoundGroupsTest, ErrorIsAtMostHalfAStepWithZeroPoints) {
   const std::vector<float> read = Read(*rounded, 16);
   double noise = 0;
   for (size_t i = 0; i < weight.size(); ++i) {
-    // A zero point that is rounded moves the range by at most half a step.
-    EXPECT_LE(std::abs(read[i] - weight[i]), 1.01F * rounded->scales[i / 16]);
+    EXPECT_LE(std::abs(read[i] - weight[i]), 0.501F * rounded->scales[i / 16]);
     noise += std::pow(double{read[i]} - double{weight[i]}, 2);
   }
   EXPECT_NEAR(rounded->noise, noise, 1e-6);

@@ -1,4 +1,5 @@
-// Gives a model the integers of a folder that partita quantize wrote.
+// Gives a model the integers of a folder that partita quantize wrote, or of a
+// checkpoint of a model with such integers.
 #ifndef PARTITA_COMPILER_QUANTIZE_TAKE_INTEGERS_H_
 #define PARTITA_COMPILER_QUANTIZE_TAKE_INTEGERS_H_
 
@@ -9,11 +10,11 @@
 namespace partita::quantize {
 
 // Changes weights of f32 whose names have integers in the folder's
-// model.safetensors to these integers and their scales, with sources in that
-// file. The model may have other sizes than the one that was quantized, or a
-// cache. Does nothing if the file is absent or has no integers. Fails, after a
-// diagnostic, if the model cannot read them as it reads the weight, or if the
-// folder has ranges of activations.
+// model.safetensors, or in the files of a checkpoint, to these integers and
+// their scales, with sources in these files. The model may have other sizes
+// than the quantized one, or a cache. Does nothing if the files are
+// absent or have no integers. Fails, after a diagnostic, if the model cannot
+// read them as it reads the weight, or if the folder has ranges of activations.
 mlir::LogicalResult takeIntegers(mlir::ModuleOp module,
                                  const std::string& folder);
 

@@ -1,6 +1,10 @@
 // Changes @main's arguments, then the arguments of the functions that get them.
 #include "compiler/quantize/use_integers.h"
 
+#include <map>
+#include <tuple>
+#include <vector>
+
 #include "compiler/quantize/find_weights.h"
 #include "compiler/quantize/use_groups.h"
 #include "dialects/nn/dialect.h"
@@ -80,12 +84,24 @@ class Change {
     return calls;
   }
 
+  // Operand, group and has_zeros of each integer.
+  using Operands = std::vector<std::tuple<unsigned, int64_t, bool>>;
+
+  Operands formsOf(CallOp call) const {
+    Operands forms;
+    for (const unsigned operand : integerOperands(call)) {
+      const Weight& weight = *weights_.at(argumentOf(call, operand));
+      forms.emplace_back(operand, weight.group, weight.has_zeros);
+    }
+    return forms;
+  }
+
   // Copies functions for calls with other weights, so that each argument of a
-  // function is an integer in all of its calls or in none.
+  // function is an integer of the same form in all of its calls, or in none.
   void splitFunctions() {
     for (auto& [function, calls] : callsByFunction()) {
-      std::map<std::vector<unsigned>, llvm::SmallVector<CallOp>> groups;
-      for (CallOp call : calls) groups[integerOperands(call)].push_back(call);
+      std::map<Operands, llvm::SmallVector<CallOp>> groups;
+      for (CallOp call : calls) groups[formsOf(call)].push_back(call);
       for (auto group = std::next(groups.begin()); group != groups.end();
            ++group) {
         auto copy = llvm::cast<FuncOp>(function->clone());

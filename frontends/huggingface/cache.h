@@ -2,8 +2,8 @@
 //
 // The cache of a layer is two states of @main, [rows, heads, length, size], and
 // two of their scales, [rows, heads, length, 1], if keys and values are
-// integers of 8 bits. A scale is the largest size of a number of its head and
-// token, over 127. A row belongs to one text. The model is built twice, with
+// integers of 8 bits. A scale is the largest magnitude of its head and token,
+// divided by 127. A row belongs to one text. The model is built twice, with
 // the same states: `kPrompts` writes the prompts of some rows, `kTokens` adds
 // one token to each row.
 #ifndef PARTITA_FRONTENDS_HUGGINGFACE_CACHE_H_

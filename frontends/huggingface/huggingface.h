@@ -85,11 +85,13 @@ mlir::OwningOpRef<mlir::ModuleOp> importConfig(const std::string& text,
 // Replaces the f32 weights of a model imported by any frontend with those in a
 // folder of safetensors, such as a training checkpoint. Weights match by name.
 // Fails, after a diagnostic, if names or shapes differ. A weight for whose name
-// `may_lack` is true stays as it is if the folder lacks it.
+// `may_lack` is true stays as it is if the folder lacks it. The folder may have
+// more tensors if a glob pattern of `others` matches their names.
 using MayLack = llvm::function_ref<bool(llvm::StringRef)>;
 mlir::LogicalResult takeWeights(mlir::ModuleOp module,
                                 const std::string& folder,
-                                MayLack may_lack = nullptr);
+                                MayLack may_lack = nullptr,
+                                llvm::ArrayRef<llvm::StringRef> others = {});
 
 // All names that importFamily accepts, in display order.
 std::vector<std::string> familyNames();

@@ -8,7 +8,8 @@
 namespace partita::huggingface {
 
 mlir::LogicalResult takeWeights(mlir::ModuleOp module,
-                                const std::string& folder, MayLack may_lack) {
+                                const std::string& folder, MayLack may_lack,
+                                llvm::ArrayRef<llvm::StringRef> others) {
   auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
   if (!main)
     return module.emitError("expected a function named 'main', found none");
@@ -24,6 +25,7 @@ mlir::LogicalResult takeWeights(mlir::ModuleOp module,
   // Only models that round activations read their ranges.
   weights->ignore({std::string("*") + base::kRangeLowSuffix,
                    std::string("*") + base::kRangeHighSuffix});
+  weights->ignore(others);
   for (unsigned i = 0; i < main.getNumArguments(); ++i) {
     auto name = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
     if (!name || !main.getArgAttr(i, nn::kSourceAttr)) continue;

@@ -47,6 +47,25 @@ def write_safetensors(path, tensors):
             file.write(struct.pack("<%df" % len(values), *values))
 
 
+def read_entries(path):
+    """{name: (dtype, shape, bytes)}"""
+    with open(path, "rb") as file:
+        length = struct.unpack("<Q", file.read(8))[0]
+        header = json.loads(file.read(length))
+    return {name: (header[name]["dtype"], shape, bytes(data)) for name, (shape, data) in read_safetensors(path).items()}
+
+
+def write_entries(path, tensors):
+    """Writes {name: (dtype, shape, bytes)}."""
+    header, offset = {}, 0
+    for name, (dtype, shape, data) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + len(data)]}
+        offset += len(data)
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + b"".join(data for _, _, data in tensors.values()))
+
+
 def f32(value):
     return struct.unpack("<f", struct.pack("<f", value))[0]
 
@@ -190,6 +209,51 @@ class QuantizeGroupsTest(unittest.TestCase):
                                                  "--ignore-end", "--json", *division))["tokens"]
                          for division in ((), ("--mesh", "tensor=2", "--shard", "N=tensor,M=tensor,V=tensor"))]
                 self.assertEqual(texts[0], texts[1])
+
+    # A checkpoint of frozen integers and adapters, in other files than the folder's.
+    def test_checkpoints(self):
+        data = "tests/data/qlora-tiny/llama/"
+        lora = ("--lora", data + "adapter", "--dim", "batch=2,seq=8")
+        ids = ("--input", "input_ids=random:0:60")
+        with open(self.path("tokens.bin"), "wb") as file:
+            file.write(bytes(b for i in range(200) for b in (i * i % 61, 0)))
+        for bits, kind in (("int4", "f32 x i4"), ("int8", "f32 x i8")):
+            with self.subTest(bits=bits):
+                weights = ("--weights", data + bits)
+                before = self.outputs(data, ids, *lora, *weights)
+                self.partita("compile", data, *lora, *weights, "--train", "adamw", "-o", self.path("t.partita"))
+                for steps, rate in (("1", "1e-30"), ("2", "0.05")):
+                    run = subprocess.run([PARTITA_RUN, "train", self.path("t.partita"), "--data", self.path("tokens.bin"), "--steps", steps, "--lr",
+                                          rate, "--checkpoint-dir", self.path(bits + steps)], capture_output=True, text=True, timeout=300)
+                    self.assertEqual(run.returncode, 0, run.stderr)
+                same = self.outputs(data, ids, *lora, "--weights", self.path(bits + "1/step-00000001"))
+                self.assertIn(kind, self.profile)
+                self.assertEqual(same, before)
+                after = self.outputs(data, ids, *lora, "--weights", self.path(bits + "2/step-00000002"))
+                self.assertGreater(max(abs(x - y) for x, y in zip(before, after)), 1e-3)
+
+    # T5 has a program for its encoder and another one for its decoder.
+    def test_caches_begin_empty(self):
+        for model in ("llama", "t5"):
+            self.quantize("tests/data/generating/" + model, "--dim", "batch=1,seq=4", "--group", "32")
+            for cache in ("f32", "int8"):
+                with self.subTest(model=model, cache=cache):
+                    found = json.loads(self.partita("generate", "tests/data/generating/" + model, "--weights", self.path("q"), "--ids", "5,6,7", "--cache",
+                                                    cache, "--max-new-tokens", "6", "--cache-length", "16", "--ignore-end", "--json"))
+                    self.assertEqual(len(found["tokens"][0]), 6)
+
+    # Layers share a function only if their integers have the same form.
+    def test_layers_of_several_forms(self):
+        merged = {}
+        for layer, options in (("0", ()), ("1", ("--asymmetric",))):
+            self.quantize(LLAMA, "--dim", "batch=1,seq=4", "--group", "32", *options)
+            for name, value in read_entries(self.path("q/model.safetensors")).items():
+                if "layers." not in name or "layers.%s." % layer in name:
+                    merged[name] = value
+        os.makedirs(self.path("mixed"), exist_ok=True)
+        write_entries(self.path("mixed/model.safetensors"), merged)
+        self.outputs(LLAMA, ("--input", "input_ids=random:0:90"), "--dim", "batch=2,seq=9", "--weights", self.path("mixed"))
+        self.assertIn("f32 x i4", self.profile)
 
     # Folders of `partita quantize` take adapters, as models do; PEFT computed the outputs.
     def test_adapters(self):
