@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/autodiff/choose_optimizer.h"
+#include "compiler/autodiff/device_marks.h"
 #include "compiler/autodiff/loss_scale.h"
 #include "compiler/autodiff/microbatches.h"
 #include "compiler/autodiff/passes.h"
@@ -93,6 +94,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     nn::Signature signature(main);
     Value squares;
     if (isZeroOne(optimizer_.kind)) {
+      main->setAttr(kOwnStatesAttr, builder.getUnitAttr());
       squares = addStepState(signature, kVarianceSteps, builder.getI64Type(),
                              main.getLoc());
       if (optimizer_.kind == OptimizerKind::kZeroOneVariance) {

@@ -9,6 +9,10 @@ namespace partita::autodiff {
 inline constexpr char kLocalMomentum[] = "local_exp_avg";
 inline constexpr char kLocalSum[] = "local_sum";
 
+// On @main, a unit attribute: its states of these names are such states, not
+// states of the model.
+inline constexpr char kOwnStatesAttr[] = "nn.own_states";
+
 // On a call, the parameter's name: operand 1 is a gradient, of which each
 // device takes its own.
 inline constexpr char kOwnGradientAttr[] = "nn.own_gradient";

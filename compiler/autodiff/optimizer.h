@@ -97,9 +97,8 @@ mlir::Value buildMomentum(nn::MathBuilder& math, const Optimizer& optimizer,
 
 // Builds the new parameter, then the new values of states that are not frozen,
 // in the order of Optimizer::states. Not for kinds that movesLocally.
-// `gradient` has the parameter's type. If
-// exchangesMomenta, it is the new momentum, which is then not among the new
-// states.
+// `gradient` has the parameter's type. If exchangesMomenta, it is the new
+// momentum, which is then not among the new states.
 llvm::SmallVector<mlir::Value> buildUpdate(
     nn::MathBuilder& math, const Optimizer& optimizer, const Factored& factored,
     mlir::Value parameter, mlir::Value gradient,

@@ -9,6 +9,7 @@
 #include "compiler/sharding/convert.h"
 #include "compiler/sharding/dims.h"
 #include "compiler/sharding/divide_states.h"
+#include "compiler/sharding/own_states.h"
 #include "compiler/sharding/passes.h"
 #include "compiler/sharding/problem.h"
 #include "compiler/sharding/scopes.h"
@@ -77,6 +78,8 @@ class Application {
     warnOfExperts(core::ChooseExpertExchange(
         shardings_, {experts.exchange, experts.rows}, problem_.graph));
     core::DelayReductions(problem_.graph, shardings_);
+    if (mlir::failed(checkOwnStates(module_, plan_, problem_, shardings_)))
+      return failure();
     warnOfIdleDivisions();
     warnOfIdleAxes();
     setMesh(module_, plan_.mesh);

@@ -58,7 +58,7 @@ class Compression {
   }
 
  private:
-  // Of which the compressed value is the next one, and its decay.
+  // The previous momentum and its decay; the compressed value is the next one.
   struct Momentum {
     Value old;
     double beta;
@@ -189,6 +189,8 @@ LogicalResult compressMomenta(mlir::ModuleOp module, const plan::Plan& plan) {
                << ", found one; their exchanges are not divided between stages";
   const DeviceRows rows(module.getContext(), plan.mesh, axesOfBatch(plan));
   if (rows.count() == 1) return success();
+  if (hasOwnStates(main) && mlir::failed(checkEntriesOfOwnStates(module, plan)))
+    return failure();
   // Shardings refer to the mesh, so it must exist first.
   setMesh(module, plan.mesh);
   giveOwnStates(main, rows);

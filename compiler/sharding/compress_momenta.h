@@ -24,9 +24,9 @@ namespace partita::sharding {
 // New states are `<parameter>/worker_error`, [n, n chunk], and
 // `<parameter>/server_error`, [n, chunk]: one row per device, initially zero.
 //
-// 0/1 Adam's sums (`nn.one_bit_mean`) are exchanged in the same way, with x =
-// sum
-// + worker error; the states are `sum_worker_error` and `sum_server_error`.
+// 0/1 Adam's sums (`nn.one_bit_mean`) are exchanged in the same way, with
+// x = sum + worker error; the states are `sum_worker_error` and
+// `sum_server_error`.
 // Its states that differ between devices get one row per device: own_states.h.
 //
 // If B has no axes, nothing changes. Fails with a diagnostic if ZeRO or a

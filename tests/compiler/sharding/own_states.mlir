@@ -14,7 +14,7 @@
 // CHECK-NEXT: nn.broadcast %[[SUM]] dims = [1] : tensor<60xf32> -> tensor<1x60xf32>
 func.func @main(%x: tensor<8x60xf32> {nn.dims = ["B", "E"]},
                 %u: tensor<60xf32> {nn.dims = ["E"], nn.kind = "state", nn.name = "w/local_sum"})
-    -> (tensor<60xf32> {nn.updates = "w/local_sum"}) {
+    -> (tensor<60xf32> {nn.updates = "w/local_sum"}) attributes {nn.own_states} {
   %g = nn.reduce sum %x dims = [0] : tensor<8x60xf32> -> tensor<60xf32>
   %0 = call @add(%u, %g) {nn.own_gradient = "w"} : (tensor<60xf32>, tensor<60xf32>) -> tensor<60xf32>
   return %0 : tensor<60xf32>
