@@ -97,6 +97,12 @@ absl::StatusOr<std::unique_ptr<Weights>> Weights::Load(
   std::unique_ptr<Weights> weights(new Weights(context));
   weights->uses_ = uses;
   weights->globals_.resize(uses.size());
+  if (const Weights* states = context.states; states != nullptr) {
+    const auto* others = states->context_.artifact.program().parameters();
+    for (size_t i = 0; i < states->uses_.size(); ++i)
+      weights->others_.emplace(
+          others->Get(static_cast<unsigned>(i))->name()->str(), i);
+  }
   for (size_t i = 0; i < uses.size(); ++i) {
     if (!uses[i].used) continue;
     if (context.communicator != nullptr)
@@ -194,31 +200,28 @@ absl::Status Weights::LoadParameter(const program::Parameter& parameter,
 bool Weights::IsShared(const program::Parameter& parameter) const {
   if (context_.states == nullptr) return false;
   if (parameter.kind() == program::ParameterKind::state) return true;
-  const Weights& other = *context_.states;
-  const auto& others = *other.context_.artifact.program().parameters();
-  for (size_t i = 0; i < other.uses_.size() && i < others.size(); ++i)
-    if (other.uses_[i].updated &&
-        others.Get(static_cast<unsigned>(i))->name()->str() ==
-            parameter.name()->str())
-      return true;
-  return false;
+  const auto found = others_.find(parameter.name()->str());
+  return found != others_.end() &&
+         context_.states->uses_[found->second].updated;
 }
 
 absl::Status Weights::ShareState(const program::Parameter& parameter,
                                  Global& global) {
   const Weights& other = *context_.states;
-  const auto& others = *other.context_.artifact.program().parameters();
-  for (size_t i = 0; i < other.globals_.size() && i < others.size(); ++i) {
-    const program::Parameter& found = *others.Get(static_cast<unsigned>(i));
-    if (found.name()->str() != parameter.name()->str()) continue;
-    if (found.kind() != parameter.kind() ||
-        found.type()->dtype() != parameter.type()->dtype() ||
-        RunsOf(found, other.context_.place) !=
-            RunsOf(parameter, context_.place) ||
-        other.globals_[i].data == nullptr)
-      break;
-    global.data = other.globals_[i].data;
-    return absl::OkStatus();
+  if (const auto at = others_.find(parameter.name()->str());
+      at != others_.end()) {
+    const program::Parameter& found =
+        *other.context_.artifact.program().parameters()->Get(
+            static_cast<unsigned>(at->second));
+    const Global& held = other.globals_[at->second];
+    if (found.kind() == parameter.kind() &&
+        found.type()->dtype() == parameter.type()->dtype() &&
+        RunsOf(found, other.context_.place) ==
+            RunsOf(parameter, context_.place) &&
+        held.data != nullptr) {
+      global.data = held.data;
+      return absl::OkStatus();
+    }
   }
   return absl::FailedPreconditionError(absl::StrCat(
       "expected '", parameter.name()->str(), "' of the same type and shard in ",

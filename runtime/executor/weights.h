@@ -93,8 +93,7 @@ class Weights {
   }
   absl::Status LoadParameter(const program::Parameter& parameter,
                              const Use& use, Global& global);
-  // True if context.states has a tensor that its steps change, or a state, and
-  // this parameter is the same, or a state.
+  // True for a state, and for a parameter that steps of context.states change.
   bool IsShared(const program::Parameter& parameter) const;
   // Uses the tensor of this name of context.states. FailedPrecondition if there
   // is none of the same kind and type.
@@ -118,6 +117,8 @@ class Weights {
   std::map<std::string, std::unique_ptr<base::MappedFile>> files_;
   std::vector<Use> uses_;
   std::vector<Global> globals_;
+  // The parameters of context.states by name, with their indices.
+  std::map<std::string, size_t> others_;
 };
 
 }  // namespace partita::executor

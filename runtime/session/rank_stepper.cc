@@ -58,8 +58,8 @@ absl::Status CheckTrains(const executor::RankGroup& ranks) {
     if (absl::StartsWith(parameter.whole.name, "zero_one_adam/"))
       return absl::FailedPreconditionError(
           "expected a whole training step, found one of three kinds of steps "
-          "of "
-          "0/1 Adam; train with partita train and the folder that holds them");
+          "of 0/1 Adam; train with partita train and the folder that holds "
+          "them");
   for (const executor::ParameterSpec& parameter : ranks.parameters())
     if (parameter.updated) return train::FindLoss(ranks.outputs()).status();
   return absl::FailedPreconditionError(

@@ -2,6 +2,7 @@
 #ifndef PARTITA_RUNTIME_SESSION_ZERO_ONE_H_
 #define PARTITA_RUNTIME_SESSION_ZERO_ONE_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,12 +22,20 @@ bool IsZeroOne(const std::string& model);
 // kExchange.
 std::string ZeroOnePath(const std::string& folder, train::ZeroOneStep step);
 
+// After Resume: FailedPrecondition if devices differ, because the last step was
+// a local one, but the schedule's next step updates the variance. `ranks` run
+// kExchange.
+absl::Status CheckResumedSchedule(executor::RankGroup& ranks,
+                                  const train::ZeroOneSchedule& schedule,
+                                  int64_t last_step);
+
 // Runs the program that the schedule chooses for each step.
 class ZeroOneStepper : public train::Stepper {
  public:
   // The ranks of the three programs must outlive this object; those of
   // `variance` and `local` use the states of `exchange`. InvalidArgument if
-  // their inputs or outputs differ. Other arguments: as for RankStepper.
+  // they are not the steps of these kinds, or their inputs or outputs differ.
+  // Other arguments: as for RankStepper.
   static absl::StatusOr<std::unique_ptr<ZeroOneStepper>> Make(
       executor::RankGroup& exchange, executor::RankGroup& variance,
       executor::RankGroup& local, const train::ZeroOneSchedule& schedule,

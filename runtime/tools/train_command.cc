@@ -85,8 +85,10 @@ class TrainingRun {
     PARTITA_RETURN_IF_ERROR(ranks_.Agree(source.status()));
     MakeProgress();
     PARTITA_RETURN_IF_ERROR(OpenCheckpoints(**source));
-    PARTITA_RETURN_IF_ERROR(
-        ranks_.Agree(session::CheckWarmedUp(ranks_, trainer_.last_step)));
+    PARTITA_RETURN_IF_ERROR(ranks_.Agree(
+        others_.empty() ? session::CheckWarmedUp(ranks_, trainer_.last_step)
+                        : session::CheckResumedSchedule(
+                              ranks_, options_.zero_one, trainer_.last_step)));
     if (ranks_.IsMain()) {
       PARTITA_RETURN_IF_ERROR(ranks_.Agree(OpenLogs()));
     } else {
@@ -125,10 +127,11 @@ class TrainingRun {
       stepper_ = std::make_unique<session::RankStepper>(
           ranks_, options_.debug_nan, say);
     } else {
-      PARTITA_ASSIGN_OR_RETURN(
-          stepper_, session::ZeroOneStepper::Make(
-                        ranks_, *others_[0], *others_[1], options_.zero_one,
-                        options_.debug_nan, say));
+      auto made = session::ZeroOneStepper::Make(ranks_, *others_[0],
+                                                *others_[1], options_.zero_one,
+                                                options_.debug_nan, say);
+      PARTITA_RETURN_IF_ERROR(ranks_.Agree(made.status()));
+      stepper_ = *std::move(made);
     }
     if (!options_.debug_nan) return absl::OkStatus();
     for (RankGroup* other : others_)
@@ -224,6 +227,19 @@ class TrainingRun {
   absl::Status Report(train::TrainResult result) {
     PARTITA_ASSIGN_OR_RETURN(std::vector<executor::RankUse> uses,
                              ranks_.Uses());
+    for (RankGroup* other : others_) {
+      PARTITA_ASSIGN_OR_RETURN(const std::vector<executor::RankUse> more,
+                               other->Uses());
+      for (size_t i = 0; i < uses.size() && i < more.size(); ++i) {
+        executor::MemoryUse& memory = uses[i].memory;
+        memory.arena += more[i].memory.arena;
+        memory.globals += more[i].memory.globals;
+        memory.packed += more[i].memory.packed;
+        memory.scratch += more[i].memory.scratch;
+        memory.staging += more[i].memory.staging;
+        memory.mapped += more[i].memory.mapped;
+      }
+    }
     TrainReport report;
     PARTITA_ASSIGN_OR_RETURN(report.warnings, ranks_.Warnings());
     if (!ranks_.IsMain()) return absl::OkStatus();

@@ -158,9 +158,9 @@ absl::Status Check(const TrainOptions& options) {
 absl::StatusOr<TrainOptions> Completed(TrainOptions options) {
   train::ZeroOneSchedule& kinds = options.zero_one;
   const bool is_zero_one = session::IsZeroOne(options.run.model);
-  if (!is_zero_one && kinds.variance_until + kinds.variance_doubling +
-                              kinds.local_limit + kinds.local_doubling >
-                          0)
+  if (!is_zero_one &&
+      (kinds.variance_until > 0 || kinds.variance_doubling > 0 ||
+       kinds.local_limit > 0 || kinds.local_doubling > 0))
     return Wrong(
         "--variance-until, --variance-doubling, --local-limit and "
         "--local-doubling: expected a folder that partita compile --train "
