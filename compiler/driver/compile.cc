@@ -73,15 +73,7 @@ LogicalResult checkLoops(mlir::ModuleOp module, llvm::StringRef target) {
 
 // The memory limit per device, if the plan or the options give one.
 std::optional<MemoryLimit> limitOf(const Compilation& compilation) {
-  const plan::Plan* plan = compilation.plan();
-  if (plan && plan->fields.count("memory") > 0)
-    return MemoryLimit{
-        *plan->memory,
-        plan::Where(*plan, plan->fields.at("memory")) + ": memory"};
-  if (compilation.options().memory)
-    return MemoryLimit{*compilation.options().memory, "--memory"};
-  if (plan && plan->memory) return MemoryLimit{*plan->memory, "memory"};
-  return std::nullopt;
+  return findLimit(compilation.plan(), compilation.options().memory);
 }
 
 // Replaces `recompute: budget` in `options` by the rules that fit the memory

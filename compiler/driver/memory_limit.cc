@@ -63,7 +63,10 @@ std::vector<std::string> adviceOn(const MemoryTable& table,
   const int64_t copies = devicesOfBatch(plan);
   const int64_t zero = plan != nullptr ? plan->zero : 0;
   const auto divided = [&](int stage, MemoryClass memory_class) {
-    if (copies < 2 || zero >= stage || table.of(memory_class) == 0) return;
+    // 0/1 Adam refuses ZeRO.
+    if (copies < 2 || zero >= stage || table.of(memory_class) == 0 ||
+        isZeroOne(*train))
+      return;
     advice.push_back("zero: " + std::to_string(stage) + " (divides " +
                      FormatBytes(table.of(memory_class)) + " of " +
                      nameOf(memory_class) + " over " + std::to_string(copies) +
@@ -91,6 +94,17 @@ std::vector<std::string> adviceOn(const MemoryTable& table,
 }
 
 }  // namespace
+
+std::optional<MemoryLimit> findLimit(const plan::Plan* plan,
+                                     std::optional<int64_t> option) {
+  if (plan && plan->memory && plan->fields.count("memory") > 0)
+    return MemoryLimit{
+        *plan->memory,
+        plan::Where(*plan, plan->fields.at("memory")) + ": memory"};
+  if (option) return MemoryLimit{*option, "--memory"};
+  if (plan && plan->memory) return MemoryLimit{*plan->memory, "memory"};
+  return std::nullopt;
+}
 
 mlir::LogicalResult checkMemory(mlir::ModuleOp module, const MemoryTable& table,
                                 const MemoryLimit& limit,

@@ -4,6 +4,7 @@
 #define PARTITA_COMPILER_DRIVER_MEMORY_LIMIT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "compiler/driver/train_options.h"
@@ -21,6 +22,11 @@ struct MemoryLimit {
   int64_t bytes;
   std::string where;  // "plan.yaml:3:9: memory"
 };
+
+// The limit that the plan or the option --memory gives, if any. `plan` may be
+// null.
+std::optional<MemoryLimit> findLimit(const plan::Plan* plan,
+                                     std::optional<int64_t> option);
 
 // Refuses a program over the limit. Reports its largest parts and ways to need
 // less. `plan` may be null; `train` is null for inference.

@@ -26,6 +26,10 @@ std::string checkMicrobatches(const plan::Plan& plan) {
 
 std::string checkNoiseScale(const CompileOptions& options) {
   const std::string start = "--noise-scale: expected ";
+  if (isZeroOne(options.train))
+    return start +
+           "another optimizer than 0/1-adam: it needs whole gradients, but "
+           "devices step with their own; leave it out";
   const int64_t microbatches = options.plan ? options.plan->microbatches : 1;
   if (microbatches < 2)
     return start +

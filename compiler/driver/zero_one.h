@@ -11,11 +11,19 @@
 namespace partita::driver {
 
 // Creates the folder options.output and compiles copies of `module` into it.
-// Returns the report of the exchange step, with the total of seconds and bytes.
-// Emits diagnostics on failure; `fault` says whose fault it is.
+// Returns the report of the exchange step, with the total of seconds and bytes,
+// and one memory table for the three steps together, which must be within the
+// limit. Emits diagnostics on failure; `fault` says whose fault it is.
 mlir::FailureOr<CompileReport> compileZeroOne(mlir::ModuleOp module,
                                               const CompileOptions& options,
                                               Fault& fault);
+
+// Says on the console that one kind of step is described, if there are several.
+void tellStepOf(const TrainOptions& train);
+
+// If `path` is a folder of compileZeroOne, an error that names its programs;
+// else an empty text.
+std::string refuseFolderOfSteps(const std::string& path);
 
 }  // namespace partita::driver
 

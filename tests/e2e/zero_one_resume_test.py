@@ -102,7 +102,7 @@ class ZeroOneResumeTest(unittest.TestCase):
         return self.saved(whole, step)
 
     def test_goes_on_bit_for_bit_between_exchanges(self):
-        between = self.resumes("two", 24)
+        between = self.resumes("two", 23)
         # The devices' sums differ, and the parameters are those of the last exchange.
         sums = between["w/local_sum"]
         self.assertEqual(len(sums), 2 * 480 * 4)
@@ -123,6 +123,37 @@ class ZeroOneResumeTest(unittest.TestCase):
         self.assertEqual(run.returncode, 1, run.stderr)
         self.assertIn("local_exp_avg", run.stderr)
 
+    def test_a_schedule_is_for_a_whole_run(self):
+        self.resumes("two", 24)
+        run = self.train("two", "two_from_24", "--steps", "40", "--variance-until", "40")
+        self.assertEqual(run.returncode, 0, run.stderr)  # from step 30, an exchange
+        shutil.rmtree(self.path("two_from_24/step-00000030"))
+        shutil.rmtree(self.path("two_from_24/step-00000040"))
+        run = self.train("two", "two_from_24", "--steps", "40", "--variance-until", "40")
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("the checkpoint of step 24 was made", run.stderr)
+
+    def test_programs_are_of_their_kinds(self):
+        for a, b in (("variance", "local"), ("exchange", "local"), ("exchange", "variance")):
+            folder = "swapped_%s_%s" % (a, b)
+            shutil.copytree(self.path("two"), self.path(folder))
+            for source, target in ((a, b), (b, a)):
+                shutil.copy(self.path("two/%s.partita" % source), self.path("%s/%s.partita" % (folder, target)))
+            run = self.train(folder, "no_checkpoints", "--steps", "12")
+            self.assertEqual(run.returncode, 1, run.stderr)
+            # Loading may find a state missing before kinds are compared.
+            self.assertRegex(run.stderr, "to be that step of 0/1 Adam|compile both together")
+
+    def test_memory_is_of_all_programs(self):
+        mesh = ["--mesh", "d=2", "--shard", "B=d"]
+        # Each program is smaller than this.
+        run = self.compile("small", *mesh, "--memory", "25 KB")
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("--memory, for the three steps of 0/1-adam together: expected at most 25", run.stderr)
+        self.assertEqual(os.listdir(self.path("small")), [])
+        run = self.compile("small", *mesh, "--memory", "100 KB")
+        self.assertEqual(run.returncode, 0, run.stderr)
+
     def test_learns(self):
         log = self.path("log.jsonl")
         run = self.train("four", "learns", *SCHEDULE, "--log", log)
@@ -134,7 +165,10 @@ class ZeroOneResumeTest(unittest.TestCase):
 
     def test_refusals(self):
         mesh = ["--mesh", "d=2", "--shard", "B=d"]
-        for options, said in (([*mesh, "--zero", "1"], "expected no ZeRO"), ([*mesh, "--precision", "f16"], "f32 or bf16"),
+        for options, said in (([*mesh, "--zero", "1"], "expected no ZeRO"),
+                              (["--mesh", "d=2", "--shard", "B=d;M=d"], "expected no axis of B for another dimension"),
+                              ([*mesh, "--microbatches", "2", "--noise-scale"], "another optimizer than 0/1-adam"),
+                              ([*mesh, "--precision", "f16"], "f32 or bf16"),
                               ([*mesh, "--clip-norm", "1"], "expected no --clip-norm")):
             run = self.compile("no", *options)
             self.assertEqual(run.returncode, 1, run.stderr)
@@ -142,6 +176,22 @@ class ZeroOneResumeTest(unittest.TestCase):
         run = self.train("two/exchange.partita", "no_checkpoints", "--steps", "1")
         self.assertEqual(run.returncode, 1, run.stderr)
         self.assertIn("found one of three kinds of steps of 0/1 Adam", run.stderr)
+        # The gradient of b is a product of sums over the batch.
+        with open(self.path("whole.mlir"), "w", encoding="utf-8") as file:
+            file.write(MODEL.replace("nn.broadcast %b", "nn.broadcast %q").replace("  %1 =", """\
+  %s = nn.reduce sum %0 dims = [0] : tensor<8x20xf32> -> tensor<20xf32>
+  %q = arith.mulf %s, %b : tensor<20xf32>
+  %1 ="""))
+        run = subprocess.run([COMPILER, "compile", self.path("whole.mlir"), "--loss", "mse", "--name", "x:0=B", "--train",
+                              "0/1-adam", "-o", self.path("whole"), *mesh], capture_output=True, text=True, timeout=120,
+                             check=False)
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("own gradient of 'b', a sum over d, the axes of B, found the same on all devices", run.stderr)
+        self.assertEqual(os.listdir(self.path("whole")), [])
+        for command in (["inspect", self.path("two")], ["simulate", self.path("two"), "--cluster", "a100-80-sxm"]):
+            run = subprocess.run([COMPILER, *command], capture_output=True, text=True, timeout=120, check=False)
+            self.assertEqual(run.returncode, 1, run.stderr)
+            self.assertIn("exchange.partita or", run.stderr)
         run = subprocess.run([COMPILER, "verify", self.path("model.mlir"), "--loss", "mse", "--name", "x:0=B", "--train",
                               "0/1-adam", *mesh], capture_output=True, text=True, timeout=120, check=False)
         self.assertEqual(run.returncode, 1, run.stderr)

@@ -105,6 +105,9 @@ int run(CompileCommand& command) {
                     ? compileZeroOne(*module, options, fault)
                     : compileToFile(*module, options, &fault);
   if (mlir::failed(report)) return exitCodeOf(fault);
+  if (isZeroOne(options.train))
+    messages() << "note: counts are of the exchange step, memory is of the "
+                  "three kinds of steps together\n";
   if (command.json)
     results() << report->toJson() << "\n";
   else

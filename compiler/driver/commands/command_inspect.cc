@@ -14,6 +14,7 @@
 #include "compiler/driver/inspect/inspect_page.h"
 #include "compiler/driver/inspect/inspect_plan.h"
 #include "compiler/driver/inspect/inspect_schedule.h"
+#include "compiler/driver/zero_one.h"
 #include "compiler/plan/plan_schedule.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -85,6 +86,11 @@ int run(InspectCommand& command) {
       !take(parseStageCost(command.view.costs, transfer), cost))
     return kUsageError;
   command.view.json = command.json;
+  if (std::string wrong = refuseFolderOfSteps(command.model.model);
+      !wrong.empty()) {
+    complain(wrong);
+    return kUserError;
+  }
   const llvm::StringRef path = command.model.model;
   if (path.ends_with(".yaml") || path.ends_with(".yml"))
     return inspectPlanFile(command);

@@ -16,6 +16,7 @@
 #include "compiler/driver/model_plan.h"
 #include "compiler/driver/planning/explain_times.h"
 #include "compiler/driver/verify/verify.h"
+#include "compiler/driver/zero_one.h"
 #include "compiler/planner/cluster/cluster.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -105,6 +106,7 @@ int explain(JudgeCommand& command) {
         const TrainOptions* trained =
             train.optimizer.empty() ? nullptr : &train;
         reportLostNames(module, trained != nullptr);
+        tellStepOf(train);
         auto facts = explainPlan(module, plan, trained, &fault);
         if (mlir::succeeded(facts) && cluster &&
             mlir::failed(addTimesOn(*cluster, !command.cluster.empty(), module,

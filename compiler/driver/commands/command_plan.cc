@@ -15,6 +15,7 @@
 #include "compiler/driver/planning/model_of_row.h"
 #include "compiler/driver/planning/parse_choices.h"
 #include "compiler/driver/verify/shrink_model.h"
+#include "compiler/driver/zero_one.h"
 #include "compiler/planner/search/write_plan.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/Support/FileSystem.h"
@@ -221,6 +222,7 @@ int run(PlanCommand& command) {
     return kUsageError;
   }
   if (const ExitCode code = readModel(command); code != kSuccess) return code;
+  tellStepOf(command.request.options.train);
   llvm::json::Value facts = nullptr;
   if (!take(choosePlan(command.request), facts)) return kUserError;
   show(facts, command.json, printChoice);

@@ -11,6 +11,7 @@
 #include "compiler/driver/planning/price_row.h"
 #include "compiler/driver/simulate/simulate.h"
 #include "compiler/driver/simulate/sweep.h"
+#include "compiler/driver/zero_one.h"
 #include "compiler/simulator/faults.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -73,6 +74,11 @@ int run(SimulateCommand& command) {
         "expected a compiled model (.partita) and --cluster, or --sweep "
         "ROWS.csv");
     return kUsageError;
+  }
+  if (std::string wrong = refuseFolderOfSteps(arguments.artifact);
+      !wrong.empty()) {
+    complain(wrong);
+    return kUserError;
   }
   // Check the syntax first; which ranks exist is known only with the program.
   simulator::Faults faults;
