@@ -16,8 +16,8 @@ struct RoundedWeight {
   std::vector<int8_t> values;
   std::vector<float> scales;  // positive, one per channel; or one per group
   std::vector<int8_t> zeros;  // one per group; empty: none
-  double signal = 0;           // sum of squares of the weight
-  double noise = 0;            // sum of squares of the rounding errors
+  double signal = 0;          // sum of squares of the weight
+  double noise = 0;           // sum of squares of the rounding errors
 
   // Ratio of signal to noise in decibels; infinite without an error.
   double Decibels() const;

@@ -41,8 +41,8 @@ TEST_P(QloraTest, OutputsEqualPeft) {
   CompilerContext context;
   auto module = driver::importModel(folder, options, context.get());
   ASSERT_TRUE(module) << context.errors;
-  auto compiled = CompiledModel::Make(*module, testing::TempDir(),
-                                      NameOf(GetParam()), 2);
+  auto compiled =
+      CompiledModel::Make(*module, testing::TempDir(), NameOf(GetParam()), 2);
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   auto outputs = (*compiled)->Run(*inputs);
   ASSERT_TRUE(outputs.ok()) << outputs.status();
