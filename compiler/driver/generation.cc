@@ -72,11 +72,13 @@ ModelFacts readFacts(const std::string& model) {
 
 // Programs for prompts and for tokens divide the cache in the same way: its
 // heads and its length have the same names in both.
-void nameCache(plan::Plan& plan) {
-  for (const char* name :
-       {"*keys:1=N", "*values:1=N", "*keys:2=L", "*values:2=L",
-        "*key_scales:1=N", "*value_scales:1=N", "*key_scales:2=L",
-        "*value_scales:2=L"})
+void nameCache(plan::Plan& plan, bool is_int8) {
+  std::vector<std::string> names = {"*keys:1=N", "*values:1=N", "*keys:2=L",
+                                    "*values:2=L"};
+  if (is_int8)
+    names.insert(names.end(), {"*key_scales:1=N", "*value_scales:1=N",
+                               "*key_scales:2=L", "*value_scales:2=L"});
+  for (const std::string& name : names)
     if (auto parsed = plan::ParseName(name); parsed.ok())
       plan.names.push_back(*parsed);
 }
@@ -164,7 +166,7 @@ class FolderCompiler {
     if (!module) return failure();
     if (!module->getName()) module->setName(fs::path(file).stem().string());
     CompileOptions compile = options_.compile;
-    if (compile.plan) nameCache(*compile.plan);
+    if (compile.plan) nameCache(*compile.plan, options_.is_int8_cache);
     compile.output = (fs::path(options_.folder) / file).string();
     return success(succeeded(compileToFile(*module, compile, &fault_)));
   }
