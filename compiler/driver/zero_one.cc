@@ -81,7 +81,12 @@ FailureOr<CompileReport> compileZeroOne(mlir::ModuleOp module,
     return wrong(
         "expected a name for the folder of the three steps of 0/1-adam, found "
         "that of a file; leave out .partita");
-  fs::create_directories(options.output, error);
+  if (options.plan && options.plan->state_files)
+    return wrong(
+        "expected the states of 0/1-adam in memory, found offload: "
+        "{optimizer: nvme}: its three programs share them; leave it out, or "
+        "take offload: optimizer");
+  const bool is_new = fs::create_directories(options.output, error);
   if (error) return wrong("cannot create the folder: " + error.message());
   std::optional<CompileReport> exchange;
   std::vector<std::string> written;
@@ -90,6 +95,7 @@ FailureOr<CompileReport> compileZeroOne(mlir::ModuleOp module,
   MemoryTable memory;
   const auto discard = [&] {
     for (const std::string& file : written) fs::remove(file, error);
+    if (is_new) fs::remove(options.output, error);
     return failure();
   };
   // The exchange step refuses the most, so nothing is written before.
@@ -100,8 +106,10 @@ FailureOr<CompileReport> compileZeroOne(mlir::ModuleOp module,
         (fs::path(options.output) / (std::string(step) + ".partita")).string();
     if (!own.dump_dir.empty())
       own.dump_dir = (fs::path(own.dump_dir) / step).string();
-    if (std::string refused = prepareOptions(own); !refused.empty())
+    if (std::string refused = prepareOptions(own); !refused.empty()) {
+      (void)discard();
       return wrong(refused);
+    }
     mlir::OwningOpRef<mlir::ModuleOp> copy(module.clone());
     FailureOr<CompileReport> report = compileToFile(*copy, own, &fault);
     if (mlir::failed(report)) return discard();

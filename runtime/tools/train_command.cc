@@ -304,6 +304,13 @@ int TrainCommand(const std::vector<std::string>& arguments, std::ostream& out,
   session::SessionOptions first = options->run;
   std::vector<std::string> others;
   if (session::IsZeroOne(first.model)) {
+    if (!first.offload_dir.empty()) {
+      if (Speaks())
+        error << "partita-run train: --offload-dir: expected a model of one "
+                 "program, found the folder of 0/1 Adam's three, which share "
+                 "their states in memory; leave it out\n";
+      return 2;
+    }
     for (const auto step :
          {train::ZeroOneStep::kVariance, train::ZeroOneStep::kLocal})
       others.push_back(session::ZeroOnePath(first.model, step));

@@ -187,7 +187,15 @@ class ZeroOneResumeTest(unittest.TestCase):
                              check=False)
         self.assertEqual(run.returncode, 1, run.stderr)
         self.assertIn("own gradient of 'b', a sum over d, the axes of B, found the same on all devices", run.stderr)
-        self.assertEqual(os.listdir(self.path("whole")), [])
+        self.assertFalse(os.path.exists(self.path("whole")))
+        with open(self.path("files.yaml"), "w", encoding="utf-8") as file:
+            file.write("mesh: {d: 2}\nshard:\n  - {B: d}\noffload: {optimizer: nvme, path: states}\n")
+        run = self.compile("no", "--plan", self.path("files.yaml"))
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("expected the states of 0/1-adam in memory", run.stderr)
+        run = self.train("two", "no_checkpoints", "--steps", "1", "--offload-dir", self.folder.name)
+        self.assertEqual(run.returncode, 2, run.stderr)
+        self.assertIn("--offload-dir: expected a model of one program", run.stderr)
         for command in (["inspect", self.path("two")], ["simulate", self.path("two"), "--cluster", "a100-80-sxm"]):
             run = subprocess.run([COMPILER, *command], capture_output=True, text=True, timeout=120, check=False)
             self.assertEqual(run.returncode, 1, run.stderr)
