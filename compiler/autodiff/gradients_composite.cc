@@ -272,7 +272,7 @@ struct Attention
 // Packed weights
 //===----------------------------------------------------------------------===//
 
-// Of the scale: the sum over its group of the gradient times the integer.
+// A scale's gradient is the sum over its group of gradient times integer.
 struct Dequantize
     : GradientOpInterface::ExternalModel<Dequantize, nn::DequantizeOp> {
   LogicalResult buildGradient(mlir::Operation* op, Gradient& gradient) const {

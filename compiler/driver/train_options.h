@@ -32,7 +32,7 @@ struct TrainOptions {
   bool keep_gradients = false;
   bool noise_scale = false;  // measure the noise of gradients
   int onebit_warmup = 0;     // 1-bit optimizers: warm-up steps already run
-  // Of 0/1-adam: variance, exchange or local. `partita compile` makes all.
+  // Step of 0/1-adam: variance, exchange or local; partita compile makes all.
   std::string zero_one_step = "exchange";
   int64_t pipemare = 0;  // updates with lower rates for old weights
   // Share of an update that is left in the average that corrects old weights,

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/cpu/best_clone.h"
+
 namespace partita::cpu {
 namespace {
 
@@ -210,15 +212,7 @@ PARTITA_CLONE(Plain);
 #undef PARTITA_INLINE
 
 const Functions& Best() {
-  static const Functions& best = [&]() -> const Functions& {
-    if (__builtin_cpu_supports("avx512f") &&
-        __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl"))
-      return kAvx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-      return kAvx2;
-    return kPlain;
-  }();
+  static const Functions& best = BestClone(kAvx512, kAvx2, kPlain);
   return best;
 }
 

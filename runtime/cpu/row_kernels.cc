@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/cpu/best_clone.h"
+
 namespace partita::cpu {
 namespace {
 
@@ -185,11 +187,7 @@ void ComputePlain(const RowPart& part, int64_t rows) {
 }  // namespace
 
 RowKernel ChooseRowKernel() {
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
-    return ComputeAvx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return ComputeAvx2;
-  return ComputePlain;
+  return BestClone<RowKernel>(ComputeAvx512, ComputeAvx2, ComputePlain);
 }
 
 }  // namespace partita::cpu
