@@ -4,8 +4,8 @@
 
 namespace partita::cpu {
 
-// The clone for the best instructions that this CPU has: AVX-512 (F, BW, VL),
-// AVX2 with FMA, or those of every x86-64.
+// Returns the clone for the best instructions that this CPU has: avx512 needs
+// AVX-512 F, BW and VL; avx2 needs AVX2 and FMA; plain runs on every x86-64.
 template <typename Clone>
 const Clone& BestClone(const Clone& avx512, const Clone& avx2,
                        const Clone& plain) {
