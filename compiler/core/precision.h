@@ -8,21 +8,21 @@
 
 namespace partita::core {
 
-// kF32 may run on tensor cores as tf32. Partita does not compile kFp8, and
-// plans refuse it; only predictions for other software use it.
-enum class Precision { kF32, kBF16, kF16, kFp8 };
+// kF32 may run on tensor cores as tf32. kF8 is kBF16 with linear layers whose
+// products take factors of 8 bits: e4m3, and e5m2 for gradients.
+enum class Precision { kF32, kBF16, kF16, kF8 };
 
 // Indexed by Precision.
 inline constexpr std::array<const char*, 4> kPrecisionNames = {"f32", "bf16",
-                                                               "f16", "fp8"};
+                                                               "f16", "f8"};
 inline constexpr int kPrecisions = static_cast<int>(kPrecisionNames.size());
 
 inline std::string ToString(Precision precision) {
   return kPrecisionNames[static_cast<size_t>(precision)];
 }
 
-// Bytes per element of parameters and activations. Neither is stored as kFp8;
-// products convert their operands to it.
+// Bytes per element of parameters and activations. Neither is stored in
+// 8 bits; products round their operands to it.
 inline int ElementBytes(Precision precision) {
   return precision == Precision::kF32 ? 4 : 2;
 }

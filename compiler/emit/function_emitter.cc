@@ -327,6 +327,14 @@ class FunctionEmitter {
     result.has_zero = gemm.getZero() != nullptr;
     if (result.group > 0)
       result.factors = program::GemmFactors::rhs_i4;
+    else if (const auto lhs = typeOf(gemm.getLhs()).getElementType();
+             lhs.isFloat() && lhs.getIntOrFloatBitWidth() == 8)
+      result.factors = llvm::isa<mlir::Float8E5M2Type>(lhs)
+                           ? program::GemmFactors::f8_lhs_e5m2
+                       : llvm::isa<mlir::Float8E5M2Type>(
+                             typeOf(gemm.getRhs()).getElementType())
+                           ? program::GemmFactors::f8_rhs_e5m2
+                           : program::GemmFactors::f8;
     else if (typeOf(gemm.getRhs()).getElementType().isInteger(8))
       result.factors = gemm.getLhsUnsigned() ? program::GemmFactors::u8_i8
                        : typeOf(gemm.getLhs()).getElementType().isF32()
@@ -418,6 +426,8 @@ program::DType dtypeOf(mlir::Type type, bool is_unsigned) {
   if (type.isF64()) return DType::f64;
   if (type.isF16()) return DType::f16;
   if (type.isBF16()) return DType::bf16;
+  if (llvm::isa<mlir::Float8E4M3FNType>(type)) return DType::f8e4m3;
+  if (llvm::isa<mlir::Float8E5M2Type>(type)) return DType::f8e5m2;
   if (type.isInteger(1)) return DType::i1;
   if (type.isInteger(8)) return is_unsigned ? DType::u8 : DType::i8;
   if (type.isInteger(16)) return is_unsigned ? DType::u16 : DType::i16;

@@ -318,7 +318,7 @@ TEST(Refusals, OfAPrecisionThatOnlyOtherSoftwareHas) {
     plan.precision = precision;
     EXPECT_TRUE(CheckPlan(plan).ok()) << word;
   }
-  plan.precision = Precision::kFp8;
+  plan.precision = Precision::kF8;
   EXPECT_EQ(CheckPlan(plan).message(),
             "p.yaml: precision: expected f32, bf16, f16, found 'fp8', which "
             "only predictions of other software have");

@@ -267,10 +267,45 @@ static LogicalResult verifyUnscaled(GemmOp op) {
   return success();
 }
 
+static bool isFloat8(mlir::RankedTensorType type) {
+  return llvm::isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(
+      type.getElementType());
+}
+
+// C9
+static LogicalResult verifyFloat8(GemmOp op) {
+  const mlir::RankedTensorType lhs = typeOf(op.getLhs()),
+                               rhs = typeOf(op.getRhs()),
+                               result = typeOf(op.getResult());
+  if (!isFloat8(lhs) || !isFloat8(rhs) ||
+      (lhs.getElementType() == rhs.getElementType() &&
+       llvm::isa<mlir::Float8E5M2Type>(lhs.getElementType())))
+    return op.emitOpError() << "expected factors of f8E4M3FN, at most one of "
+                               "them of f8E5M2 instead, found "
+                            << lhs << " and " << rhs;
+  const mlir::RankedTensorType scale = typeOf(op.getScale());
+  if (scale.getNumElements() != 1 || !scale.getElementType().isF32())
+    return op.emitOpError()
+           << "expected a scale of one f32 with factors of f8, found " << scale;
+  const mlir::Type element = result.getElementType();
+  if (!element.isF32() && !element.isF16() && !element.isBF16())
+    return op.emitOpError() << "expected a result of f32, f16 or bf16 with "
+                               "factors of f8, found "
+                            << result;
+  if (op.getBias() && typeOf(op.getBias()).getElementType() != element)
+    return op.emitOpError() << "expected a bias of " << element << ", found "
+                            << op.getBias().getType();
+  if (op.getLhsUnsigned() || op.getGroup() || op.getResidual())
+    return op.emitOpError(
+        "expected no lhs_unsigned, group and residual with factors of f8");
+  return success();
+}
+
 // C4
 static LogicalResult verifyScaled(GemmOp op) {
   const mlir::RankedTensorType lhs = typeOf(op.getLhs()),
                                rhs = typeOf(op.getRhs());
+  if (isFloat8(lhs) || isFloat8(rhs)) return verifyFloat8(op);
   const bool is_integer = lhs.getElementType().isInteger(8);
   if (!rhs.getElementType().isInteger(8) ||
       !(is_integer || lhs.getElementType().isF32()))

@@ -125,6 +125,9 @@ def Exec_GemmOp : Exec_Op<"gemm", [AttrSizedOperandSegments, AttrSizedResultSegm
     `lhs_unsigned`). Then out[b, m, n] = scale[n] * (sum over k of lhs[b, m, k] * rhs[b, k, n]) + bias[n]; sums of
     integers are exact. Sums of i8 and i8 may also be the result: i32, without `scale` and `bias`.
 
+    With a `scale` and factors of f8E4M3FN, at most one of them of f8E5M2 instead, out[b, m, n] = activation(scale * (sum over
+    k of lhs[b, m, k] * rhs[b, k, n]) + bias[n]) with one scale for all.
+
     For training, the result `kept` is the pre-activation, which is the input of the activation. With the operand
     `preactivation`, the result is the gradient with respect to it: out = (sum over k) * activation'(preactivation).
     `lhs_sums` [m] and `rhs_sums` [n] are the sums over k of one factor; if the product is the gradient of a weight, they
@@ -143,12 +146,16 @@ def Exec_GemmOp : Exec_Op<"gemm", [AttrSizedOperandSegments, AttrSizedResultSegm
       a residual and a scale; `preactivation` excludes a bias, too.
     - (C8) `lhs_sums` has m elements and `rhs_sums` n, of the result's type of floats. They exclude each other and require a
       batch of 1 without scale, bias, residual and activation.
+    - (C9) With factors of f8, C4 does not hold: `scale` has one element of f32, the result is of f32, f16 or bf16, as the
+      `bias`, and there is no residual.
 
     Example: `%y = exec.gemm %x, %w sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>`
 
     Example: `%y = exec.gemm %x, %w scale(%s : tensor<4xf32>) sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xf32>, tensor<3x4xi8>) -> tensor<2x4xf32>`
 
     Example: `%y = exec.gemm %x, %w scale(%s : tensor<4x2xf32>) sizes = [1, 3, 4, 8] lhs_strides = [0, 8, 1] rhs_strides = [0, 1, 8] group = 4 : (tensor<3x8xf32>, tensor<4x2x2xi8>) -> tensor<3x4xf32>`
+
+    Example: `%y = exec.gemm %x, %w scale(%s : tensor<1xf32>) sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] : (tensor<2x3xf8E4M3FN>, tensor<3x4xf8E5M2>) -> tensor<2x4xbf16>`
 
     Example: `%y, %u = exec.gemm %x, %w sizes = [1, 2, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 4, 1] activation = gelu_tanh : (tensor<2x3xbf16>, tensor<3x4xbf16>) -> tensor<2x4xbf16> kept tensor<2x4xbf16>`
   }];

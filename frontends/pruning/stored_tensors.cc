@@ -29,17 +29,22 @@ struct Stored {
   const char* name;
 };
 constexpr Stored kStored[] = {
-    {DType::kF32, "F32"},   {DType::kF64, "F64"}, {DType::kF16, "F16"},
-    {DType::kBF16, "BF16"}, {DType::kI1, "BOOL"}, {DType::kI8, "I8"},
-    {DType::kI16, "I16"},   {DType::kI32, "I32"}, {DType::kI64, "I64"},
-    {DType::kU8, "U8"},     {DType::kU16, "U16"}, {DType::kU32, "U32"},
-    {DType::kU64, "U64"}};
+    {DType::kF32, "F32"},       {DType::kF64, "F64"},
+    {DType::kF16, "F16"},       {DType::kBF16, "BF16"},
+    {DType::kI1, "BOOL"},       {DType::kI8, "I8"},
+    {DType::kI16, "I16"},       {DType::kI32, "I32"},
+    {DType::kI64, "I64"},       {DType::kU8, "U8"},
+    {DType::kU16, "U16"},       {DType::kU32, "U32"},
+    {DType::kU64, "U64"},       {DType::kF8E4M3, "F8_E4M3"},
+    {DType::kF8E5M2, "F8_E5M2"}};
 
 std::optional<DType> dtypeOf(mlir::Type type) {
   if (type.isF32()) return DType::kF32;
   if (type.isF64()) return DType::kF64;
   if (type.isF16()) return DType::kF16;
   if (type.isBF16()) return DType::kBF16;
+  if (llvm::isa<mlir::Float8E4M3FNType>(type)) return DType::kF8E4M3;
+  if (llvm::isa<mlir::Float8E5M2Type>(type)) return DType::kF8E5M2;
   if (type.isInteger(1)) return DType::kI1;
   if (type.isInteger(8)) return DType::kI8;
   if (type.isInteger(16)) return DType::kI16;

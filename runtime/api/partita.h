@@ -72,7 +72,9 @@ typedef enum partita_type_code {
   PARTITA_UINT = 1,
   PARTITA_FLOAT = 2,
   PARTITA_BFLOAT = 4,
-  PARTITA_BOOL = 6 /* one byte, 0 or 1 */
+  PARTITA_BOOL = 6, /* one byte, 0 or 1 */
+  PARTITA_FLOAT8_E4M3FN = 10,
+  PARTITA_FLOAT8_E5M2 = 12
 } partita_type_code;
 
 /* DLDataType. */

@@ -86,6 +86,10 @@ partita_type TypeOf(DType dtype) {
     case DType::kU32:
     case DType::kU64:
       return {PARTITA_UINT, bits, 1};
+    case DType::kF8E4M3:
+      return {PARTITA_FLOAT8_E4M3FN, bits, 1};
+    case DType::kF8E5M2:
+      return {PARTITA_FLOAT8_E5M2, bits, 1};
   }
   return {PARTITA_FLOAT, bits, 1};
 }

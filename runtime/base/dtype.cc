@@ -1,6 +1,7 @@
 // Element types: a table of names and sizes, and conversions between any two.
 #include "runtime/base/dtype.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -17,9 +18,9 @@ struct Info {
   int64_t size;
 };
 constexpr Info kInfo[kDTypeCount] = {
-    {"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2}, {"i1", 1},
-    {"i8", 1},  {"i16", 2}, {"i32", 4}, {"i64", 8},  {"u8", 1},
-    {"u16", 2}, {"u32", 4}, {"u64", 8}};
+    {"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2},   {"i1", 1},
+    {"i8", 1},  {"i16", 2}, {"i32", 4}, {"i64", 8},    {"u8", 1},
+    {"u16", 2}, {"u32", 4}, {"u64", 8}, {"f8e4m3", 1}, {"f8e5m2", 1}};
 
 // Storage types of the floats that C++ 17 lacks.
 struct Half {
@@ -27,6 +28,12 @@ struct Half {
 };
 struct BFloat16 {
   uint16_t bits;
+};
+struct Float8E4M3 {
+  uint8_t bits;
+};
+struct Float8E5M2 {
+  uint8_t bits;
 };
 
 template <typename T>
@@ -43,6 +50,10 @@ auto Load(const void* data, int64_t index) {
     return HalfToFloat(value.bits);
   } else if constexpr (std::is_same_v<T, BFloat16>) {
     return BFloat16ToFloat(value.bits);
+  } else if constexpr (std::is_same_v<T, Float8E4M3>) {
+    return Float8E4M3ToFloat(value.bits);
+  } else if constexpr (std::is_same_v<T, Float8E5M2>) {
+    return Float8E5M2ToFloat(value.bits);
   } else {
     return value;
   }
@@ -72,6 +83,10 @@ void Store(From value, void* data, int64_t index) {
     stored.bits = FloatToHalf(static_cast<float>(value));
   } else if constexpr (std::is_same_v<T, BFloat16>) {
     stored.bits = FloatToBFloat16(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<T, Float8E4M3>) {
+    stored.bits = FloatToFloat8E4M3(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<T, Float8E5M2>) {
+    stored.bits = FloatToFloat8E5M2(static_cast<float>(value));
   } else if constexpr (std::is_same_v<T, bool>) {
     stored = value != From{0};
   } else if constexpr (std::is_integral_v<T>) {
@@ -114,7 +129,65 @@ void WithStorage(DType dtype, const Function& function) {
       return function(uint32_t{});
     case DType::kU64:
       return function(uint64_t{});
+    case DType::kF8E4M3:
+      return function(Float8E4M3{});
+    case DType::kF8E5M2:
+      return function(Float8E5M2{});
   }
+}
+
+// A format of 8 bits: a sign, an exponent and a fraction.
+struct Format8 {
+  int fraction_bits;
+  int bias;            // of the exponent
+  uint32_t overflow;   // the code of numbers that are too large
+  uint32_t first_nan;  // the least code of a NaN
+};
+constexpr Format8 kE4M3 = {3, 7, 0x7f, 0x7f};
+constexpr Format8 kE5M2 = {2, 15, 0x7c, 0x7d};
+
+uint32_t BitsOf(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+float DecodeFloat8(const Format8& format, uint8_t bits) {
+  const uint32_t code = bits & 0x7f;
+  const int exponent = static_cast<int>(code) >> format.fraction_bits;
+  const int hidden = 1 << format.fraction_bits;
+  const int fraction = static_cast<int>(code) & (hidden - 1);
+  float value = std::ldexp(
+      static_cast<float>(exponent == 0 ? fraction : fraction + hidden),
+      std::max(exponent, 1) - format.bias - format.fraction_bits);
+  if (code >= format.first_nan)
+    value = std::numeric_limits<float>::quiet_NaN();
+  else if (code >= format.overflow)
+    value = std::numeric_limits<float>::infinity();
+  return (bits & 0x80) ? -value : value;
+}
+
+uint8_t EncodeFloat8(const Format8& format, float value) {
+  const uint32_t bits = BitsOf(value);
+  const auto sign = static_cast<uint8_t>((bits >> 24) & 0x80);
+  const uint32_t magnitude = bits & 0x7fffffff;
+  if (magnitude > 0x7f800000) return sign | 0x7f;
+  const int dropped = 23 - format.fraction_bits;
+  const uint32_t least_normal = static_cast<uint32_t>(128 - format.bias) << 23;
+  uint32_t code;
+  if (magnitude < least_normal) {
+    // The unit in the last place of this sum is the least number of the format,
+    // and the hardware rounds to nearest even.
+    const float aligned =
+        std::ldexp(1.0f, 24 - format.bias - format.fraction_bits);
+    code = BitsOf(std::fabs(value) + aligned) - BitsOf(aligned);
+  } else {
+    const uint32_t odd = (magnitude >> dropped) & 1;
+    const uint32_t half = (uint32_t{1} << (dropped - 1)) - 1;
+    const uint32_t base = static_cast<uint32_t>(127 - format.bias) << 23;
+    code = (magnitude - base + half + odd) >> dropped;
+  }
+  return sign | static_cast<uint8_t>(std::min(code, format.overflow));
 }
 
 }  // namespace
@@ -132,7 +205,8 @@ std::optional<DType> DTypeFromName(std::string_view name) {
 
 bool IsFloat(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kF16 ||
-         dtype == DType::kBF16;
+         dtype == DType::kBF16 || dtype == DType::kF8E4M3 ||
+         dtype == DType::kF8E5M2;
 }
 
 std::optional<int64_t> ElementCount(const std::vector<int64_t>& shape) {
@@ -204,6 +278,11 @@ uint16_t FloatToBFloat16(float value) {
     return static_cast<uint16_t>(bits >> 16) | 0x40;
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
+
+float Float8E4M3ToFloat(uint8_t bits) { return DecodeFloat8(kE4M3, bits); }
+uint8_t FloatToFloat8E4M3(float value) { return EncodeFloat8(kE4M3, value); }
+float Float8E5M2ToFloat(uint8_t bits) { return DecodeFloat8(kE5M2, bits); }
+uint8_t FloatToFloat8E5M2(float value) { return EncodeFloat8(kE5M2, value); }
 
 double ElementAsDouble(DType dtype, const void* data, int64_t index) {
   double value = 0;

@@ -26,13 +26,15 @@ enum class DType : int8_t {
   kU8,
   kU16,
   kU32,
-  kU64
+  kU64,
+  kF8E4M3,  // no infinities, one NaN ("FN"); largest number 448
+  kF8E5M2   // largest number 57344
 };
-inline constexpr int kDTypeCount = 13;
+inline constexpr int kDTypeCount = 15;
 
 // Bytes of one element.
 int64_t SizeOf(DType dtype);
-// "f32", "bf16", "i1", "u8" ...
+// "f32", "bf16", "i1", "u8", "f8e4m3" ...
 const char* NameOf(DType dtype);
 std::optional<DType> DTypeFromName(std::string_view name);
 bool IsFloat(DType dtype);
@@ -56,6 +58,13 @@ inline float BFloat16ToFloat(uint16_t bits) {
 }
 // Rounds to nearest even; NaN stays NaN.
 uint16_t FloatToBFloat16(float value);
+// Numbers of 8 bits (Micikevicius et al., "FP8 Formats for Deep Learning").
+// Rounding is to nearest even. Numbers beyond the largest become NaN in e4m3
+// and infinite in e5m2, as in PyTorch and ml_dtypes.
+float Float8E4M3ToFloat(uint8_t bits);
+uint8_t FloatToFloat8E4M3(float value);
+float Float8E5M2ToFloat(uint8_t bits);
+uint8_t FloatToFloat8E5M2(float value);
 
 // Element `index` of an array as a double (64-bit integers beyond 2^53 are
 // rounded).

@@ -17,7 +17,7 @@ TEST(DTypeTest, NamesAndSizes) {
     EXPECT_EQ(DTypeFromName(NameOf(dtype)), dtype);
     EXPECT_GE(SizeOf(dtype), 1);
   }
-  EXPECT_FALSE(DTypeFromName("f8").has_value());
+  EXPECT_FALSE(DTypeFromName("f4").has_value());
   EXPECT_EQ(TypeName(DType::kBF16, {2, 3}), "bf16[2,3]");
   EXPECT_EQ(TypeName(DType::kI1, {}), "i1[]");
 }

@@ -211,7 +211,7 @@ absl::Status WriteNpy(const std::string& path, DType dtype,
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": expected a valid shape"));
   std::vector<float> widened;
-  if (dtype == DType::kBF16) {
+  if (dtype == DType::kBF16 || (IsFloat(dtype) && SizeOf(dtype) == 1)) {
     widened.resize(*count);
     Convert(dtype, data, DType::kF32, widened.data(), *count);
     dtype = DType::kF32;

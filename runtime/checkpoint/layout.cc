@@ -44,6 +44,10 @@ const char* StoredName(DType dtype) {
       return "U32";
     case DType::kU64:
       return "U64";
+    case DType::kF8E4M3:
+      return "F8_E4M3";
+    case DType::kF8E5M2:
+      return "F8_E5M2";
   }
   return "";
 }

@@ -178,6 +178,9 @@ void Reduce(Reduction reduction, DType dtype,
       return ReduceAs<uint32_t>(reduction, inputs, outputs, count);
     case DType::kU64:
       return ReduceAs<uint64_t>(reduction, inputs, outputs, count);
+    case DType::kF8E4M3:  // programs with such reductions are refused
+    case DType::kF8E5M2:
+      return;
   }
 }
 

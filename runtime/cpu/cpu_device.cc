@@ -227,6 +227,10 @@ class CpuDevice : public device::Device {
       return absl::UnimplementedError(
           "a CPU's product has no pre-activation and no sums; expected a "
           "program that was compiled for CPUs");
+    if (desc.has_float8())
+      return absl::UnimplementedError(
+          "a CPU's product has no factors of f8; expected a program that was "
+          "compiled for CPUs");
     const int threads = ThreadsFor(CostOf(desc));
     const OpenMpThreads regions(threads);
     if (!desc.has_bytes() && IsRowProduct(desc))

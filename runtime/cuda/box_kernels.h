@@ -123,7 +123,9 @@ enum class ElementType : int {
   kU8,
   kU16,
   kU32,
-  kU64
+  kU64,
+  kF8E4M3,
+  kF8E5M2
 };
 // Maximum number of tensors that one launch combines: their addresses are
 // kernel parameters.
@@ -236,6 +238,9 @@ PARTITA_KERNEL_CODE void ReduceBoxElement(const ReduceBoxArgs& a, Int i) {
       return ReduceNumbers<unsigned, Bits>(a, from, to);
     case ElementType::kU64:
       return ReduceNumbers<Bits, Bits>(a, from, to);
+    case ElementType::kF8E4M3:  // programs with such reductions are refused
+    case ElementType::kF8E5M2:
+      return;
   }
 }
 

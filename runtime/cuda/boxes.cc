@@ -19,7 +19,8 @@ ElementType TypeOf(base::DType dtype) {
                 static_cast<int>(ElementType::kI1));
   static_assert(static_cast<int>(base::DType::kI64) ==
                 static_cast<int>(ElementType::kI64));
-  static_assert(base::kDTypeCount - 1 == static_cast<int>(ElementType::kU64));
+  static_assert(base::kDTypeCount - 1 ==
+                static_cast<int>(ElementType::kF8E5M2));
   return static_cast<ElementType>(dtype);
 }
 

@@ -23,6 +23,8 @@ std::optional<NcclType> TypeOf(base::DType dtype) {
       return kNcclBF16;
     case base::DType::kI1:
     case base::DType::kU8:
+    case base::DType::kF8E4M3:  // moved, never reduced
+    case base::DType::kF8E5M2:
       return kNcclU8;
     case base::DType::kI8:
       return kNcclI8;

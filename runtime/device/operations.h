@@ -25,8 +25,18 @@ enum class Activation : int8_t {
 
 // Element types of a product's lhs and rhs: those of its result, or lhs of the
 // result's and rhs of i8, or i8 and i8, or u8 and i8, or lhs of the result's
-// and rhs of unsigned integers of 4 bits.
-enum class Factors : int8_t { kSame = 0, kRhsI8, kI8, kU8I8, kRhsI4 };
+// and rhs of unsigned integers of 4 bits. The others are floats of 8 bits: e4m3
+// both, or one of e5m2.
+enum class Factors : int8_t {
+  kSame = 0,
+  kRhsI8,
+  kI8,
+  kU8I8,
+  kRhsI4,
+  kF8,
+  kF8LhsE5M2,
+  kF8RhsE5M2
+};
 
 // The input of the activation as another result, or as an operand: then out is
 // the gradient with respect to it.
@@ -45,6 +55,8 @@ enum class Sums : int8_t { kNone = 0, kLhs, kRhs };
 // stands for scale[e / group] * (rhs[e] - zero[e / group]), with zero of i8, or
 // 8; out is sum + bias; operands: lhs, rhs, scale, zero if has_zero, bias if
 // has_bias, out.
+// With floats of 8 bits, scale is one number of f32, out = activation(scale *
+// sum + bias), and operands are lhs, rhs, scale, bias if has_bias, out.
 // With kKept, the pre-activation, rounded to the type, follows out. With
 // kGiven, it follows rhs, and out = sum * activation'(pre-activation). It is
 // laid out as out and overlaps no other operand. Sums are the last result.
@@ -68,6 +80,11 @@ struct GemmDesc {
     return preactivation != Preactivation::kNone || sums != Sums::kNone;
   }
   bool has_bytes() const { return factors != Factors::kSame; }
+  // True for factors that are floats of 8 bits.
+  bool has_float8() const {
+    return factors == Factors::kF8 || factors == Factors::kF8LhsE5M2 ||
+           factors == Factors::kF8RhsE5M2;
+  }
   bool has_scale() const { return has_bytes() && dtype != base::DType::kI32; }
 };
 

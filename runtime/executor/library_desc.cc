@@ -39,6 +39,12 @@ const char* FactorsName(device::Factors factors) {
       return " of u8 x i8";
     case device::Factors::kRhsI4:
       return " of f32 x i4";
+    case device::Factors::kF8:
+      return " of f8e4m3 x f8e4m3";
+    case device::Factors::kF8LhsE5M2:
+      return " of f8e5m2 x f8e4m3";
+    case device::Factors::kF8RhsE5M2:
+      return " of f8e4m3 x f8e5m2";
   }
   return "";
 }
@@ -103,6 +109,12 @@ device::Factors ToDevice(program::GemmFactors factors) {
       return device::Factors::kU8I8;
     case program::GemmFactors::rhs_i4:
       return device::Factors::kRhsI4;
+    case program::GemmFactors::f8:
+      return device::Factors::kF8;
+    case program::GemmFactors::f8_lhs_e5m2:
+      return device::Factors::kF8LhsE5M2;
+    case program::GemmFactors::f8_rhs_e5m2:
+      return device::Factors::kF8RhsE5M2;
   }
   return device::Factors::kSame;
 }

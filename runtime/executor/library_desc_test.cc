@@ -29,11 +29,15 @@ TEST(LibraryDescTest, EveryActivation) {
 
 TEST(LibraryDescTest, EveryPairOfFactors) {
   using device::Factors;
-  const std::map<std::string, Factors> expected = {{"same", Factors::kSame},
-                                                   {"rhs_i8", Factors::kRhsI8},
-                                                   {"i8", Factors::kI8},
-                                                   {"u8_i8", Factors::kU8I8},
-                                                   {"rhs_i4", Factors::kRhsI4}};
+  const std::map<std::string, Factors> expected = {
+      {"same", Factors::kSame},
+      {"rhs_i8", Factors::kRhsI8},
+      {"i8", Factors::kI8},
+      {"u8_i8", Factors::kU8I8},
+      {"rhs_i4", Factors::kRhsI4},
+      {"f8", Factors::kF8},
+      {"f8_lhs_e5m2", Factors::kF8LhsE5M2},
+      {"f8_rhs_e5m2", Factors::kF8RhsE5M2}};
   EXPECT_EQ(expected.size(), std::size(program::EnumValuesGemmFactors()));
   for (const program::GemmFactors factors : program::EnumValuesGemmFactors())
     EXPECT_EQ(ToDevice(factors),

@@ -58,6 +58,10 @@ NanTrace::Look NanTrace::At(base::DType dtype, const void* data,
       return LookAt<uint16_t>(data, count, base::HalfToFloat);
     case base::DType::kBF16:
       return LookAt<uint16_t>(data, count, base::BFloat16ToFloat);
+    case base::DType::kF8E4M3:
+      return LookAt<uint8_t>(data, count, base::Float8E4M3ToFloat);
+    case base::DType::kF8E5M2:
+      return LookAt<uint8_t>(data, count, base::Float8E5M2ToFloat);
     default:
       return {};
   }

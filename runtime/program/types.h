@@ -24,6 +24,8 @@ static_assert(static_cast<int>(DType::i64) ==
               static_cast<int>(base::DType::kI64));
 static_assert(static_cast<int>(DType::u64) ==
               static_cast<int>(base::DType::kU64));
+static_assert(static_cast<int>(DType::f8e5m2) ==
+              static_cast<int>(base::DType::kF8E5M2));
 
 inline base::DType ToBase(DType dtype) {
   return static_cast<base::DType>(dtype);

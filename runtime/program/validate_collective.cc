@@ -53,7 +53,10 @@ absl::Status CheckReduction(const Parts& parts) {
         absl::StrCat("unknown reduction ", static_cast<int>(reduction)));
   const bool logical =
       reduction == Reduction::any || reduction == Reduction::all;
-  if (logical == (parts.op.dtype() == DType::i1)) return absl::OkStatus();
+  const bool narrow =
+      parts.op.dtype() == DType::f8e4m3 || parts.op.dtype() == DType::f8e5m2;
+  if (logical == (parts.op.dtype() == DType::i1) && !narrow)
+    return absl::OkStatus();
   return parts.Bad(absl::StrCat("reduction ", EnumNameReduction(reduction),
                                 " of ",
                                 base::NameOf(ToBase(parts.op.dtype()))));

@@ -346,6 +346,12 @@ absl::StatusOr<int64_t> ValidateType(const TensorType& type) {
   return *bytes;
 }
 
+bool HasFloat8(const Gemm& gemm) {
+  return gemm.factors() == GemmFactors::f8 ||
+         gemm.factors() == GemmFactors::f8_lhs_e5m2 ||
+         gemm.factors() == GemmFactors::f8_rhs_e5m2;
+}
+
 absl::Status CheckFactors(const Gemm& gemm) {
   if (gemm.factors() < GemmFactors::MIN || gemm.factors() > GemmFactors::MAX)
     return Bad(absl::StrCat("gemm: unknown factors ",
@@ -359,6 +365,11 @@ absl::Status CheckFactors(const Gemm& gemm) {
                             "4 bits, and 0 without a zero for others"));
   if (gemm.factors() == GemmFactors::same)
     return CheckLibraryDType("gemm", gemm.dtype());
+  if (HasFloat8(gemm)) {
+    if (gemm.has_residual() || gemm.preactivation() != Preactivation::none)
+      return Bad("gemm: factors of f8 with a residual or a pre-activation");
+    return CheckLibraryDType("gemm", gemm.dtype());
+  }
   const bool is_lhs_float = gemm.factors() == GemmFactors::rhs_i8 ||
                             gemm.factors() == GemmFactors::rhs_i4;
   const bool is_sum = gemm.dtype() == DType::i32 && !is_lhs_float;
@@ -432,6 +443,8 @@ absl::Status ValidateGemm(const Gemm& gemm, const Instruction& instruction) {
     const int64_t groups = (rhs_span - 1) / gemm.group() + 1;
     bytes.push_back(groups * size);
     if (gemm.has_zero()) bytes.push_back(groups);
+  } else if (HasFloat8(gemm)) {
+    bytes.push_back(sizeof(float));
   } else if (has_bytes && gemm.dtype() != DType::i32) {
     bytes.push_back(gemm.n() * size);
   }

@@ -48,7 +48,7 @@ std::string NameOf(const Case& which) {
     case plan::Precision::kF16:
       name += "_f16_";
       break;
-    case plan::Precision::kFp8:  // not compiled
+    case plan::Precision::kF8:  // not compiled
       name += "_f8_";
       break;
   }

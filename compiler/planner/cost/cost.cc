@@ -265,7 +265,7 @@ double MatmulTime(const Device& device, Precision precision, int64_t batch,
   const double peak = device.peak[static_cast<int>(precision)];
   const double unit_rate = peak * device.matmul / device.units;
   const double element =
-      precision == Precision::kFp8 ? 1 : core::ElementBytes(precision);
+      precision == Precision::kF8 ? 1 : core::ElementBytes(precision);
   const double traffic =
       batch * ((double(m) * k + double(k) * n) * element +
                double(m) * n * core::ElementBytes(precision));

@@ -313,7 +313,7 @@ Status RowReader::ReadWords() {
     return Refuse("zero_stage", "0 to 3");
   const std::string precision = Lower(Cell("precision"));
   if (Has(precision, "fp8") || Has(precision, "float8"))
-    d.precision = Precision::kFp8;
+    d.precision = Precision::kF8;
   else if (Has(precision, "16"))
     d.precision = (Has(precision, "bf16") || Has(precision, "bfloat16")) &&
                           !Has(precision, "fp16")

@@ -208,7 +208,7 @@ TEST(Sweep, ReadsWhatTablesOfOthersSay) {
     EXPECT_EQ(read.problem, "") << cell;
     return read;
   };
-  EXPECT_EQ(row("precision", "float8").division.precision, Precision::kFp8);
+  EXPECT_EQ(row("precision", "float8").division.precision, Precision::kF8);
   EXPECT_EQ(row("precision", "bfloat16").division.precision, Precision::kBF16);
   EXPECT_EQ(row("precision", "float16").division.precision, Precision::kF16);
   EXPECT_EQ(row("zero_stage", "FSDP").division.zero, 3);

@@ -68,7 +68,7 @@ TEST(PlanOf, SaysNoMoreThanItMust) {
   EXPECT_EQ(plan::WritePlan(*PlanOf(Gpt(), d, {})),
             "mesh: {data: 1}\nshard:\n  - {B: data}\n");
   d.devices = d.tp = 2;
-  d.precision = Precision::kFp8;
+  d.precision = Precision::kF8;
   EXPECT_THAT(std::string(PlanOf(Gpt(), d, {}).status().message()),
               HasSubstr("precision: expected f32, bf16, f16, found 'fp8'"));
 }

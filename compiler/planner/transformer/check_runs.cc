@@ -21,7 +21,7 @@ absl::Status CheckRuns(const Architecture& architecture,
         NameOf(cluster.device));
   std::vector<core::Precision> needed = {division.precision};
   // Attention and the head compute in 16 bits.
-  if (division.precision == core::Precision::kFp8)
+  if (division.precision == core::Precision::kF8)
     needed.push_back(core::Precision::kBF16);
   for (const core::Precision precision : needed)
     if (cluster.device.peak[static_cast<int>(precision)] <= 0)

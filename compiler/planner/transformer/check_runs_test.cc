@@ -30,7 +30,7 @@ TEST(CheckRuns, SaysWhatDoesNotGoTogether) {
   EXPECT_EQ(refusal(model, d),
             "tp 2 x pp 2 x dp 2 x cp 1 are not the 16 devices");
   d = Divide(1, 1, 1, 1, 8);
-  d.precision = Precision::kFp8;
+  d.precision = Precision::kF8;
   EXPECT_EQ(
       refusal(model, d),
       "a100-80-sxm has no fp8 matrix products, it has a peak of f32, bf16 "

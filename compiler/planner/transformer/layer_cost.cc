@@ -110,7 +110,7 @@ class LayerModel {
   }
   void AddRing(int64_t tokens, double attention);
   Precision sixteen_bit() const {
-    return d_.precision == Precision::kFp8 ? Precision::kBF16 : d_.precision;
+    return d_.precision == Precision::kF8 ? Precision::kBF16 : d_.precision;
   }
 
   const Architecture& a_;
@@ -137,7 +137,7 @@ void LayerModel::AddLinear(int64_t tokens, int64_t in, int64_t out,
     cost_.backward.products += time;
     cost_.weights += time;
   }
-  if (precision != Precision::kFp8) return;
+  if (precision != Precision::kF8) return;
   const double cast = double(batch) * tokens * software_.cast_bytes;
   const double bandwidth = device_.memory_bandwidth * device_.streaming;
   if (!normed || !software_.norms_cast)
