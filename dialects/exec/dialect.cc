@@ -476,6 +476,56 @@ LogicalResult GroupedGemmOp::verify() {
   return success();
 }
 
+namespace {
+
+bool hasOne(mlir::Value value, bool is_float) {
+  const mlir::Type element = typeOf(value).getElementType();
+  return typeOf(value).getNumElements() == 1 &&
+         (is_float ? element.isF32() : element.isInteger(32));
+}
+
+// C5 and C6: convolutions of integers.
+LogicalResult verifyBytes(ConvOp op) {
+  const mlir::Type element = typeOf(op.getResult()).getElementType();
+  const bool rounds = element.isInteger(8);
+  const auto isByte = [](mlir::Value value) {
+    return typeOf(value).getElementType().isInteger(8);
+  };
+  if (!isByte(op.getInput()) || !isByte(op.getWeight()) ||
+      (!rounds && !element.isF32()))
+    return op.emitOpError()
+           << "expected an input and a weight of i8 and a result of f32 or i8 "
+              "with a scale, found "
+           << op.getInput().getType() << ", " << op.getWeight().getType()
+           << " and " << op.getResult().getType();
+  for (mlir::Value vector : {op.getScale(), op.getBias()})
+    if (vector && (!typeOf(vector).getElementType().isF32() ||
+                   typeOf(vector).getNumElements() !=
+                       typeOf(op.getWeight()).getDimSize(0)))
+      return op.emitOpError() << "expected a scale and a bias of one f32 per "
+                                 "output channel, found "
+                              << vector.getType();
+  if (op.getZero() && !hasOne(op.getZero(), /*is_float=*/false))
+    return op.emitOpError()
+           << "expected a zero of one i32, found " << op.getZero().getType();
+  if (!rounds &&
+      (op.getResultScale() || op.getResultZero() || op.getResultUnsigned()))
+    return op.emitOpError(
+        "expected result_scale, result_zero and result_unsigned with a result "
+        "of i8 only");
+  if (!rounds) return success();
+  if (op.getResidual())
+    return op.emitOpError("expected a result of i8 without a residual");
+  if (!op.getResultScale() || !hasOne(op.getResultScale(), /*is_float=*/true) ||
+      !op.getResultZero() || !hasOne(op.getResultZero(), /*is_float=*/false))
+    return op.emitOpError(
+        "expected a result_scale of one f32 and a result_zero of one i32 with "
+        "a result of i8");
+  return success();
+}
+
+}  // namespace
+
 LogicalResult ConvOp::verify() {
   size_t spatial = typeOf(getInput()).getRank() - 2;
   // C1
@@ -491,17 +541,24 @@ LogicalResult ConvOp::verify() {
     return emitOpError("expected one bias element per output channel");
   if (getResidual() && getResidual().getType() != getResult().getType())
     return emitOpError("expected a residual of the result's type");
+  if (getScale() && mlir::failed(verifyBytes(*this))) return mlir::failure();
+  if (!getScale() && (getZero() || getInputUnsigned() || getResultScale() ||
+                      getResultZero() || getResultUnsigned()))
+    return emitOpError(
+        "expected a scale with zero, input_unsigned, result_scale, result_zero "
+        "and result_unsigned");
   for (mlir::Value operand : getOperands())
-    if (typeOf(operand).getElementType() !=
-        typeOf(getResult()).getElementType())
+    if (!getScale() && typeOf(operand).getElementType() !=
+                           typeOf(getResult()).getElementType())
       return emitOpError() << "expected operands of "
                            << typeOf(getResult()).getElementType() << ", found "
                            << operand.getType();
   // C3
   if (getDirection() != ConvDirection::kForward &&
-      (getBias() || getResidual() || getActivation() != Activation::kNone))
+      (getBias() || getResidual() || getScale() ||
+       getActivation() != Activation::kNone))
     return emitOpError(
-        "expected a gradient without bias, residual and activation");
+        "expected a gradient without bias, residual, scale and activation");
   // C4
   if (getActivatesSum() &&
       (!getResidual() || getActivation() == Activation::kNone))

@@ -216,20 +216,46 @@ def Exec_ConvOp : Exec_Op<"conv", [AttrSizedOperandSegments]> {
     activation(`nn.conv` + bias[o] + residual); relu and relu6 may turn NaN into 0. With input_grad, it is
     `nn.conv_input_grad`, and `input` holds the gradient of the convolution's result. With weight_grad, it is
     `nn.conv_weight_grad`, and `weight` holds the gradient of the convolution's result.
+
+    With `scale`, `input` and `weight` hold integers of 8 bits, those of `weight` signed and those of `input` signed unless
+    `input_unsigned`. The convolution is of `input` - `zero` and `weight`, with exact sums and with 0 in the padding, and the result
+    is activation(scale[o] * convolution + bias[o]) + residual in f32. A result of i8 is
+    saturate(round(that / result_scale + result_zero)), unsigned with `result_unsigned`.
     - (C1) `strides`, `dilations`, `low`, `high` have rank - 2 entries.
-    - (C2) `bias` has one element per output channel, `residual` the result's type; element types are equal.
-    - (C3) A gradient has neither `bias` nor `residual` nor an activation.
+    - (C2) `bias` has one element per output channel, `residual` the result's type; element types are equal without `scale`.
+    - (C3) A gradient has neither `bias` nor `residual` nor an activation nor a `scale`.
     - (C4) `activates_sum` requires a `residual` and an activation.
+    - (C5) With `scale`, `input` and `weight` are of i8, the result is of f32 or i8, `scale` and `bias` have one element of f32 per
+      output channel, and `zero` has one element of i32. `zero` and `input_unsigned` require a `scale`.
+    - (C6) A result of i8 has no `residual` and requires `result_scale`, one element of f32, and `result_zero`, one element of i32;
+      these and `result_unsigned` require a result of i8.
 
     Example: `%y = exec.conv %x, %w strides = [1] dilations = [1] low = [0] high = [0] groups = 1 : (tensor<1x2x8xf32>, tensor<4x2x3xf32>) -> tensor<1x4x6xf32>`
+
+    Example: `%y = exec.conv %x, %w input_unsigned scale(%s : tensor<4xf32>) strides = [1] dilations = [1] low = [0] high = [0] groups = 1 : (tensor<1x2x8xi8>, tensor<4x2x3xi8>) -> tensor<1x4x6xf32>`
   }];
-  let arguments = (ins Exec_Tensor:$input, Exec_Tensor:$weight, Optional<Exec_Tensor>:$bias, Optional<Exec_Tensor>:$residual,
+  let arguments = (ins Exec_Tensor:$input, Exec_Tensor:$weight, Optional<Exec_Tensor>:$scale, Optional<Exec_Tensor>:$zero,
+                       Optional<Exec_Tensor>:$bias, Optional<Exec_Tensor>:$residual, Optional<Exec_Tensor>:$result_scale,
+                       Optional<Exec_Tensor>:$result_zero, UnitAttr:$input_unsigned, UnitAttr:$result_unsigned,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
                        I64Attr:$groups, UnitAttr:$channels_last, DefaultValuedAttr<Exec_ConvDirectionAttr, "::partita::terms::ConvDirection::kForward">:$direction,
                        DefaultValuedAttr<Exec_ActivationAttr, "::partita::terms::Activation::kNone">:$activation, UnitAttr:$activates_sum);
   let results = (outs Exec_Tensor:$result);
+  // A convolution of floats.
+  let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$input, "::mlir::Value":$weight, "::mlir::Value":$bias,
+                                 "::mlir::Value":$residual, "::llvm::ArrayRef<int64_t>":$strides,
+                                 "::llvm::ArrayRef<int64_t>":$dilations, "::llvm::ArrayRef<int64_t>":$low,
+                                 "::llvm::ArrayRef<int64_t>":$high, "int64_t":$groups, "bool":$channels_last,
+                                 "::partita::terms::ConvDirection":$direction, "::partita::terms::Activation":$activation), [{
+    build($_builder, $_state, result, input, weight, /*scale=*/::mlir::Value(), /*zero=*/::mlir::Value(), bias, residual,
+          /*result_scale=*/::mlir::Value(), /*result_zero=*/::mlir::Value(), /*input_unsigned=*/false, /*result_unsigned=*/false,
+          strides, dilations, low, high, groups, channels_last, direction, activation);
+  }]>];
   let assemblyFormat = [{
-    $input `,` $weight (`bias` `(` $bias^ `:` type($bias) `)`)? (`residual` `(` $residual^ `:` type($residual) `)`)?
+    $input `,` $weight (`input_unsigned` $input_unsigned^)? (`scale` `(` $scale^ `:` type($scale) `)`)?
+    (`zero` `(` $zero^ `:` type($zero) `)`)? (`bias` `(` $bias^ `:` type($bias) `)`)?
+    (`residual` `(` $residual^ `:` type($residual) `)`)? (`result_scale` `(` $result_scale^ `:` type($result_scale) `)`)?
+    (`result_zero` `(` $result_zero^ `:` type($result_zero) `)`)? (`result_unsigned` $result_unsigned^)?
     `strides` `=` $strides `dilations` `=` $dilations `low` `=` $low `high` `=` $high `groups` `=` $groups
     (`channels_last` $channels_last^)? (`direction` `=` $direction^)? (`activation` `=` $activation^)? (`activates_sum` $activates_sum^)? attr-dict `:` `(` type($input) `,` type($weight) `)` `->` type($result)
   }];

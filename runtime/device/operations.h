@@ -110,9 +110,15 @@ enum class ConvDirection : int8_t { kForward = 0, kInputGrad, kWeightGrad };
 // NaN into 0.
 // Operands of kForward: input, weight [O, C / groups, kernel...], bias if
 // has_bias, residual if has_residual (must not overlap out), out.
-// Operands of kInputGrad: out's gradient, weight, input's gradient. Operands of
-// kWeightGrad: input, out's gradient, weight's gradient. Gradients have no
-// bias, residual or activation.
+// With factors kI8 or kU8I8, the convolution is of input - zero and weight,
+// with exact sums, and scale[o] * conv + bias replaces conv + bias. With dtype
+// kI8 or kU8, out is that / result_scale + result_zero, rounded and saturated,
+// without residual; else dtype is kF32. Operands: input, weight, scale [O],
+// zero (one i32) if has_zero, bias if has_bias, residual if has_residual,
+// result_scale (one f32) and result_zero (one i32) if rounds(), out; floats are
+// f32. Operands of kInputGrad: out's gradient, weight, input's gradient.
+// Operands of kWeightGrad: input, out's gradient, weight's gradient. Gradients
+// have no bias, residual or activation.
 struct ConvDesc {
   base::DType dtype = base::DType::kF32;
   std::vector<int64_t> input_shape, weight_shape, out_shape;  // in memory order
@@ -125,6 +131,13 @@ struct ConvDesc {
   Activation activation = Activation::kNone;
   bool activates_sum = false;  // requires a residual and an activation
   ConvDirection direction = ConvDirection::kForward;
+  Factors factors = Factors::kSame;  // or kI8 or kU8I8
+  bool has_zero = false;             // not with kSame
+
+  bool has_bytes() const { return factors != Factors::kSame; }
+  bool rounds() const {
+    return dtype == base::DType::kI8 || dtype == base::DType::kU8;
+  }
 };
 
 // A tensor map: boxes of a launch's operand that the kernel copies. See
@@ -146,6 +159,12 @@ inline int OperandCount(const GemmDesc& desc) {
          (desc.has_scale() ? 1 : 0) + (desc.has_zero ? 1 : 0) +
          (desc.preactivation != Preactivation::kNone ? 1 : 0) +
          (desc.sums != Sums::kNone ? 1 : 0);
+}
+
+inline int OperandCount(const ConvDesc& desc) {
+  return OperandCount(desc.has_bias, desc.has_residual) +
+         (desc.has_bytes() ? 1 : 0) + (desc.has_zero ? 1 : 0) +
+         (desc.rounds() ? 2 : 0);
 }
 
 }  // namespace partita::device

@@ -265,7 +265,7 @@ func.func @conv_c1(%x: tensor<1x2x8xf32>, %w: tensor<4x2x3xf32>) -> tensor<1x4x6
 // -----
 
 func.func @conv_c3(%x: tensor<1x4x6xf32>, %w: tensor<4x2x3xf32>, %b: tensor<4xf32>) {
-  // expected-error@+1 {{expected a gradient without bias, residual and activation}}
+  // expected-error@+1 {{expected a gradient without bias, residual, scale and activation}}
   %0 = exec.conv %x, %w bias(%b : tensor<4xf32>) strides = [1] dilations = [1] low = [0] high = [0] groups = 1 direction = input_grad : (tensor<1x4x6xf32>, tensor<4x2x3xf32>) -> tensor<1x2x8xf32>
   return
 }
@@ -283,6 +283,62 @@ func.func @conv_c4_residual(%x: tensor<1x2x8xf32>, %w: tensor<4x2x3xf32>) {
 func.func @conv_c4_activation(%x: tensor<1x2x8xf32>, %w: tensor<4x2x3xf32>, %r: tensor<1x4x6xf32>) {
   // expected-error@+1 {{expected a residual and an activation with activates_sum}}
   %0 = exec.conv %x, %w residual(%r : tensor<1x4x6xf32>) strides = [1] dilations = [1] low = [0] high = [0] groups = 1 activates_sum : (tensor<1x2x8xf32>, tensor<4x2x3xf32>) -> tensor<1x4x6xf32>
+  return
+}
+
+// -----
+
+func.func @conv_c5_types(%x: tensor<1x2x8xf32>, %w: tensor<4x2x3xi8>, %s: tensor<4xf32>) {
+  // expected-error@+1 {{expected an input and a weight of i8 and a result of f32 or i8 with a scale, found 'tensor<1x2x8xf32>', 'tensor<4x2x3xi8>' and 'tensor<1x4x6xf32>'}}
+  %0 = exec.conv %x, %w scale(%s : tensor<4xf32>) strides = [1] dilations = [1] low = [0] high = [0] groups = 1 : (tensor<1x2x8xf32>, tensor<4x2x3xi8>) -> tensor<1x4x6xf32>
+  return
+}
+
+// -----
+
+func.func @conv_c5_scale(%x: tensor<1x2x8xi8>, %w: tensor<4x2x3xi8>, %s: tensor<3xf32>) {
+  // expected-error@+1 {{expected a scale and a bias of one f32 per output channel, found 'tensor<3xf32>'}}
+  %0 = exec.conv %x, %w scale(%s : tensor<3xf32>) strides = [1] dilations = [1] low = [0] high = [0] groups = 1 : (tensor<1x2x8xi8>, tensor<4x2x3xi8>) -> tensor<1x4x6xf32>
+  return
+}
+
+// -----
+
+func.func @conv_c5_zero(%x: tensor<1x2x8xi8>, %w: tensor<4x2x3xi8>, %s: tensor<4xf32>, %z: tensor<1xf32>) {
+  // expected-error@+1 {{expected a zero of one i32, found 'tensor<1xf32>'}}
+  %0 = exec.conv %x, %w scale(%s : tensor<4xf32>) zero(%z : tensor<1xf32>) strides = [1] dilations = [1] low = [0] high = [0] groups = 1 : (tensor<1x2x8xi8>, tensor<4x2x3xi8>) -> tensor<1x4x6xf32>
+  return
+}
+
+// -----
+
+func.func @conv_c5_without(%x: tensor<1x2x8xf32>, %w: tensor<4x2x3xf32>) {
+  // expected-error@+1 {{expected a scale with zero, input_unsigned, result_scale, result_zero and result_unsigned}}
+  %0 = exec.conv %x, %w input_unsigned strides = [1] dilations = [1] low = [0] high = [0] groups = 1 : (tensor<1x2x8xf32>, tensor<4x2x3xf32>) -> tensor<1x4x6xf32>
+  return
+}
+
+// -----
+
+func.func @conv_c6_float(%x: tensor<1x2x8xi8>, %w: tensor<4x2x3xi8>, %s: tensor<4xf32>) {
+  // expected-error@+1 {{expected result_scale, result_zero and result_unsigned with a result of i8 only}}
+  %0 = exec.conv %x, %w scale(%s : tensor<4xf32>) result_unsigned strides = [1] dilations = [1] low = [0] high = [0] groups = 1 : (tensor<1x2x8xi8>, tensor<4x2x3xi8>) -> tensor<1x4x6xf32>
+  return
+}
+
+// -----
+
+func.func @conv_c6_residual(%x: tensor<1x2x8xi8>, %w: tensor<4x2x3xi8>, %s: tensor<4xf32>, %r: tensor<1x4x6xi8>) {
+  // expected-error@+1 {{expected a result of i8 without a residual}}
+  %0 = exec.conv %x, %w scale(%s : tensor<4xf32>) residual(%r : tensor<1x4x6xi8>) strides = [1] dilations = [1] low = [0] high = [0] groups = 1 : (tensor<1x2x8xi8>, tensor<4x2x3xi8>) -> tensor<1x4x6xi8>
+  return
+}
+
+// -----
+
+func.func @conv_c6_scale(%x: tensor<1x2x8xi8>, %w: tensor<4x2x3xi8>, %s: tensor<4xf32>, %z: tensor<i32>) {
+  // expected-error@+1 {{expected a result_scale of one f32 and a result_zero of one i32 with a result of i8}}
+  %0 = exec.conv %x, %w scale(%s : tensor<4xf32>) result_zero(%z : tensor<i32>) strides = [1] dilations = [1] low = [0] high = [0] groups = 1 : (tensor<1x2x8xi8>, tensor<4x2x3xi8>) -> tensor<1x4x6xi8>
   return
 }
 
