@@ -248,7 +248,7 @@ class ReducePrecision : public impl::ReducePrecisionPassBase<ReducePrecision> {
       return signalPassFailure();
     }
     const auto refused = getOperation().walk([&](nn::LoopOp loop) {
-      loop.emitOpError(
+      loop.emitError(
           "a loop whose number of iterations depends on data keeps the "
           "precision of its values: expected precision f32, found ")
           << type.getValue() << "; leave out --precision";

@@ -130,7 +130,9 @@ std::vector<Weight> findWeights(FuncOp main, bool needs_file) {
     Weight weight{i, name.str(), {}, {}};
     if (needs_file &&
         !llvm::isa<nn::FileAttr>(main.getArgAttr(i, nn::kSourceAttr)))
-      weight.obstacle = "its numbers are not one stretch of a file";
+      weight.obstacle =
+          "no stretch of a file holds its numbers: they are made from a seed, "
+          "or by a computation";
     else
       Reader(main, weight);
     weights.push_back(std::move(weight));

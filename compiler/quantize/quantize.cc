@@ -103,9 +103,12 @@ class Quantization {
     const int64_t size = type.getDimSize(weight.order(type.getRank()).back());
     if (static_cast<int64_t>(weight.channels.size()) == type.getRank() ||
         size % options_.groups->group != 0) {
-      weight.obstacle = absl::StrCat("its products sum over ", size,
-                                     " numbers, no multiple of the group of ",
-                                     options_.groups->group);
+      weight.obstacle = absl::StrCat(
+          "its products sum over ", size,
+          " numbers, no multiple of the group of ", options_.groups->group,
+          size % kLeastGroup == 0
+              ? absl::StrCat("; --group ", kLeastGroup, " divides them")
+              : "");
       return;
     }
     weight.group = options_.groups->group;

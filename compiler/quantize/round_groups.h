@@ -10,6 +10,9 @@
 
 namespace partita::quantize {
 
+// The smallest size of a group.
+inline constexpr int64_t kLeastGroup = 32;
+
 struct GroupOptions {
   int64_t group = 64;       // even; numbers that share a scale
   bool asymmetric = false;  // groups have zero points, too

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/session/devices.h"
+#include "runtime/session/zero_one.h"
 
 namespace partita::tools {
 namespace {
@@ -133,6 +134,13 @@ absl::StatusOr<RunOptions> ParseRunOptions(
   PARTITA_RETURN_IF_ERROR(ParseFlags(arguments, flags, options.model));
   if (!options.help && !options.version && options.model.empty())
     return Wrong("expected a model, found none");
+  if (session::IsZeroOne(options.model))
+    return Wrong(absl::StrCat(
+        "expected one program, found ", options.model,
+        ", the folder of the three kinds of steps of 0/1 Adam; train it with "
+        "partita train ",
+        options.model, ", or run one kind alone, as ",
+        session::ZeroOnePath(options.model, train::ZeroOneStep::kExchange)));
   PARTITA_RETURN_IF_ERROR(CheckDeviceOptions(options));
   return options;
 }

@@ -137,6 +137,8 @@ class GenerateTest(unittest.TestCase):
                       self.refusal(gpt2, "--ids", ",".join(["1"] * 60)))
         self.assertIn("expected tokens from 0 to 95, as the model's vocabulary has, found 96", self.refusal(gpt2, "--ids", "96"))
         self.assertIn("expected the model's tokenizer.json for texts, found none", self.refusal(gpt2, "--prompt", "a"))
+        self.assertIn(f"{MODELS}/gpt2: expected a folder with tokenizer.json for texts, found none",
+                      self.refusal(MODELS + "/gpt2", "--prompt", "a"))
         self.assertIn("expected token ids with commas between them", self.refusal(gpt2, "--ids", "1,x", code=2))
         self.assertIn("expected a prompt", self.refusal(gpt2, code=2))
         self.assertIn("found no file or folder", self.refusal(MODELS + "/absent", "--ids", "1"))

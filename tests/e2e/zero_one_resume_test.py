@@ -176,6 +176,9 @@ class ZeroOneResumeTest(unittest.TestCase):
         run = self.train("two/exchange.partita", "no_checkpoints", "--steps", "1")
         self.assertEqual(run.returncode, 1, run.stderr)
         self.assertIn("found one of three kinds of steps of 0/1 Adam", run.stderr)
+        run = subprocess.run([RUNNER, self.path("two")], capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(run.returncode, 2, run.stderr)
+        self.assertIn("the folder of the three kinds of steps of 0/1 Adam; train it with partita train", run.stderr)
         # The gradient of b is a product of sums over the batch.
         with open(self.path("whole.mlir"), "w", encoding="utf-8") as file:
             file.write(MODEL.replace("nn.broadcast %b", "nn.broadcast %q").replace("  %1 =", """\

@@ -140,6 +140,18 @@ int checkOptions(const GenerateCommand& command) {
   return runGenerate(command.options.model, words);
 }
 
+// Whether the model has a tokenizer if prompts need one; complains otherwise.
+bool canReadTexts(const GenerateCommand& command) {
+  const std::string& model = command.options.model;
+  if (command.command->count("--prompt") == 0 ||
+      fs::exists(fs::path(model) / "tokenizer.json"))
+    return true;
+  complain(model +
+           ": expected a folder with tokenizer.json for texts, found none; "
+           "add the file, or give token ids with --ids");
+  return false;
+}
+
 // Compiles the model into `folder`.
 ExitCode compileInto(GenerateCommand& command, Folder& folder) {
   GenerationOptions& options = command.options;
@@ -173,6 +185,7 @@ int run(GenerateCommand& command) {
     if (ExitCode code = checkCompiled(command); code != kSuccess) return code;
   } else {
     if (int code = checkOptions(command); code != kSuccess) return code;
+    if (!canReadTexts(command)) return kUserError;
     if (ExitCode code = compileInto(command, folder); code != kSuccess)
       return code;
     if (!command.hasPrompts()) return kSuccess;
