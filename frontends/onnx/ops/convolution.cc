@@ -72,17 +72,20 @@ Val addBias(NodeContext& n, Val y, unsigned input) {
 
 }  // namespace
 
-LogicalResult importConv(NodeContext& n) {
-  Val x = n.in(0), weight = n.in(1);
-  if (!x.isFloat()) return n.error("expected floats");
+FailureOr<Val> convolution(NodeContext& n, Val x, Val weight) {
   if (weight.rank() != x.rank() || weight.rank() < 3)
     return n.error("expected a weight of the input's rank");
   auto window = readWindow(n, x, weight.shape().drop_front(2));
   if (failed(window)) return failure();
   if (Dims(window->kernel) != weight.shape().drop_front(2))
     return n.error("expected kernel_shape to be the weight's");
-  Val y = builder::convolve(n.e, x, weight, *window, n.attrInt("group", 1));
-  return n.result(addBias(n, y, 2));
+  return builder::convolve(n.e, x, weight, *window, n.attrInt("group", 1));
+}
+
+LogicalResult importConv(NodeContext& n) {
+  if (!n.in(0).isFloat()) return n.error("expected floats");
+  auto y = convolution(n, n.in(0), n.in(1));
+  return failed(y) ? failure() : n.result(addBias(n, *y, 2));
 }
 
 LogicalResult importConvTranspose(NodeContext& n) {

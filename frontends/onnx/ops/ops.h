@@ -51,6 +51,8 @@ LogicalResult importGemm(NodeContext& n);
 LogicalResult importEinsum(NodeContext& n);
 
 // convolution.cc
+// The convolution of `x` by `weight` with the node's attributes.
+FailureOr<Val> convolution(NodeContext& n, Val x, Val weight);
 LogicalResult importConv(NodeContext& n);
 LogicalResult importConvTranspose(NodeContext& n);
 LogicalResult importCol2Im(NodeContext& n);
@@ -122,11 +124,18 @@ LogicalResult importLrn(NodeContext& n);
 LogicalResult importMatMulNBits(NodeContext& n);
 
 // quantisation.cc
+// Rounds to the nearest integer of type `to` after adding the zero point, if
+// there is one.
+Val toInteger(Emitter& e, Val real, Val zero_point, ElementType to);
 LogicalResult importDynamicQuantizeLinear(NodeContext& n);
-LogicalResult importMatMulInteger(NodeContext& n);
-LogicalResult importQLinearMatMul(NodeContext& n);
 LogicalResult importQuantizeLinear(NodeContext& n);
 LogicalResult importDequantizeLinear(NodeContext& n);
+
+// quantised_products.cc
+LogicalResult importConvInteger(NodeContext& n);
+LogicalResult importMatMulInteger(NodeContext& n);
+LogicalResult importQLinearConv(NodeContext& n);
+LogicalResult importQLinearMatMul(NodeContext& n);
 
 // reduction.cc
 LogicalResult importReduce(NodeContext& n);

@@ -66,7 +66,8 @@ FailureOr<ElementType> typeFrom(NodeContext& n, llvm::StringRef name,
   return type == 0 ? FailureOr<ElementType>(absent) : n.elementType(type);
 }
 
-// Rounds to the nearest integer of type `to` after adding the zero point.
+}  // namespace
+
 Val toInteger(Emitter& e, Val real, Val zero_point, ElementType to) {
   // f32 holds all integers of 16 bits; f16 does not.
   Val result = e.cast(e.unary<math::RoundEvenOp>(real), e.f32());
@@ -75,68 +76,6 @@ Val toInteger(Emitter& e, Val real, Val zero_point, ElementType to) {
   const double half = std::ldexp(1.0, width - 1);
   const double low = to.is_unsigned ? 0 : -half;
   return e.cast(e.minimum(e.maximum(result, low), low + 2 * half - 1), to);
-}
-
-// The parameter of a product's operand, in a shape that broadcasts to it: one
-// element, one for each row or column of the matrices, or a tensor of rank
-// `rank`.
-FailureOr<Val> matrixParameter(NodeContext& n, Val parameter, Val x,
-                               bool by_row) {
-  if (parameter.size() == 1) return n.e.reshape(parameter, {});
-  if (parameter.rank() == x.rank()) return parameter;
-  Shape shape(2, 1);
-  const int64_t wanted = x.rank() < 2 ? 0 : x.dim(x.rank() - (by_row ? 2 : 1));
-  shape[by_row ? 0 : 1] = wanted;
-  if (parameter.rank() == 1 && parameter.dim(0) == wanted)
-    return n.e.reshape(parameter, shape);
-  return n.error(
-      "expected a scale and a zero point of one element, or of one "
-      "for each of " +
-      llvm::Twine(wanted) + (by_row ? " rows" : " columns") +
-      ", found the shape " + toString(parameter.shape()));
-}
-
-// Input `i`, less the zero point in input `zero` if it is there, as i32.
-FailureOr<Val> integersFrom(NodeContext& n, unsigned i, unsigned zero,
-                            bool by_row) {
-  const ElementType i32{n.e.builder().getI32Type()};
-  const Val x = n.in(i), steps = n.e.cast(x, i32);
-  if (!n.has(zero)) return steps;
-  auto point = matrixParameter(n, n.in(zero), x, by_row);
-  if (failed(point)) return failure();
-  return n.e.sub(steps, n.e.cast(*point, i32));
-}
-
-// Input `i` times the scale in the next input, less the zero point in the one
-// after that, as f32.
-FailureOr<Val> realsFrom(NodeContext& n, unsigned i, bool by_row) {
-  auto steps = integersFrom(n, i, i + 2, by_row);
-  auto scale = matrixParameter(n, n.in(i + 1), n.in(i), by_row);
-  if (failed(steps) || failed(scale)) return failure();
-  return n.e.mul(n.e.cast(*steps, n.e.f32()), n.e.cast(*scale, n.e.f32()));
-}
-
-}  // namespace
-
-LogicalResult importMatMulInteger(NodeContext& n) {
-  auto a = integersFrom(n, 0, 2, /*by_row=*/true);
-  auto b = integersFrom(n, 1, 3, /*by_row=*/false);
-  if (failed(a) || failed(b)) return failure();
-  return n.result(n.e.matmul(*a, *b));
-}
-
-LogicalResult importQLinearMatMul(NodeContext& n) {
-  auto a = realsFrom(n, 0, /*by_row=*/true);
-  auto b = realsFrom(n, 3, /*by_row=*/false);
-  if (failed(a) || failed(b)) return failure();
-  const Val y = n.e.matmul(*a, *b), zero = n.in(7);
-  auto scale = matrixParameter(n, n.in(6), y, /*by_row=*/true);
-  auto point = matrixParameter(n, zero, y, /*by_row=*/true);
-  if (failed(scale) || failed(point)) return failure();
-  if (!mlir::isa<mlir::IntegerType>(zero.element()))
-    return n.error("expected a zero point of integers");
-  return n.result(toInteger(n.e, n.e.div(y, n.e.cast(*scale, n.e.f32())),
-                            *point, zero.elementType()));
 }
 
 LogicalResult importDynamicQuantizeLinear(NodeContext& n) {
