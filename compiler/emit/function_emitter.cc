@@ -370,7 +370,8 @@ class FunctionEmitter {
   LogicalResult fillConv(exec::ConvOp conv,
                          program::OperationUnion& operation) {
     program::ConvT result;
-    result.dtype = dtypeOf(typeOf(conv.getResult()).getElementType(), false);
+    result.dtype = dtypeOf(typeOf(conv.getResult()).getElementType(),
+                           conv.getResultUnsigned());
     result.input_shape = vectorOf(typeOf(conv.getInput()).getShape());
     result.weight_shape = vectorOf(typeOf(conv.getWeight()).getShape());
     result.out_shape = vectorOf(typeOf(conv.getResult()).getShape());
@@ -390,6 +391,10 @@ class FunctionEmitter {
     result.has_residual = conv.getResidual() != nullptr;
     result.activation = format::ToFormat(conv.getActivation());
     result.activates_sum = conv.getActivatesSum();
+    if (conv.getScale())
+      result.factors = conv.getInputUnsigned() ? program::GemmFactors::u8_i8
+                                               : program::GemmFactors::i8;
+    result.has_zero = conv.getZero() != nullptr;
     operation.Set(std::move(result));
     return success();
   }

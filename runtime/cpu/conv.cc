@@ -36,9 +36,17 @@ std::vector<int64_t> WeightDims(const device::ConvDesc& desc) {
   return dims;
 }
 
-// If input and output have one channel, channels first and channels last are
-// the same layout. oneDNN 2.6 computes wrong results from channels-last
-// strides, so this returns channels first.
+base::DType WeightType(const device::ConvDesc& desc) {
+  return desc.has_bytes() ? base::DType::kI8 : desc.dtype;
+}
+
+base::DType InputType(const device::ConvDesc& desc) {
+  return desc.factors == device::Factors::kU8I8 ? base::DType::kU8
+                                                : WeightType(desc);
+}
+
+}  // namespace
+
 device::ConvDesc Simplified(device::ConvDesc desc) {
   if (!desc.channels_last || desc.input_shape.back() != 1 ||
       desc.out_shape.back() != 1)
@@ -51,36 +59,33 @@ device::ConvDesc Simplified(device::ConvDesc desc) {
   return desc;
 }
 
-// A convolution's tensors and window in oneDNN's terms.
-struct Described {
-  dnnl_memory_desc_t input, weight, bias, out;  // layouts in memory
-  dnnl_memory_desc_t any_weight;                // layout left to oneDNN
-  // Dilations minus 1: oneDNN counts the gaps between kernel elements.
-  std::vector<int64_t> holes;
-};
-
-absl::StatusOr<Described> Describe(const device::ConvDesc& desc) {
-  Described described;
+absl::StatusOr<ConvLayouts> LayoutsOf(const device::ConvDesc& desc) {
+  ConvLayouts described;
   PARTITA_ASSIGN_OR_RETURN(
       described.input,
-      ActivationDesc(desc.dtype, desc.input_shape, desc.channels_last));
+      ActivationDesc(InputType(desc), desc.input_shape, desc.channels_last));
   PARTITA_ASSIGN_OR_RETURN(
       described.out,
       ActivationDesc(desc.dtype, desc.out_shape, desc.channels_last));
   PARTITA_ASSIGN_OR_RETURN(described.weight,
-                           MakeMemoryDesc(desc.dtype, WeightDims(desc)));
-  PARTITA_ASSIGN_OR_RETURN(described.any_weight,
-                           MakeAnyMemoryDesc(desc.dtype, WeightDims(desc)));
-  PARTITA_ASSIGN_OR_RETURN(described.bias,
-                           MakeMemoryDesc(desc.dtype, {desc.weight_shape[0]}));
+                           MakeMemoryDesc(WeightType(desc), WeightDims(desc)));
+  PARTITA_ASSIGN_OR_RETURN(
+      described.any_weight,
+      MakeAnyMemoryDesc(WeightType(desc), WeightDims(desc)));
+  PARTITA_ASSIGN_OR_RETURN(
+      described.bias,
+      MakeMemoryDesc(desc.has_bytes() ? base::DType::kF32 : desc.dtype,
+                     {desc.weight_shape[0]}));
   described.holes = desc.dilations;
   for (int64_t& hole : described.holes) --hole;
   return described;
 }
 
+namespace {
+
 absl::StatusOr<DnnlPrimitiveDesc> MakeForward(DnnlContext& context,
                                               const device::ConvDesc& desc,
-                                              const Described& described,
+                                              const ConvLayouts& described,
                                               dnnl_prop_kind_t kind,
                                               bool sums = false) {
   PARTITA_ASSIGN_OR_RETURN(
@@ -113,7 +118,7 @@ bool AddsResidualWrongly(const device::ConvDesc& desc,
 
 absl::StatusOr<DnnlPrimitiveDesc> MakeBackward(DnnlContext& context,
                                                const device::ConvDesc& desc,
-                                               const Described& described) {
+                                               const ConvLayouts& described) {
   PARTITA_ASSIGN_OR_RETURN(
       const DnnlPrimitiveDesc forward,
       MakeForward(context, desc, described, dnnl_forward_training));
@@ -137,7 +142,7 @@ absl::StatusOr<DnnlPrimitiveDesc> MakeBackward(DnnlContext& context,
 }
 
 std::vector<DnnlOperand> OperandsOf(const device::ConvDesc& desc,
-                                    const Described& described,
+                                    const ConvLayouts& described,
                                     const Constant& weight, bool sums) {
   switch (desc.direction) {
     case device::ConvDirection::kInputGrad:
@@ -176,7 +181,7 @@ absl::StatusOr<std::unique_ptr<CpuOp>> MakeConv(
     DnnlContext& context, const device::ConvDesc& original,
     const Constant& weight) {
   const device::ConvDesc desc = Simplified(original);
-  PARTITA_ASSIGN_OR_RETURN(const Described described, Describe(desc));
+  PARTITA_ASSIGN_OR_RETURN(const ConvLayouts described, LayoutsOf(desc));
   PARTITA_ASSIGN_OR_RETURN(
       DnnlPrimitiveDesc primitive,
       desc.direction == device::ConvDirection::kForward

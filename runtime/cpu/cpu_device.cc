@@ -17,6 +17,7 @@
 #include "runtime/cpu/grouped_gemm.h"
 #include "runtime/cpu/grouped_weight_grad.h"
 #include "runtime/cpu/int4_gemm.h"
+#include "runtime/cpu/int8_conv.h"
 #include "runtime/cpu/int8_gemm.h"
 #include "runtime/cpu/library_op.h"
 #include "runtime/cpu/memory.h"
@@ -263,6 +264,8 @@ class CpuDevice : public device::Device {
       const std::vector<const void*>& constants) override {
     const int threads = ThreadsFor(CostOf(desc));
     const OpenMpThreads regions(threads);
+    if (desc.has_bytes())
+      return Finish(MakeInt8Conv(*context_, desc, constants), threads);
     const void* const weight =
         desc.direction == device::ConvDirection::kWeightGrad ? nullptr
                                                              : constants[1];

@@ -115,8 +115,6 @@ int ResidualArgument(device::Activation activation, bool activates_sum) {
          DNNL_ARG_SRC_1;
 }
 
-namespace {
-
 absl::Status AppendActivation(dnnl_post_ops_t post_ops,
                               device::Activation activation) {
   if (activation == device::Activation::kNone) return absl::OkStatus();
@@ -128,8 +126,6 @@ absl::Status AppendActivation(dnnl_post_ops_t post_ops,
                         post_ops, 1.0f, AlgorithmOf(activation), alpha, beta),
                     "activation");
 }
-
-}  // namespace
 
 absl::StatusOr<DnnlAttr> MakeAttr(device::Activation activation,
                                   const dnnl_memory_desc_t* residual, bool sums,

@@ -57,6 +57,9 @@ absl::StatusOr<dnnl_memory_desc_t> MakeAnyMemoryDesc(
 absl::StatusOr<DnnlMemory> MakeMemory(const dnnl_memory_desc_t& desc,
                                       dnnl_engine_t engine);
 
+absl::Status AppendActivation(dnnl_post_ops_t post_ops,
+                              device::Activation activation);
+
 // Attributes with the post-operations scale, shift, activation, then addition
 // of a residual (null: none), or with `activates_sum` the addition, then the
 // activation. The caller supplies the scratchpad. With `sums`

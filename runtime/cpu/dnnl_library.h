@@ -31,8 +31,10 @@ namespace partita::cpu {
   X(post_ops_destroy)                               \
   X(primitive_attr_create)                          \
   X(primitive_attr_destroy)                         \
+  X(primitive_attr_set_output_scales)               \
   X(primitive_attr_set_post_ops)                    \
   X(primitive_attr_set_scratchpad_mode)             \
+  X(primitive_attr_set_zero_points)                 \
   X(primitive_create)                               \
   X(primitive_desc_create)                          \
   X(primitive_desc_destroy)                         \

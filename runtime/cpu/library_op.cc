@@ -186,7 +186,9 @@ absl::Status DnnlOp::Sum(const_dnnl_primitive_desc_t desc,
 absl::Status DnnlOp::AddArgument(const_dnnl_primitive_desc_t desc,
                                  const DnnlOperand& operand) {
   if (operand.argument == kSummed) return Sum(desc, operand);
-  const dnnl_memory_desc_t& wanted = *WantedDesc(desc, operand.argument);
+  const dnnl_memory_desc_t* const known = WantedDesc(desc, operand.argument);
+  // A primitive does not know the layout of zero points.
+  const dnnl_memory_desc_t& wanted = known->ndims == 0 ? operand.desc : *known;
   Argument argument;
   argument.index = operand.index;
   argument.output = operand.output;
@@ -218,11 +220,28 @@ absl::Status DnnlOp::Stage(const dnnl_memory_desc_t& wanted,
   const dnnl_memory_desc_t& to = operand.output ? operand.desc : wanted;
   PARTITA_ASSIGN_OR_RETURN(argument.reorder,
                            MakeReorder(from, to, context_.engine.get()));
-  PARTITA_RETURN_IF_ERROR(CheckReorder(argument));
+  PARTITA_RETURN_IF_ERROR(AddReorderScratch(argument));
   argument.staging_offset = scratch_bytes_;
   scratch_bytes_ +=
       AlignUp(static_cast<int64_t>(Dnnl().memory_desc_get_size(&wanted)));
   description_ += operand.output ? "+reorder_out" : "+reorder_in";
+  return absl::OkStatus();
+}
+
+// Reorders of integers sum them for zero points.
+absl::Status DnnlOp::AddReorderScratch(Argument& argument) {
+  const int64_t bytes = ScratchpadBytes(argument.reorder.get());
+  if (bytes == 0) return absl::OkStatus();
+  const_dnnl_primitive_desc_t desc = nullptr;
+  PARTITA_RETURN_IF_ERROR(DnnlStatus(
+      Dnnl().primitive_get_primitive_desc(argument.reorder.get(), &desc),
+      "reorder"));
+  PARTITA_ASSIGN_OR_RETURN(argument.reorder_scratch,
+                           MakeMemory(*Dnnl().primitive_desc_query_md(
+                                          desc, dnnl_query_scratchpad_md, 0),
+                                      context_.engine.get()));
+  argument.reorder_scratch_offset = scratch_bytes_;
+  scratch_bytes_ += AlignUp(bytes);
   return absl::OkStatus();
 }
 
@@ -234,17 +253,26 @@ absl::Status DnnlOp::Point(Argument& argument, void* data) {
                     "argument");
 }
 
-absl::Status DnnlOp::Reorder(const Argument& argument, void* buffer) {
+absl::Status DnnlOp::Reorder(const Argument& argument, void* buffer,
+                             char* scratch) {
   PARTITA_RETURN_IF_ERROR(
       DnnlStatus(Dnnl().memory_set_data_handle_v2(argument.buffer.get(), buffer,
                                                   context_.stream.get()),
                  "reorder's argument"));
   const dnnl_exec_arg_t arguments[] = {
       {argument.output ? DNNL_ARG_TO : DNNL_ARG_FROM, argument.buffer.get()},
-      {argument.output ? DNNL_ARG_FROM : DNNL_ARG_TO, argument.memory.get()}};
+      {argument.output ? DNNL_ARG_FROM : DNNL_ARG_TO, argument.memory.get()},
+      {DNNL_ARG_SCRATCHPAD, argument.reorder_scratch.get()}};
+  const bool has_scratch = argument.reorder_scratch != nullptr;
+  if (has_scratch)
+    PARTITA_RETURN_IF_ERROR(DnnlStatus(
+        Dnnl().memory_set_data_handle_v2(
+            argument.reorder_scratch.get(),
+            scratch + argument.reorder_scratch_offset, context_.stream.get()),
+        "reorder's scratchpad"));
   return DnnlStatus(
-      Dnnl().primitive_execute(argument.reorder.get(), context_.stream.get(), 2,
-                               arguments),
+      Dnnl().primitive_execute(argument.reorder.get(), context_.stream.get(),
+                               has_scratch ? 3 : 2, arguments),
       "reorder");
 }
 
@@ -264,7 +292,8 @@ absl::Status DnnlOp::Run(void* const* buffers, char* scratch) {
     if (argument.summed) {
       if (in_output) continue;
       PARTITA_RETURN_IF_ERROR(Point(argument, buffers[argument.output_index]));
-      PARTITA_RETURN_IF_ERROR(Reorder(argument, buffers[argument.index]));
+      PARTITA_RETURN_IF_ERROR(
+          Reorder(argument, buffers[argument.index], scratch));
       continue;
     }
     const bool staged =
@@ -273,7 +302,8 @@ absl::Status DnnlOp::Run(void* const* buffers, char* scratch) {
         Point(argument, staged ? scratch + argument.staging_offset
                                : buffers[argument.index]));
     if (staged && !argument.output)
-      PARTITA_RETURN_IF_ERROR(Reorder(argument, buffers[argument.index]));
+      PARTITA_RETURN_IF_ERROR(
+          Reorder(argument, buffers[argument.index], scratch));
   }
   PARTITA_RETURN_IF_ERROR(DnnlStatus(
       Dnnl().primitive_execute(primitive_.get(), context_.stream.get(),
@@ -282,7 +312,8 @@ absl::Status DnnlOp::Run(void* const* buffers, char* scratch) {
       description_.c_str()));
   for (const Argument& argument : arguments_) {
     if (argument.output && argument.reorder != nullptr)
-      PARTITA_RETURN_IF_ERROR(Reorder(argument, buffers[argument.index]));
+      PARTITA_RETURN_IF_ERROR(
+          Reorder(argument, buffers[argument.index], scratch));
   }
   return absl::OkStatus();
 }

@@ -114,6 +114,8 @@ class DnnlOp : public CpuOp {
     DnnlMemory buffer;
     DnnlPrimitive reorder;
     int64_t staging_offset = 0;
+    DnnlMemory reorder_scratch;  // null: the reorder needs none
+    int64_t reorder_scratch_offset = 0;
     int output_index = -1;  // >= 0: staged only if in this buffer
     bool summed = false;    // copied to the output unless it is there
   };
@@ -130,7 +132,8 @@ class DnnlOp : public CpuOp {
   absl::Status Stage(const dnnl_memory_desc_t& wanted,
                      const DnnlOperand& operand, Argument& argument);
   absl::Status Point(Argument& argument, void* data);
-  absl::Status Reorder(const Argument& argument, void* buffer);
+  absl::Status Reorder(const Argument& argument, void* buffer, char* scratch);
+  absl::Status AddReorderScratch(Argument& argument);
 
   DnnlContext& context_;
   DnnlPrimitive primitive_;

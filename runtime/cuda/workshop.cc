@@ -97,6 +97,11 @@ absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareGemm(
 
 absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareConv(
     const device::ConvDesc& desc) {
+  if (desc.has_bytes())
+    return absl::UnimplementedError(
+        "expected a convolution of equal element types, found factors of 8 "
+        "bits, which GPUs do not support yet: compile the model for this GPU "
+        "again");
   PARTITA_RETURN_IF_ERROR(context_->Enter());
   PARTITA_RETURN_IF_ERROR(LoadKernels());
   PARTITA_ASSIGN_OR_RETURN(const Dnn* const dnn, Find(dnn_path_, dnn_));

@@ -143,8 +143,7 @@ absl::StatusOr<std::unique_ptr<LibraryOp>> NullDevice::PrepareGroupedGemm(
 
 absl::StatusOr<std::unique_ptr<LibraryOp>> NullDevice::PrepareConv(
     const ConvDesc& desc, const std::vector<const void*>& constants) {
-  return Prepare("conv", OperandCount(desc.has_bias, desc.has_residual),
-                 constants.size());
+  return Prepare("conv", OperandCount(desc), constants.size());
 }
 
 absl::Status NullDevice::Execute(Stream& stream, LibraryOp& op,

@@ -92,7 +92,9 @@ Slot BoundProgram::Resolve(const program::Buffer& buffer,
     case program::Space::constant:
       break;
   }
-  return {data_ + buffer.value()};
+  Slot constant{data_ + buffer.value()};
+  constant.is_constant = true;
+  return constant;
 }
 
 absl::Status BoundProgram::Flatten(int index,
@@ -165,6 +167,7 @@ void BoundProgram::AddOperands(Step& step, const std::vector<Slot>& operands) {
       relocations_.push_back({buffers_.size(), operand.port});
     buffers_.push_back(operand.data);
     buffer_globals_.push_back(operand.global);
+    buffer_constants_.push_back(operand.is_constant);
     buffer_states_.push_back(operand.state);
   }
 }
@@ -340,7 +343,9 @@ absl::Status BoundProgram::PrepareStep(Step& step) {
   std::vector<const void*> constants(static_cast<size_t>(step.count), nullptr);
   std::string key;
   for (size_t i = 0; i < constants.size(); ++i) {
-    if (buffer_globals_[step.first + i] < 0) continue;
+    if (buffer_globals_[step.first + i] < 0 &&
+        !buffer_constants_[step.first + i])
+      continue;
     constants[i] = buffers_[step.first + i];
     absl::StrAppend(&key, i, "@",
                     absl::Hex(reinterpret_cast<uintptr_t>(constants[i])), " ");

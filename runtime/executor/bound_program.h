@@ -41,6 +41,8 @@ struct Slot {
   int global = -1;
   // Not negative: a parameter of the state store, whose memory is a buffer.
   int state = -1;
+  // Stored in the program: libraries may keep copies of it, too.
+  bool is_constant = false;
 };
 
 class BoundProgram {
@@ -248,7 +250,8 @@ class BoundProgram {
   std::vector<void*> buffers_;
   std::vector<int>
       buffer_globals_;  // parallel to buffers_: the global behind it or -1
-  std::vector<int> buffer_states_;  // parallel to buffers_: Slot::state
+  std::vector<bool> buffer_constants_;  // parallel to buffers_
+  std::vector<int> buffer_states_;      // parallel to buffers_: Slot::state
   std::map<int64_t, std::vector<StatePart>> state_parts_;  // by step
   int window_ = -1;  // of the state store, entered by this run; -1: none
   std::vector<Relocation> relocations_;

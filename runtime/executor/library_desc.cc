@@ -207,6 +207,8 @@ device::ConvDesc ToDesc(const program::Conv& conv) {
   desc.activation = ToDevice(conv.activation());
   desc.activates_sum = conv.activates_sum();
   desc.direction = ToDevice(conv.direction());
+  desc.factors = ToDevice(conv.factors());
+  desc.has_zero = conv.has_zero();
   return desc;
 }
 
@@ -277,7 +279,8 @@ StepLabel LabelOf(const device::ConvDesc& desc) {
       absl::StrJoin(desc.weight_shape, "x"), " / ",
       absl::StrJoin(desc.strides, "x"),
       desc.groups > 1 ? absl::StrCat(" groups ", desc.groups) : "", " ",
-      base::NameOf(desc.dtype),
+      base::NameOf(desc.dtype), FactorsName(desc.factors),
+      desc.has_zero ? " zero" : "",
       Suffix(desc.has_bias, desc.has_residual, desc.activation,
              desc.activates_sum));
   label.precision = base::NameOf(desc.dtype);

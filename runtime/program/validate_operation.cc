@@ -493,8 +493,29 @@ absl::Status ValidateGroupedGemm(const GroupedGemm& gemm,
                            gemm.weight_grad() ? matrices : rows});
 }
 
+bool Rounds(const Conv& conv) {
+  return conv.dtype() == DType::i8 || conv.dtype() == DType::u8;
+}
+
+absl::Status CheckFactors(const Conv& conv) {
+  if (conv.factors() == GemmFactors::same) {
+    if (conv.has_zero()) return Bad("conv: a zero without factors of 8 bits");
+    return CheckLibraryDType("conv", conv.dtype());
+  }
+  if (conv.factors() != GemmFactors::i8 && conv.factors() != GemmFactors::u8_i8)
+    return Bad(absl::StrCat("conv: factors must be same, i8 or u8_i8, found ",
+                            static_cast<int>(conv.factors())));
+  if (conv.direction() != ConvDirection::forward ||
+      (conv.dtype() != DType::f32 && !Rounds(conv)) ||
+      (Rounds(conv) && conv.has_residual()))
+    return Bad(
+        "conv: factors of 8 bits in a gradient, with a result other than f32, "
+        "i8 or u8, or with a residual of 8 bits");
+  return absl::OkStatus();
+}
+
 absl::Status ValidateConv(const Conv& conv, const Instruction& instruction) {
-  PARTITA_RETURN_IF_ERROR(CheckLibraryDType("conv", conv.dtype()));
+  PARTITA_RETURN_IF_ERROR(CheckFactors(conv));
   PARTITA_RETURN_IF_ERROR(CheckActivation("conv", conv.activation()));
   for (const auto* list :
        {conv.input_shape(), conv.weight_shape(), conv.out_shape(),
@@ -519,12 +540,15 @@ absl::Status ValidateConv(const Conv& conv, const Instruction& instruction) {
           "conv: expected one stride, dilation and padding per spatial "
           "dimension");
   }
+  const bool has_bytes = conv.factors() != GemmFactors::same;
   PARTITA_ASSIGN_OR_RETURN(
       const int64_t input,
-      BytesOfShape("conv input", conv.dtype(), shapes.input));
+      BytesOfShape("conv input", has_bytes ? DType::i8 : conv.dtype(),
+                   shapes.input));
   PARTITA_ASSIGN_OR_RETURN(
       const int64_t weight,
-      BytesOfShape("conv weight", conv.dtype(), shapes.weight));
+      BytesOfShape("conv weight", has_bytes ? DType::i8 : conv.dtype(),
+                   shapes.weight));
   PARTITA_ASSIGN_OR_RETURN(const int64_t out,
                            BytesOfShape("conv out", conv.dtype(), shapes.out));
   PARTITA_RETURN_IF_ERROR(CheckWindow(conv, shapes));
@@ -549,9 +573,17 @@ absl::Status ValidateConv(const Conv& conv, const Instruction& instruction) {
                               static_cast<int>(conv.direction())));
   }
   std::vector<int64_t> bytes = {input, weight};
-  if (conv.has_bias())
-    bytes.push_back(shapes.weight[0] * base::SizeOf(ToBase(conv.dtype())));
+  const int64_t channels =
+      shapes.weight[0] *
+      base::SizeOf(ToBase(has_bytes ? DType::f32 : conv.dtype()));
+  if (has_bytes) bytes.push_back(channels);
+  if (conv.has_zero()) bytes.push_back(base::SizeOf(base::DType::kI32));
+  if (conv.has_bias()) bytes.push_back(channels);
   if (conv.has_residual()) bytes.push_back(out);
+  if (Rounds(conv)) {
+    bytes.push_back(base::SizeOf(base::DType::kF32));
+    bytes.push_back(base::SizeOf(base::DType::kI32));
+  }
   bytes.push_back(out);
   return ValidateOperands("conv", instruction, bytes);
 }

@@ -508,6 +508,28 @@ TEST(ValidateTest, Conv) {  // V7
               TheConv(p).has_bias = true;
             }),
             where + ": a gradient with bias, residual or activation");
+  EXPECT_EQ(After([](ProgramT& p) { TheConv(p).has_zero = true; }),
+            where + ": a zero without factors of 8 bits");
+  EXPECT_EQ(
+      After([](ProgramT& p) { TheConv(p).factors = GemmFactors::rhs_i8; }),
+      where + ": factors must be same, i8 or u8_i8, found 1");
+  EXPECT_EQ(After([](ProgramT& p) {
+              TheConv(p).factors = GemmFactors::u8_i8;
+              TheConv(p).direction = ConvDirection::input_grad;
+            }),
+            where +
+                ": factors of 8 bits in a gradient, with a result other than "
+                "f32, i8 or u8, or with a residual of 8 bits");
+  EXPECT_EQ(After([](ProgramT& p) {
+              TheConv(p).factors = GemmFactors::u8_i8;
+              TheConv(p).has_zero = true;
+              TheConv(p).dtype = DType::u8;
+            }),
+            where +
+                ": expected 7 operands, 1 of them written, found 3, 1 of them "
+                "written");
+  EXPECT_EQ(After([](ProgramT& p) { TheConv(p).dtype = DType::u8; }),
+            where + ": element type must be f32, f16 or bf16, found u8");
   EXPECT_EQ(After([](ProgramT& p) { TheConv(p).has_bias = true; }),
             where +
                 ": expected 4 operands, 1 of them written, found 3, 1 of them "
