@@ -68,8 +68,11 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
          pm.addPass(kernels::createSelectLibraryCallsPass(calls));
          // Before reductions are split.
          if (options.gpu) pm.addPass(kernels::createFuseIntoProductsPass());
-         if (!options.gpu && !options.training)
+         if (!options.gpu && !options.training) {
            pm.addPass(kernels::createFuseActivationsPass());
+           // After activations, which come before it.
+           pm.addPass(kernels::createFuseRoundingPass());
+         }
        }},
       // Splits reductions while their operands can still be fused into them.
       {"kernels",

@@ -138,7 +138,10 @@ class FuseActivations : public impl::FuseActivationsPassBase<FuseActivations> {
 
  private:
   void addResidual(exec::ConvOp conv) {
-    if (conv.getResidual() || !conv->hasOneUse() || !addsFast(conv)) return;
+    // Convolutions of integers lose their fast implementations, too.
+    if (conv.getResidual() || conv.getScale() || !conv->hasOneUse() ||
+        !addsFast(conv))
+      return;
     auto sum = mlir::dyn_cast<arith::AddFOp>(*conv->user_begin());
     if (!sum) return;
     const Value other =

@@ -221,6 +221,28 @@ def FuseActivationsPass : Pass<"partita-fuse-activations", "::mlir::ModuleOp"> {
                     Statistic<"residuals", "residuals", "Tensors that convolutions add">];
 }
 
+def FuseRoundingPass : Pass<"partita-fuse-rounding", "::mlir::ModuleOp"> {
+  let summary = "Lets convolutions of integers round their results to 8 bits";
+  let description = [{
+    Joins a division by one scale, the rounding, one zero point and the limits of 8 bits (ONNX's QuantizeLinear) to the
+    `exec.conv` of integers whose result they alone read: a quarter of the bytes, and no kernel passes over the image.
+
+    ```mlir
+    %0 = exec.conv %x, %w input_unsigned scale(...) ... : ... -> tensor<1x8x8x4xf32>
+    %1 = arith.divf %0, %s : tensor<1x8x8x4xf32>
+    %2 = math.roundeven %1 : tensor<1x8x8x4xf32>
+    %3 = arith.addf %2, %z : tensor<1x8x8x4xf32>
+    %4 = arith.maximumf %3, %c0 : tensor<1x8x8x4xf32>
+    %5 = arith.minimumf %4, %c255 : tensor<1x8x8x4xf32>
+    %6 = arith.fptoui %5 : tensor<1x8x8x4xf32> to tensor<1x8x8x4xi8>
+    // becomes
+    %6 = exec.conv %x, %w input_unsigned scale(...) result_scale(...) result_zero(...) result_unsigned ... : ... -> tensor<1x8x8x4xi8>
+    ```
+  }];
+  let dependentDialects = ["::partita::exec::ExecDialect"];
+  let statistics = [Statistic<"rounded", "rounded", "Convolutions that round their results">];
+}
+
 def FuseIntoProductsPass : Pass<"partita-fuse-into-products", "::mlir::ModuleOp"> {
   let summary = "Moves activations and sums into the products beside them";
   let description = [{

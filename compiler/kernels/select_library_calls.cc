@@ -2,6 +2,7 @@
 // strides; see passes.td.
 #include <optional>
 
+#include "compiler/kernels/byte_convolutions.h"
 #include "compiler/kernels/library_products.h"
 #include "compiler/kernels/passes.h"
 #include "compiler/kernels/strided_view.h"
@@ -305,7 +306,7 @@ class SelectLibraryCalls
   }
 
   void selectConv(nn::ConvOp op) {
-    if (!isLibraryProduct(op)) return;
+    if (!isLibraryProduct(op) || (!gpu && selectByteConv(op))) return;
     mlir::OpBuilder builder(op);
     auto conv = exec::ConvOp::create(
         builder, op.getLoc(), op.getType(), op.getInput(), op.getWeight(),
@@ -319,6 +320,37 @@ class SelectLibraryCalls
             gpu && !is_wide ? nn::ProductEpilogue()
                             : nn::epilogueOf(op, /*residuals=*/false));
     ++convs;
+  }
+
+  // Selects a convolution of integers of 8 bits.
+  bool selectByteConv(nn::ConvOp op) {
+    const std::optional<ByteConvolution> found = matchByteConvolution(op);
+    if (!found) return false;
+    const exec::ConvOp conv = buildByteConvolution(op, *found);
+    mlir::Operation* const last = found->scaling ? found->scaling : op;
+    const bool is_scaled = found->scaling != nullptr;
+    const Value input = op.getInput(), weight = op.getWeight();
+    replace(last, conv,
+            is_scaled
+                ? nn::epilogueOf(op, /*residuals=*/false, last->getResult(0))
+                : nn::ProductEpilogue());
+    if (is_scaled) op.erase();
+    for (const Value factor : {input, weight}) eraseUnused(factor);
+    ++convs;
+    return true;
+  }
+
+  // Erases the operations that widened integers.
+  static void eraseUnused(Value value) {
+    mlir::Operation* op = value.getDefiningOp();
+    if (!op || !op->use_empty() ||
+        !mlir::isa<nn::TransposeOp, mlir::arith::SIToFPOp,
+                   mlir::arith::UIToFPOp, mlir::arith::SubIOp,
+                   mlir::arith::ExtSIOp, mlir::arith::ExtUIOp>(op))
+      return;
+    const SmallVector<Value> operands(op->getOperands());
+    op->erase();
+    for (const Value operand : operands) eraseUnused(operand);
   }
 
   template <typename Op>

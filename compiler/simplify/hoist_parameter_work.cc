@@ -32,7 +32,9 @@ constexpr int64_t kMaxGrowth = 2;
 bool staysBehind(Operation* op) {
   return mlir::isa<nn::BroadcastOp, nn::ReshapeOp, nn::IotaOp,
                    arith::ConstantOp, arith::ExtFOp, arith::ExtSIOp,
-                   arith::ExtUIOp>(op);
+                   arith::ExtUIOp>(op) ||
+         (mlir::isa<arith::SIToFPOp>(op) &&
+          tensorType(op->getResult(0)).getNumElements() == 1);
 }
 
 int64_t bytesOf(Value value) {
@@ -101,12 +103,26 @@ bool isWorthKeeping(Value value) {
          bytesOf(value) <= kMaxGrowth * largest_source;
 }
 
+// True if the value has the numbers of integers of 8 bits, perhaps less a zero
+// point.
+bool isFromBytes(Value value) {
+  while (Operation* op = value.getDefiningOp()) {
+    if (!mlir::isa<nn::TransposeOp, nn::ReshapeOp, arith::SIToFPOp,
+                   arith::UIToFPOp, arith::SubIOp, arith::ExtSIOp,
+                   arith::ExtUIOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return tensorType(value).getElementType().isInteger(8);
+}
+
 // True if a convolution reads the value as its weight. Libraries pack stored
-// weights, and multiply by floats only.
+// weights, and multiply floats by floats, or integers by integers.
 bool isConvWeight(Value value) {
   return llvm::any_of(value.getUses(), [](mlir::OpOperand& use) {
     auto conv = mlir::dyn_cast<nn::ConvOp>(use.getOwner());
-    return conv && conv.getWeight() == use.get();
+    return conv && conv.getWeight() == use.get() &&
+           !(isFromBytes(use.get()) && isFromBytes(conv.getInput()));
   });
 }
 

@@ -209,6 +209,36 @@ def RaiseQuantizedProductsPass : Pass<"partita-raise-quantized-products", "::mli
                     Statistic<"integers", "integers", "Products of two quantized operands">];
 }
 
+def RaiseQuantizedConvolutionsPass : Pass<"partita-raise-quantized-convolutions", "::mlir::func::FuncOp"> {
+  let summary = "Moves scales of quantized operands behind convolutions, which then read integers";
+  let description = [{
+    Models round the input of a convolution to integers of 8 bits, and hold its weight as such, with one scale, or one per
+    output channel (ONNX's QuantizeLinear and DequantizeLinear). The scales can be multiplied by the convolution instead,
+    which then reads integers, as floats without a fraction. Factors of a batch norm that have joined the scale go with it.
+
+    A zero point stays in front of a convolution with padding, which is 0 behind it. Without padding, it becomes a shift per
+    output channel, which depends on the weight alone. Signed integers with a constant zero point become unsigned, with a
+    zero point that is larger by 128.
+
+    Kept as they are: convolutions in which one operand alone is dequantized, weights with a zero point or of unsigned
+    integers, scales that differ along other dimensions.
+
+    ```mlir
+    %0 = arith.mulf %x_steps, %x_scale : tensor<1x2x8xf32>
+    %1 = nn.broadcast %w_scale dims = [0] : tensor<4xf32> -> tensor<4x2x3xf32>
+    %2 = arith.mulf %w_steps, %1 : tensor<4x2x3xf32>
+    %3 = nn.conv %0, %2 ... : tensor<1x2x8xf32>, tensor<4x2x3xf32> -> tensor<1x4x6xf32>
+    // becomes
+    %0 = nn.conv %x_steps, %w_steps ... : tensor<1x2x8xf32>, tensor<4x2x3xf32> -> tensor<1x4x6xf32>
+    %1 = arith.mulf %x_scale, %w_scale : tensor<4xf32>
+    %2 = nn.broadcast %1 dims = [1] : tensor<4xf32> -> tensor<1x4x6xf32>
+    %3 = arith.mulf %0, %2 : tensor<1x4x6xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::partita::nn::NNDialect"];
+  let statistics = [Statistic<"raised", "raised", "Convolutions of two quantized operands">];
+}
+
 def OutlineLayersPass : Pass<"partita-outline-layers", "::mlir::ModuleOp"> {
   let summary = "Makes functions of layers that repeat in @main";
   let description = [{
@@ -256,6 +286,24 @@ def MergeProjectionsPass : Pass<"partita-merge-projections", "::mlir::ModuleOp">
   }];
   let dependentDialects = ["::partita::nn::NNDialect"];
   let statistics = [Statistic<"merged", "merged", "Products that became part of another">];
+}
+
+def SinkWideningPass : Pass<"partita-sink-widening", "::mlir::ModuleOp"> {
+  let summary = "Moves the widening of integers of 8 bits into layer functions";
+  let description = [{
+    Libraries multiply integers of 8 bits if they see that the operands of a product or a convolution are widened ones. Where
+    all calls of a function pass an argument that they widened in the same way, the function takes the i8 and widens it:
+    fewer bytes, too.
+
+    ```mlir
+    %0 = arith.sitofp %x : tensor<4xi8> to tensor<4xf32>
+    %1 = call @layer(%0) : (tensor<4xf32>) -> tensor<4xf32>
+    // becomes
+    %1 = call @layer(%x) : (tensor<4xi8>) -> tensor<4xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"sunk", "sunk", "Arguments of functions that are i8 now">];
 }
 
 def HoistParameterWorkPass : Pass<"partita-hoist-parameter-work", "::mlir::ModuleOp"> {

@@ -28,6 +28,8 @@ void buildSimplifyPipeline(mlir::OpPassManager& pm,
   }
   // Before layers are compared, so that layers have fewer operations.
   pm.addNestedPass<mlir::func::FuncOp>(createRaiseQuantizedProductsPass());
+  // After batch norms, whose scales join those of weights.
+  pm.addNestedPass<mlir::func::FuncOp>(createRaiseQuantizedConvolutionsPass());
   pm.addPass(mlir::createCanonicalizerPass());
   pm.addPass(mlir::createCSEPass());
   // Run as late as possible: equal layers must look equal.
@@ -43,6 +45,8 @@ void buildLoadTimePipeline(mlir::OpPassManager& pm,
     pm.addPass(createMergeProjectionsPass());
   }
   if (!options.training) {
+    // Before the widening is stored, and while layers widen nothing else.
+    pm.addPass(createSinkWideningPass());
     // After layers are functions, which receive parameters as arguments.
     pm.addPass(createHoistParameterWorkPass());
   }

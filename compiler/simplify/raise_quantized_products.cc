@@ -2,8 +2,8 @@
 // read integers; see passes.td.
 #include <optional>
 
+#include "compiler/simplify/dequantized.h"
 #include "compiler/simplify/passes.h"
-#include "compiler/simplify/view.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,66 +20,6 @@ using mlir::OpBuilder;
 using mlir::SmallVector;
 using mlir::Value;
 namespace arith = mlir::arith;
-
-bool isByte(Value value) {
-  return tensorType(value).getElementType().isInteger(8);
-}
-
-// scale * (integer - zero): what DequantizeLinear computes.
-struct Dequantized {
-  Value integer;  // of i8
-  bool is_unsigned = false;
-  // One element of i32, perhaps a larger constant that repeats it; null: 0.
-  Value zero;
-  View scale;
-};
-
-// Matches an i8 that is widened to a larger integer.
-bool matchInteger(Value value, Dequantized& found) {
-  if (auto extended = value.getDefiningOp<arith::ExtSIOp>()) {
-    found.integer = extended.getIn();
-  } else if (auto extended = value.getDefiningOp<arith::ExtUIOp>()) {
-    found.integer = extended.getIn();
-    found.is_unsigned = true;
-  } else if (isByte(value)) {
-    found.integer = value;
-  }
-  return found.integer && isByte(found.integer);
-}
-
-// The same, perhaps less a zero point.
-bool matchDifference(Value value, Dequantized& found) {
-  auto difference = value.getDefiningOp<arith::SubIOp>();
-  if (!difference) return matchInteger(value, found);
-  const Value zero = peel(operandOf(viewOf(value), 1)).value;
-  const mlir::DenseElementsAttr splat = splatConstant(zero);
-  if (!tensorType(zero).getElementType().isInteger(32) ||
-      (!splat && tensorType(zero).getNumElements() != 1))
-    return false;
-  if (!splat || !splat.getSplatValue<llvm::APInt>().isZero()) found.zero = zero;
-  return matchInteger(difference.getLhs(), found);
-}
-
-std::optional<Dequantized> matchDequantized(Value value) {
-  auto product = value.getDefiningOp<arith::MulFOp>();
-  if (!product || !tensorType(value).getElementType().isF32())
-    return std::nullopt;
-  for (const unsigned operand : {0u, 1u}) {
-    const Value steps = product->getOperand(operand);
-    Dequantized found;
-    bool matches = false;
-    if (auto converted = steps.getDefiningOp<arith::SIToFPOp>()) {
-      matches = matchDifference(converted.getIn(), found);
-    } else if (auto converted = steps.getDefiningOp<arith::UIToFPOp>()) {
-      matches = matchInteger(converted.getIn(), found);
-      found.is_unsigned = true;
-    }
-    if (!matches) continue;
-    found.scale = peel(operandOf(viewOf(value), 1 - operand));
-    return found;
-  }
-  return std::nullopt;
-}
 
 // One operand of a product and the places of its free dimensions in the result.
 struct Side {
@@ -231,15 +171,7 @@ class Rewriter {
                                     op_.getRhsBatch(), op_.getLhsContract(),
                                     op_.getRhsContract());
   }
-  // A large constant that repeats one number as one element.
-  Value shrunk(Value value) {
-    mlir::DenseElementsAttr splat = splatConstant(value);
-    if (!splat) return value;
-    return arith::ConstantOp::create(
-        builder_, loc_,
-        splat.resizeSplat(
-            mlir::RankedTensorType::get({}, splat.getElementType())));
-  }
+  Value shrunk(Value value) { return simplify::shrunk(builder_, loc_, value); }
   View shrunk(const View& view) {
     const Value value = shrunk(view.value);
     return value == view.value ? view : View{value, {}};

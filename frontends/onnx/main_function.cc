@@ -257,9 +257,13 @@ FailureOr<Val> GraphImporter::materialize(const TensorProto& tensor,
   bool is_owned = name.contains('.') && !isAnonymous(name) &&
                   !isBufferName(name) &&
                   mlir::isa<mlir::FloatType>(element.type);
+  // Folded with its scale, a quantized weight would not be integers any more.
+  // Masks are unsigned.
+  const bool is_quantized = element.type.isInteger(8) && !element.is_unsigned &&
+                            tensor.dims.size() >= 2;
   bool is_small = mlir::isa<mlir::FloatType>(element.type)
                       ? count <= 1 && !is_owned
-                      : count <= kMaxConstantElements;
+                      : count <= kMaxConstantElements && !is_quantized;
   // Data whose layout in the file differs from memory (sub-byte types, integers
   // in varints) must be a constant.
   bool is_packed =
