@@ -44,7 +44,8 @@ void inlineCall(CallOp call, FuncOp callee) {
   call.erase();
 }
 
-// Collects the products that read a weight, through transposes and reshapes.
+// Collects the products and convolutions that read a weight, through transposes
+// and reshapes.
 void findProducts(Value weight,
                   llvm::SmallVectorImpl<mlir::OpOperand*>& operands) {
   for (mlir::OpOperand& use : weight.getUses()) {
@@ -52,7 +53,7 @@ void findProducts(Value weight,
       findProducts(transpose.getResult(), operands);
     else if (auto reshape = llvm::dyn_cast<nn::ReshapeOp>(use.getOwner()))
       findProducts(reshape.getResult(), operands);
-    else if (llvm::isa<nn::DotGeneralOp>(use.getOwner()))
+    else if (llvm::isa<nn::DotGeneralOp, nn::ConvOp>(use.getOwner()))
       operands.push_back(
           &use.getOwner()->getOpOperand(1 - use.getOperandNumber()));
   }
@@ -83,7 +84,8 @@ std::string unusedName(const std::string& weight,
 
 // The only dimension of the operand that its product sums over, or -1.
 int64_t contractedBy(mlir::OpOperand& operand) {
-  auto dot = llvm::cast<nn::DotGeneralOp>(operand.getOwner());
+  auto dot = llvm::dyn_cast<nn::DotGeneralOp>(operand.getOwner());
+  if (!dot) return -1;
   const ArrayRef<int64_t> dims = operand.getOperandNumber() == 0
                                      ? dot.getLhsContract()
                                      : dot.getRhsContract();

@@ -45,6 +45,7 @@ absl::Status take(StringRef key, StringRef value, FakeOptions& options) {
     return value == "8" ? absl::OkStatus() : refuse("bits=8", value);
   if (key == "inputs") return takeYes(key, value, options.rounds_inputs);
   if (key == "embeddings") return takeYes(key, value, options.embeddings);
+  if (key == "convolutions") return takeYes(key, value, options.convolutions);
   if (key == "averaging") {
     if (value.getAsDouble(options.averaging) || !(options.averaging > 0) ||
         options.averaging > 1)
@@ -60,7 +61,8 @@ absl::Status take(StringRef key, StringRef value, FakeOptions& options) {
   }
   if (key != "keep")
     return refuse(
-        "bits=, averaging=, ranges=, inputs=, embeddings= or keep=, separated "
+        "bits=, averaging=, ranges=, inputs=, embeddings=, convolutions= or "
+        "keep=, separated "
         "by ';', as in \"bits=8; keep=*.head\"",
         key);
   llvm::SmallVector<StringRef> patterns;
@@ -204,7 +206,7 @@ class FakeQuantization {
 
   mlir::LogicalResult run() {
     inlineLayers(main_);
-    weights_ = findWeights(main_, /*needs_file=*/false);
+    weights_ = findWeights(main_, /*needs_file=*/false, options_.convolutions);
     const absl::Status kept = keepWeights(
         weights_, options_.keep, options_.embeddings, kFakeOptionNames);
     if (!kept.ok()) return main_.emitError(std::string(kept.message()));
@@ -298,6 +300,9 @@ absl::StatusOr<FakeOptions> parseFakeOptions(const std::string& text) {
     if (llvm::is_contained(named, key) && !options.rounds_inputs)
       return refuse("no " + key.str() + "= with inputs=n, which has no ranges",
                     text);
+  if (options.convolutions && !options.rounds_inputs)
+    return refuse("no convolutions=y with inputs=n: their inputs are rounded",
+                  text);
   if (llvm::is_contained(named, "averaging") && !options.moves_ranges)
     return refuse("no averaging= with ranges=fixed, which stay", text);
   return options;

@@ -20,11 +20,13 @@ struct FakeOptions {
   bool moves_ranges = true;       // when training
   bool rounds_inputs = true;      // of products; else weights alone
   bool embeddings = false;        // tables that no product reads, too
+  bool convolutions = false;      // their weights and inputs, too
   bool names_ranges = false;      // "ranges=" was given, which is of training
   std::vector<std::string> keep;  // patterns of weights; see keepWeights
 };
 
 // Parses "bits=8; averaging=0.01; ranges=moving; inputs=y; embeddings=n;
+// convolutions=n;
 // keep=*.head,*.fc1", each with its default if absent. InvalidArgument says
 // what was expected and found, also of a part that another one makes useless.
 absl::StatusOr<FakeOptions> parseFakeOptions(const std::string& text);

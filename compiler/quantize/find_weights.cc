@@ -36,8 +36,10 @@ bool matches(const std::string& pattern, const std::string& name) {
 
 class Reader {
  public:
-  Reader(FuncOp main, Weight& weight)
-      : symbols_(main->getParentOfType<mlir::ModuleOp>()), weight_(weight) {
+  Reader(FuncOp main, Weight& weight, bool convolutions)
+      : symbols_(main->getParentOfType<mlir::ModuleOp>()),
+        weight_(weight),
+        convolutions_(convolutions) {
     Value value = main.getArgument(weight.argument);
     rank_ = llvm::cast<RankedTensorType>(value.getType()).getRank();
     follow(value, llvm::to_vector(llvm::seq<int64_t>(0, rank_)),
@@ -71,6 +73,10 @@ class Reader {
                /*may_call=*/false);
       } else if (auto dot = llvm::dyn_cast<nn::DotGeneralOp>(user)) {
         read(dot, use.getOperandNumber() == 1, dims);
+      } else if (convolutions_ && llvm::isa<nn::ConvOp>(user) &&
+                 use.getOperandNumber() == 1 && dims[0] == 0) {
+        weight_.is_multiplied = true;
+        agree({0});
       } else if (auto gather = llvm::dyn_cast<nn::GatherOp>(user);
                  gather && use.getOperandNumber() == 0 && dims[0] == 0 &&
                  gather.getAxes() == ArrayRef<int64_t>{0} &&
@@ -106,6 +112,7 @@ class Reader {
 
   mlir::SymbolTable symbols_;
   Weight& weight_;
+  const bool convolutions_;
   int64_t rank_ = 0;
   std::optional<SmallVector<int64_t>> channels_;
 };
@@ -119,7 +126,8 @@ SmallVector<int64_t> Weight::order(int64_t rank) const {
   return dims;
 }
 
-std::vector<Weight> findWeights(FuncOp main, bool needs_file) {
+std::vector<Weight> findWeights(FuncOp main, bool needs_file,
+                                bool convolutions) {
   std::vector<Weight> weights;
   for (unsigned i = 0; i < main.getNumArguments(); ++i) {
     auto type = llvm::dyn_cast<RankedTensorType>(main.getArgument(i).getType());
@@ -134,7 +142,7 @@ std::vector<Weight> findWeights(FuncOp main, bool needs_file) {
           "no stretch of a file holds its numbers: they are made from a seed, "
           "or by a computation";
     else
-      Reader(main, weight);
+      Reader(main, weight, convolutions);
     weights.push_back(std::move(weight));
   }
   return weights;

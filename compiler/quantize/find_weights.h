@@ -1,5 +1,5 @@
-// Finds the weights of matrix products and the tables of embeddings: parameters
-// of @main, also where layer functions read them.
+// Finds the weights of matrix products and convolutions, and the tables of
+// embeddings: parameters of @main, also where layer functions read them.
 #ifndef PARTITA_COMPILER_QUANTIZE_FIND_WEIGHTS_H_
 #define PARTITA_COMPILER_QUANTIZE_FIND_WEIGHTS_H_
 
@@ -18,10 +18,10 @@ namespace partita::quantize {
 struct Weight {
   unsigned argument = 0;
   std::string name;
-  // Dimensions that no product sums over, increasing: the output channels. The
-  // rows of a table.
+  // Dimensions that no product or convolution sums over, increasing: the output
+  // channels. The rows of a table.
   llvm::SmallVector<int64_t> channels;
-  bool is_multiplied = false;  // by a product
+  bool is_multiplied = false;  // by a product or a convolution
   bool is_table = false;       // rows of it are looked up
   // The reason why it cannot be quantized; empty if it can.
   std::string obstacle;
@@ -35,9 +35,10 @@ struct Weight {
 };
 
 // Weights whose numbers are not in a file have an obstacle, unless
-// `needs_file` is false.
-std::vector<Weight> findWeights(mlir::func::FuncOp main,
-                                bool needs_file = true);
+// `needs_file` is false. Weights of convolutions have one unless
+// `convolutions` is true.
+std::vector<Weight> findWeights(mlir::func::FuncOp main, bool needs_file = true,
+                                bool convolutions = false);
 
 // Names of the options that have `keep` and `embeddings`.
 struct KeepOptionNames {

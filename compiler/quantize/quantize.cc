@@ -34,7 +34,10 @@ constexpr size_t kMostListed = 12;  // weights in a message
 class Quantization {
  public:
   Quantization(FuncOp main, const Options& options)
-      : main_(main), options_(options), weights_(findWeights(main)) {}
+      : main_(main),
+        options_(options),
+        weights_(findWeights(main, /*needs_file=*/true, options.convolutions)) {
+  }
 
   absl::StatusOr<Report> run(const std::string& output) {
     PARTITA_RETURN_IF_ERROR(keepWeights(weights_, options_.keep,

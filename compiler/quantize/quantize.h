@@ -54,6 +54,9 @@ struct Options {
   // How much of the range of an activation's channels moves to the weights'
   // rows (smooth.h), from 0 to 1. 0: nothing.
   double smoothing = 0.7;
+  // Rounds weights of convolutions, too. Only with `calibration`: libraries
+  // convolve integers with integers alone.
+  bool convolutions = false;
 };
 
 struct LayerReport {
@@ -75,7 +78,8 @@ struct Report {
   int64_t bytes_before = 0, bytes_after = 0;  // of all parameters
 };
 
-// Rounds weights of matrix products, and on request tables, to integers of 8
+// Rounds weights of matrix products, and on request tables and weights of
+// convolutions, to integers of 8
 // bits with one scale per output channel, or of 4 bits with one scale per group
 // along the last dimension that is summed over, and changes the module to read
 // them.

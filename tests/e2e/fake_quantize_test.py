@@ -304,7 +304,8 @@ class FakeQuantizeTest(unittest.TestCase):
                 ("averaging=0.1; ranges=fixed", "--fake-quantize: expected no averaging= with ranges=fixed"),
                 ("inputs=n; averaging=0.1", "--fake-quantize: expected no averaging= with inputs=n"),
                 ("ranges=moving; inputs=n", "--fake-quantize: expected no ranges= with inputs=n"),
-                ("scales=2", "--fake-quantize: expected bits=, averaging=, ranges=, inputs=, embeddings= or keep="),
+                ("scales=2", "--fake-quantize: expected bits=, averaging=, ranges=, inputs=, embeddings=, convolutions= or "
+                 "keep="),
         ):
             self.assertIn(expected, self.compile(model, *train, "--fake-quantize", text, code=2))
         for options, expected in (

@@ -55,10 +55,12 @@ void ModelArguments::add(CLI::App* command, const std::string& what) {
           "Round the weights of products and their inputs to 8 bits, in "
           "floats. Train so, then give partita quantize the same option, "
           "without ranges=. Default: \"bits=8; averaging=0.01; "
-          "ranges=moving; inputs=y; embeddings=n\". Set averaging to a step's "
+          "ranges=moving; inputs=y; embeddings=n; convolutions=n\". Set "
+          "averaging to a step's "
           "share in the ranges of inputs; with --train, set \"ranges=fixed\" "
           "to keep the ranges of --weights; set \"inputs=n\" to round weights "
-          "only, \"embeddings=y\" to round tables too, \"keep=*.head,*.fc1\" "
+          "only, \"embeddings=y\" to round tables too, \"convolutions=y\" to "
+          "round convolutions, \"keep=*.head,*.fc1\" "
           "to leave weights as they are")
       ->check([](const std::string& text) {
         return std::string(quantize::parseFakeOptions(text).status().message());

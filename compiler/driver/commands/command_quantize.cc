@@ -117,6 +117,7 @@ bool takeRanges(QuantizeCommand& command, Session& session,
   model.fake_quantize.clear();
   command.options.keep = fake.keep;
   command.options.embeddings = fake.embeddings;
+  command.options.convolutions = fake.convolutions;
   command.options.names = quantize::kFakeOptionNames;
   if (!fake.rounds_inputs) return true;
   quantize::RecordedRanges ranges;
@@ -160,6 +161,7 @@ int run(QuantizeCommand& command, bool has_groups) {
   if (!command.calibration.empty()) {
     std::vector<std::string> files;
     if (!take(calibrationFiles(command.calibration), files)) return kUserError;
+    command.options.convolutions = true;
     command.options.calibration =
         &calibration.emplace(std::move(files), method, command.options.folder);
   }
@@ -179,7 +181,8 @@ Command addQuantize(CLI::App& app) {
   auto state = std::make_shared<QuantizeCommand>();
   CLI::App* command = app.add_subcommand(
       "quantize",
-      "Round matrix products to 8 or 4 bits, and report the errors");
+      "Round matrix products and convolutions to 8 or 4 bits, and report the "
+      "errors");
   state->model.add(command, kAnyModel);
   command
       ->add_option("-o,--output", state->output,
@@ -204,9 +207,10 @@ Command addQuantize(CLI::App& app) {
       ->needs(bits);
   CLI::Option* calibrate = command->add_option(
       "--calibrate", state->calibration,
-      "Round the inputs of these products to 8 bits too, with fixed scales "
-      "that cover their ranges on this data: a safetensors file as for partita "
-      "run --inputs, or a folder of such files");
+      "Round the inputs of these products to 8 bits too, and the weights and "
+      "inputs of convolutions, with fixed scales that cover the inputs' ranges "
+      "on this data: a safetensors file as for partita run --inputs, or a "
+      "folder of such files");
   command
       ->add_option("--range", state->range,
                    "How --calibrate chooses ranges: minmax, percentile=99.99 "
