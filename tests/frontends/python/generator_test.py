@@ -65,6 +65,21 @@ class GeneratorTest(unittest.TestCase):
                 self.assertEqual(again(self.prompts[0], max_new_tokens=NEW_TOKENS), self.tokens[0])
         self.assertEqual(partita.generate(MODEL, self.prompts[0], compiling={"cache_length": 64}, max_new_tokens=3), self.tokens[0][:3])
 
+    def test_a_cache_of_8_bits(self):
+        sizes = {}
+        for cache in ("f32", "int8"):
+            with tempfile.TemporaryDirectory() as folder:
+                with partita.generator(MODEL, cache_length=64, cache=cache, output=os.path.join(folder, "model")) as made:
+                    sizes[cache] = partita.inspect(os.path.join(folder, "model", "tokens.partita")).facts["compiled"]["memory"]["optimizer_states"]
+                    tokens = made(self.prompts[0], max_new_tokens=4)
+            self.assertEqual(partita.generate(MODEL, self.prompts[0], cache=cache, compiling={"cache_length": 64}, max_new_tokens=4), tokens)
+        # A byte for each number, and a scale for each head and token, which has 8 numbers: 1/4 + 1/8.
+        self.assertEqual(sizes["int8"], 0.375 * sizes["f32"])
+        with self.assertRaisesRegex(partita.UsageError, "int4"):
+            partita.generator(MODEL, cache="int4")
+        with self.assertRaisesRegex(partita.UsageError, "expected cache once"):
+            partita.generate(MODEL, [1], cache="int8", compiling={"cache": "f32"})
+
     def test_refusals(self):
         with self.assertRaisesRegex(partita.InvalidError, "expected tokens from 0 to 95, as the model's vocabulary has, found 96"):
             self.generator([96])
