@@ -1,4 +1,5 @@
 // Gradients of contractions, convolutions and reductions.
+#include "compiler/autodiff/float8_marks.h"
 #include "compiler/autodiff/gradient.h"
 #include "compiler/autodiff/gradients.h"
 #include "compiler/autodiff/term.h"
@@ -41,7 +42,8 @@ SmallVector<int64_t> freeDims(Value x, ArrayRef<int64_t> batch,
 // Computes the gradient of `mine`: contracts the result's gradient with `other`
 // over the free dimensions of `other`. Chooses an operand order whose result
 // needs no transpose, if there is one.
-Value contractBack(Gradient& gradient, const Side& mine, const Side& other) {
+Value contractBack(Gradient& gradient, const Side& mine, const Side& other,
+                   bool has_float8) {
   // Batch dimensions in mine's order, and their places in the result.
   SmallVector<int64_t> batch_order =
       llvm::to_vector(llvm::seq<int64_t>(0, mine.batch.size()));
@@ -77,6 +79,11 @@ Value contractBack(Gradient& gradient, const Side& mine, const Side& other) {
                                      other.free_of_result, other.free)
           : gradient.math.dotGeneral(other.value, g, other_batch, batch_order,
                                      other.free, other.free_of_result);
+  if (has_float8)
+    product.getDefiningOp()->setAttr(
+        kFloat8Attr,
+        gradient.builder().getStringAttr(gradient_first ? kFloat8GradientLhs
+                                                        : kFloat8GradientRhs));
   const SmallVector<int64_t> dims = layout(gradient_first);
   if (llvm::is_sorted(dims)) return product;
   SmallVector<int64_t> perm(dims.size());
@@ -97,8 +104,11 @@ struct DotGeneral
       for (size_t i = 0; i < side->free.size(); ++i)
         side->free_of_result.push_back(at++);
     }
-    if (gradient.wants(0)) gradient.add(0, contractBack(gradient, lhs, rhs));
-    if (gradient.wants(1)) gradient.add(1, contractBack(gradient, rhs, lhs));
+    const bool has_float8 = op->hasAttr(kFloat8Attr);
+    if (gradient.wants(0))
+      gradient.add(0, contractBack(gradient, lhs, rhs, has_float8));
+    if (gradient.wants(1))
+      gradient.add(1, contractBack(gradient, rhs, lhs, has_float8));
     return success();
   }
 };

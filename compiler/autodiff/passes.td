@@ -84,6 +84,58 @@ def ReducePrecisionPass : Pass<"partita-reduce-precision", "::mlir::ModuleOp"> {
   let options = [Option<"type", "type", "std::string", /*default=*/"\"bf16\"", "Store values as bf16 (default) or f16">];
 }
 
+def ChooseFloat8ProductsPass : Pass<"partita-choose-float8-products", "::mlir::ModuleOp"> {
+  let summary = "Marks the products of linear layers that take factors of 8 bits";
+  let description = [{
+    Marks products of bf16 with `nn.float8 = "forward"`, for
+    `--partita-round-float8-factors`. `--partita-differentiate`, which runs in
+    between, marks the two products that are gradients of a marked one. Not
+    marked, as in the recipes of Transformer Engine and torchao:
+
+    - products with batch dimensions, such as those of attention,
+    - routers of experts,
+    - the product that no other product or layer follows: the logits,
+    - products with a size that is no multiple of 16: GPUs lack them.
+
+    ```mlir
+    %0 = nn.dot_general %x, %w contract = [1] x [0] : tensor<16x32xbf16>, tensor<32x64xbf16> -> tensor<16x64xbf16>
+    // becomes
+    %0 = nn.dot_general %x, %w contract = [1] x [0] {nn.float8 = "forward"} : ...
+    ```
+  }];
+  let statistics = [Statistic<"products", "products", "Products that are marked">];
+}
+
+def RoundFloat8FactorsPass : Pass<"partita-round-float8-factors", "::mlir::ModuleOp"> {
+  let summary = "Rounds the factors of marked products to 8 bits";
+  let description = [{
+    Each factor x of a marked product has one scale (per-tensor current
+    scaling). The gradient is rounded to e5m2, all other factors to e4m3:
+
+        p = the least power of two with |x| <= 1.75 p for all elements
+        x' = p / t * round(t / p * x), with t = 2^8 for e4m3 and 2^15 for e5m2
+
+    The largest number of both formats is 1.75 t, so nothing overflows. Powers of
+    two make all steps but the rounding exact, and bf16 holds x'. So the product
+    of bf16 numbers has the value that a product of bytes and one scale has. If
+    devices divide x, p needs the maximum over all of them, an all-reduce of one
+    number; a divided step therefore rounds as an undivided one. Gradients pass
+    the rounding unchanged, since they are made before.
+
+    ```mlir
+    %0 = nn.dot_general %x, %w contract = [1] x [0] {nn.float8 = "forward"} : ...
+    // becomes, for each factor
+    %wide = arith.extf %x : tensor<16x32xbf16> to tensor<16x32xf32>
+    %size = math.absf %wide : tensor<16x32xf32>
+    %largest = nn.reduce max %size dims = [0, 1] : tensor<16x32xf32> -> tensor<f32>
+    %p = ... exponent of %largest ...
+    %scaled = arith.mulf %wide, %up : tensor<16x32xf32>
+    %bytes = arith.truncf %scaled : tensor<16x32xf32> to tensor<16x32xf8E4M3FN>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::partita::nn::NNDialect"];
+}
+
 def ScaleLossPass : Pass<"partita-scale-loss", "::mlir::ModuleOp"> {
   let summary = "Scales the loss, so that gradients fit f16";
   let description = [{

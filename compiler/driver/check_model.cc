@@ -73,7 +73,7 @@ LogicalResult checkModel(mlir::ModuleOp module) {
   for (const auto& [name, loc] : unsupportedTypes(module)) {
     mlir::emitError(loc)
         << "expected tensors of static shape with elements f32, f64, f16, "
-           "bf16, i1, i8, i16, i32 or i64, found "
+           "bf16, f8E4M3FN, f8E5M2, i1, i8, i16, i32 or i64, found "
         << name << "; sizes are settled at import, with --dim";
     fine = false;
   }
@@ -86,10 +86,13 @@ std::map<std::string, mlir::Location> unsupportedTypes(mlir::ModuleOp module) {
     auto tensor = llvm::dyn_cast<mlir::RankedTensorType>(type);
     const bool is_static = tensor && tensor.hasStaticShape();
     mlir::Type element = is_static ? tensor.getElementType() : type;
-    if (is_static && (element.isF32() || element.isF64() || element.isF16() ||
-                      element.isBF16() || element.isInteger(1) ||
-                      element.isInteger(8) || element.isInteger(16) ||
-                      element.isInteger(32) || element.isInteger(64)))
+    if (is_static &&
+        (element.isF32() || element.isF64() || element.isF16() ||
+         element.isBF16() ||
+         llvm::isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(element) ||
+         element.isInteger(1) || element.isInteger(8) ||
+         element.isInteger(16) || element.isInteger(32) ||
+         element.isInteger(64)))
       return;
     std::string name;
     llvm::raw_string_ostream(name) << element;

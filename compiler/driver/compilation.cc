@@ -93,7 +93,7 @@ LogicalResult Compilation::runTo(Milestone milestone) {
         case Milestone::kStaged:
           return plan_ ? stage() : success();
         case Milestone::kStep:
-          return runPhases(completeStep(plan(), train()));
+          return runPhases(completeStep(plan(), train(), precision()));
         case Milestone::kDivided:
           return plan_ ? divide() : success();
         case Milestone::kCut:

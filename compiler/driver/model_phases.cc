@@ -68,7 +68,9 @@ std::vector<Phase> reducePrecision(plan::Precision precision,
                                    const TrainOptions* train) {
   if (precision == plan::Precision::kF32) return {};
   autodiff::ReducePrecisionPassOptions options;
-  options.type = plan::NameOf(plan::PrecisionNames(), precision);
+  const bool has_float8 = precision == plan::Precision::kF8;
+  options.type = plan::NameOf(plan::PrecisionNames(),
+                              has_float8 ? plan::Precision::kBF16 : precision);
   // By now there are composites, which decide themselves what they compute in
   // f32. Gradients come later and follow the precision of the model.
   const bool scaled = train && precision == plan::Precision::kF16;
@@ -77,20 +79,32 @@ std::vector<Phase> reducePrecision(plan::Precision precision,
   return {{"precision", [=](mlir::OpPassManager& pm) {
              pm.addPass(autodiff::createReducePrecisionPass(options));
              if (scaled) pm.addPass(autodiff::createScaleLossPass(scaling));
+             // Factors of a training step are rounded when it has its
+             // gradients.
+             if (has_float8 && !train) {
+               pm.addPass(autodiff::createChooseFloat8ProductsPass());
+               pm.addPass(autodiff::createRoundFloat8FactorsPass());
+             }
              pm.addPass(mlir::createCanonicalizerPass());
              pm.addPass(mlir::createCSEPass());
            }}};
 }
 
-Phase trainModel(const TrainOptions& train) {
-  return {"differentiate", [train](mlir::OpPassManager& pm) {
+Phase trainModel(const TrainOptions& train, plan::Precision precision) {
+  const bool has_float8 = precision == plan::Precision::kF8;
+  return {"differentiate", [train, has_float8](mlir::OpPassManager& pm) {
             // While parameter names still tell the layers apart.
             pm.addPass(recompute::createMarkRecomputationPass(
                 train.recompute, train.recompute_origin));
+            if (has_float8)
+              pm.addPass(autodiff::createChooseFloat8ProductsPass());
             autodiff::DifferentiatePassOptions gradients;
             gradients.train = train.trained;
             gradients.keep_lse = train.keep_lse;
             pm.addPass(autodiff::createDifferentiatePass(gradients));
+            // Gradients are those of the unrounded factors.
+            if (has_float8)
+              pm.addPass(autodiff::createRoundFloat8FactorsPass());
             autodiff::AccumulatePassOptions sums;
             sums.microbatches = train.first_microbatch ? 1 : train.microbatches;
             sums.noise_scale = train.noise_scale;
@@ -169,11 +183,12 @@ std::vector<Phase> assignStages(const plan::Plan& plan,
 }
 
 std::vector<Phase> completeStep(const plan::Plan* plan,
-                                const TrainOptions* train) {
+                                const TrainOptions* train,
+                                plan::Precision precision) {
   if (!train) return {};
   // Gradients of exposed dimensions need no exposing of their own. Names are
   // found in the model alone and spread to the operations that gradients add.
-  std::vector<Phase> phases = {trainModel(*train)};
+  std::vector<Phase> phases = {trainModel(*train, precision)};
   if (!plan) return phases;
   const core::Schedule schedule = scheduleOf(*plan);
   // After the optimizer, since updates belong to steps, too.

@@ -35,7 +35,8 @@ std::vector<Phase> attachLoss(const TrainOptions* train);
 // unless later phases need to see each of them.
 Phase simplifyModel(bool training, bool outline_layers = true);
 
-// Stores parameters and activations in `precision`. No phases for f32. With
+// Stores parameters and activations in `precision`, in bf16 for kF8. No phases
+// for f32. With
 // `train` and f16, also scales the loss.
 std::vector<Phase> reducePrecision(plan::Precision precision,
                                    const TrainOptions* train = nullptr);
@@ -51,13 +52,16 @@ std::vector<Phase> assignStages(const plan::Plan& plan,
                                 const pipeline::StageMemory& memory = {},
                                 const pipeline::StageTimes& times = {});
 
-// Turns a loss into a whole training step.
-Phase trainModel(const TrainOptions& train);
+// Turns a loss into a whole training step. With kF8, linear layers take factors
+// of 8 bits.
+Phase trainModel(const TrainOptions& train,
+                 plan::Precision precision = plan::Precision::kF32);
 
 // The same for a model with stages. `plan` is null for one device. No phases if
 // `train` is null.
 std::vector<Phase> completeStep(const plan::Plan* plan,
-                                const TrainOptions* train);
+                                const TrainOptions* train,
+                                plan::Precision precision);
 
 // Decides the sharding of each tensor by the plan. cut_model.h follows. If
 // `decided` is given, the shardings are stored there and not in the module.

@@ -61,7 +61,7 @@ absl::StatusOr<std::optional<plan::Precision>> PlanArguments::FindPrecision()
   for (const auto& [word, meaning] : plan::PrecisionNames())
     if (word == precision) return std::optional<plan::Precision>(meaning);
   return absl::InvalidArgumentError(
-      "--precision: expected f32, bf16 or f16, found '" + precision + "'");
+      "--precision: expected f32, bf16, f16 or f8, found '" + precision + "'");
 }
 
 absl::StatusOr<std::vector<plan::Recompute>> PlanArguments::FindRecompute()

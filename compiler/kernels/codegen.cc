@@ -7,6 +7,7 @@
 #include "compiler/kernels/emit_attention.h"
 #include "compiler/kernels/emit_attention_grad.h"
 #include "compiler/kernels/emit_elements.h"
+#include "compiler/kernels/emit_float8.h"
 #include "compiler/kernels/emit_groups.h"
 #include "compiler/kernels/emit_mma_attention.h"
 #include "compiler/kernels/emit_mma_attention_grad.h"
@@ -110,8 +111,8 @@ func::FuncOp makeBody(func::FuncOp kernel, const Part& part, ModuleOp target) {
   auto addBuffer = [&](Type type) {
     auto tensor = cast<RankedTensorType>(type);
     Type element = tensor.getElementType();
-    if (element.isInteger(1)) element = builder.getI8Type();
-    inputs.push_back(MemRefType::get({tensor.getNumElements()}, element));
+    inputs.push_back(
+        MemRefType::get({tensor.getNumElements()}, storedType(element)));
     bytes.push_back(bytesOf(flat_chunk > 0 && tensor.getRank() == 1
                                 ? tensor.clone({flat_chunk})
                                 : tensor));

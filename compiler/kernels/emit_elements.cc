@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "compiler/kernels/emit_float8.h"
 #include "compiler/kernels/emit_team.h"
 #include "compiler/kernels/lower_to_llvm.h"
 #include "llvm/ADT/SetVector.h"
@@ -179,6 +180,7 @@ Buffer Emitter::constantArray(DenseElementsAttr elements) {
                               builder_.getI8Type()),
         ArrayRef<int8_t>(bytes));
   }
+  if (isFloat8(element)) elements = elements.bitcast(builder_.getI8Type());
   elements = elements.reshape(RankedTensorType::get({elements.getNumElements()},
                                                     elements.getElementType()));
   auto type =

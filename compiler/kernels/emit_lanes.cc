@@ -1,6 +1,7 @@
 // The emitter's lanes and indices: conversions between scalars and vectors,
 // between stored and computed types, and from symbolic indices to numbers.
 #include "compiler/kernels/emit_elements.h"
+#include "compiler/kernels/emit_float8.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -56,6 +57,8 @@ Value Emitter::toCompute(Value value, Type element) {
     return arith::CmpIOp::create(builder_, arith::CmpIPredicate::ne, value,
                                  zero);
   }
+  if (isFloat8(element) && getElementTypeOrSelf(type).isInteger(8))
+    return decodeFloat8(builder_, value, element);
   Type compute = computeType(element);
   if (getElementTypeOrSelf(type) == compute) return value;
   return arith::ExtFOp::create(builder_, withLanes(compute, lanes), value);
@@ -68,6 +71,7 @@ Value Emitter::fromCompute(Value value, Type element) {
   if (element.isInteger(1))
     return arith::ExtUIOp::create(
         builder_, withLanes(builder_.getI8Type(), lanes), value);
+  if (isFloat8(element)) return encodeFloat8(builder_, value, element);
   if (getElementTypeOrSelf(type) == element) return value;
   return arith::TruncFOp::create(builder_, withLanes(element, lanes), value);
 }

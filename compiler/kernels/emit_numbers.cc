@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "compiler/kernels/emit_elementwise.h"
+#include "compiler/kernels/emit_float8.h"
 #include "compiler/kernels/emit_models.h"
 #include "compiler/kernels/emit_reduction.h"
 #include "dialects/nn/dialect.h"
@@ -293,7 +294,13 @@ struct FloatCastModel
     Type from = getElementTypeOrSelf(input->value.getType()),
          to = elementOf(op->getResult(0));
     Value value = input->value;
-    if (from.getIntOrFloatBitWidth() > to.getIntOrFloatBitWidth())
+    if (isFloat8(to)) {
+      if (from.isF64())
+        value = arith::TruncFOp::create(
+            builder, emitter.withLanes(builder.getF32Type(), input->lanes),
+            value);
+      value = emitter.toCompute(emitter.fromCompute(value, to), to);
+    } else if (from.getIntOrFloatBitWidth() > to.getIntOrFloatBitWidth())
       value = arith::TruncFOp::create(
           builder, emitter.withLanes(to, input->lanes), value);
     Type held = emitter.computeType(to);
@@ -315,7 +322,9 @@ struct BitcastModel
     Value value = input->value;
     if (isa<FloatType>(from)) value = emitter.fromCompute(value, from);
     value = arith::BitcastOp::create(
-        emitter.builder(), emitter.withLanes(to, input->lanes), value);
+        emitter.builder(),
+        emitter.withLanes(isFloat8(to) ? storedType(to) : to, input->lanes),
+        value);
     return Lanes{isa<FloatType>(to) ? emitter.toCompute(value, to) : value,
                  input->lanes};
   }

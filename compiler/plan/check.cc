@@ -269,17 +269,6 @@ Status CheckOverride(const Plan& plan, const Override& override) {
   return OkStatus();
 }
 
-Status CheckPrecision(const Plan& plan) {
-  if (!plan.precision || !NameOf(PrecisionNames(), *plan.precision).empty())
-    return OkStatus();
-  std::vector<std::string> words;
-  for (const auto& [word, precision] : PrecisionNames()) words.push_back(word);
-  return Refuse(plan, FieldAt(plan, "precision"),
-                "precision: expected " + Join(words) + ", found " +
-                    Quote(ToString(*plan.precision)) +
-                    ", which only predictions of other software have");
-}
-
 Status CheckNumbers(const Plan& plan) {
   const auto check = [&](const char* field, int64_t value, int64_t least,
                          int64_t most) {
@@ -334,7 +323,6 @@ Status CheckPlan(const Plan& plan) {
     for (const std::string& glob : rule.at)
       if (Status status = CheckGlob(glob); !status.ok())
         return Refuse(plan, rule.where, status);
-  if (Status status = CheckPrecision(plan); !status.ok()) return status;
   return CheckNumbers(plan);
 }
 

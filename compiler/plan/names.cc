@@ -45,7 +45,8 @@ const NameTable<RecomputePolicy>& RecomputeNames() {
 const NameTable<Precision>& PrecisionNames() {
   static const auto* const words = [] {
     auto* made = new NameTable<Precision>;
-    for (Precision each : {Precision::kF32, Precision::kBF16, Precision::kF16})
+    for (Precision each :
+         {Precision::kF32, Precision::kBF16, Precision::kF16, Precision::kF8})
       made->push_back({ToString(each), each});
     return made;
   }();

@@ -89,7 +89,6 @@ struct Recompute {
   Location where;
 };
 
-// CheckPlan refuses kF8.
 using core::Precision;
 enum class Offload { kNone, kOptimizer };
 // Where offloaded states are, if not in host memory.

@@ -67,10 +67,11 @@ TEST(Refusals, OfFields) {
            "p.yaml:2:15: microbatches: expected a whole number from 1 to "
            "1048576, found '0'"},
           {"mesh: {}\nprecision: bf61",
-           "p.yaml:2:12: precision: expected f32, bf16, f16, found 'bf61'; did "
-           "you mean 'bf16'?"},
+           "p.yaml:2:12: precision: expected f32, bf16, f16, f8, found 'bf61'; "
+           "did you mean 'bf16'?"},
           {"mesh: {}\nprecision: fp8",
-           "p.yaml:2:12: precision: expected f32, bf16, f16, found 'fp8'"},
+           "p.yaml:2:12: precision: expected f32, bf16, f16, f8, found 'fp8'; "
+           "did you mean 'f8'?"},
           {"mesh: {}\noffload: optimiser",
            "p.yaml:2:10: offload: expected none, optimizer, found "
            "'optimiser'; did you mean 'optimizer'?"},
@@ -310,18 +311,6 @@ TEST(Refusals, OfOverridesOverDepth) {
         "\"[{a}]\"}]",
         "p.yaml:3:13: overrides: expected axes that divide tensors, found "
         "'a', which is of 'D': devices along it have different tensors"}});
-}
-
-TEST(Refusals, OfAPrecisionThatOnlyOtherSoftwareHas) {
-  Plan plan = *ParsePlan("mesh: {}", "p.yaml");
-  for (const auto& [word, precision] : PrecisionNames()) {
-    plan.precision = precision;
-    EXPECT_TRUE(CheckPlan(plan).ok()) << word;
-  }
-  plan.precision = Precision::kF8;
-  EXPECT_EQ(CheckPlan(plan).message(),
-            "p.yaml: precision: expected f32, bf16, f16, found 'fp8', which "
-            "only predictions of other software have");
 }
 
 TEST(Refusals, OfOptions) {

@@ -34,7 +34,7 @@ inline constexpr int kDTypeCount = 15;
 
 // Bytes of one element.
 int64_t SizeOf(DType dtype);
-// "f32", "bf16", "i1", "u8", "f8e4m3" ...
+// "f32", "bf16", "i1", "u8", "f8E4M3FN" ...
 const char* NameOf(DType dtype);
 std::optional<DType> DTypeFromName(std::string_view name);
 bool IsFloat(DType dtype);
@@ -60,7 +60,7 @@ inline float BFloat16ToFloat(uint16_t bits) {
 uint16_t FloatToBFloat16(float value);
 // Numbers of 8 bits (Micikevicius et al., "FP8 Formats for Deep Learning").
 // Rounding is to nearest even. Numbers beyond the largest become NaN in e4m3
-// and infinite in e5m2, as in PyTorch and ml_dtypes.
+// and infinite in e5m2, as in ml_dtypes.
 float Float8E4M3ToFloat(uint8_t bits);
 uint8_t FloatToFloat8E4M3(float value);
 float Float8E5M2ToFloat(uint8_t bits);

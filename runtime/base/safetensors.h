@@ -23,8 +23,8 @@ namespace partita::base {
 
 struct SafetensorsEntry {
   std::string stored;  // as in the file: "F32", "BF16", "F8_E4M3" ...
-  // Empty for types that Partita does not support (complex numbers, floats of 8
-  // bits and less).
+  // Empty for types that Partita does not support (complex numbers, floats of 6
+  // bits and less, and of 8 bits other than e4m3 and e5m2).
   std::optional<DType> dtype;
   std::vector<int64_t> shape;
   uint64_t offset = 0;  // from the start of the file

@@ -25,6 +25,8 @@ std::string SafetensorsStart(const std::vector<SafetensorsPart>& parts) {
 
 std::string StoredName(DType dtype) {
   if (dtype == DType::kI1) return "BOOL";
+  if (dtype == DType::kF8E4M3) return "F8_E4M3";
+  if (dtype == DType::kF8E5M2) return "F8_E5M2";
   std::string name = NameOf(dtype);
   for (char& letter : name)
     if (letter >= 'a' && letter <= 'z')

@@ -99,7 +99,7 @@ TEST(ReadCluster, TakesADeviceLikeAnother) {
   absl::StatusOr<Cluster> cluster = ReadCluster(R"(
 name: mine
 devices: 64
-device: {like: a100-80-sxm, memory: 64 GiB, peak: {fp8: 600 TFLOP/s}}
+device: {like: a100-80-sxm, memory: 64 GiB, peak: {f8: 600 TFLOP/s}}
 levels:
   - {name: nvlink, devices: 4, bandwidth: 300 GB/s, latency: 3.4 us}
   - {devices: 64, bandwidth: 100 Gbit/s, latency: 14us, efficiency: 0.8}
@@ -177,7 +177,7 @@ TEST(ReadCluster, RefusesWithThePlace) {
   EXPECT_THAT(Refusal("[]"), HasSubstr("a cluster: expected a map"));
   EXPECT_THAT(Refusal("{"), HasSubstr("c.yaml"));
   EXPECT_THAT(Refusal("device: {like: h100, peak: {f32: 0 FLOP/s, bf16: 0 "
-                      "FLOP/s, f16: 0 FLOP/s, fp8: 0 FLOP/s}}\n"),
+                      "FLOP/s, f16: 0 FLOP/s, f8: 0 FLOP/s}}\n"),
               HasSubstr("c.yaml:1:28: peak: expected a peak of some precision "
                         "above 0"));
 }

@@ -35,8 +35,7 @@ plan::Experts BoundedRows();
 
 // The plan of a division. Its axes are pipe, data, expert, context and tensor,
 // slowest first. Axes of size 1 are left out. Experts over all of dp need no
-// axis of their own. Fails for fp8, which a plan cannot express, and for
-// experts that are not divided over whole axes.
+// axis of their own. Fails for experts that are not divided over whole axes.
 absl::StatusOr<plan::Plan> PlanOf(const Architecture& architecture,
                                   const Division& division,
                                   const PlanNames& names);

@@ -31,11 +31,10 @@ TEST(CheckRuns, SaysWhatDoesNotGoTogether) {
             "tp 2 x pp 2 x dp 2 x cp 1 are not the 16 devices");
   d = Divide(1, 1, 1, 1, 8);
   d.precision = Precision::kF8;
-  EXPECT_EQ(
-      refusal(model, d),
-      "a100-80-sxm has no fp8 matrix products, it has a peak of f32, bf16 "
-      "and f16: take such a precision, or add one of fp8 to the device's "
-      "peak in a cluster file");
+  EXPECT_EQ(refusal(model, d),
+            "a100-80-sxm has no f8 matrix products, it has a peak of f32, bf16 "
+            "and f16: take such a precision, or add one of f8 to the device's "
+            "peak in a cluster file");
   Cluster nameless = *BuiltInCluster("a100-80-sxm");
   nameless.device.name.clear();
   nameless.device.peak = {0, 1e12, 0, 0};
