@@ -22,16 +22,17 @@ using mlir::Value;
 using mlir::func::CallOp;
 using mlir::func::FuncOp;
 
-// True if the operation widens integers of 8 or 4 bits, or moves such numbers:
+// True if the operation widens numbers of 8 or 4 bits, or moves such numbers:
 // frozen weights, which are kept as integers.
 bool readsIntegers(Operation* op) {
   while (llvm::isa_and_nonnull<nn::TransposeOp, nn::ReshapeOp>(op))
     op = op->getOperand(0).getDefiningOp();
-  if (!llvm::isa_and_nonnull<mlir::arith::SIToFPOp, nn::DequantizeOp>(op))
+  if (!llvm::isa_and_nonnull<mlir::arith::SIToFPOp, mlir::arith::ExtFOp,
+                             nn::DequantizeOp>(op))
     return false;
   const auto type =
       llvm::cast<mlir::RankedTensorType>(op->getOperand(0).getType());
-  return type.getElementType().isInteger(8);
+  return type.getElementTypeBitWidth() == 8;
 }
 
 bool isFree(Operation* op) {

@@ -29,6 +29,7 @@ struct Weight {
   // of weights of 4 bits. 0: 8 bits, with a scale per output channel.
   int64_t group = 0;
   bool has_zeros = false;  // a zero point per group
+  bool is_float8 = false;  // e4m3 instead of integers of 8 bits
 
   // Its dimensions, first channels, then those that are summed over.
   llvm::SmallVector<int64_t> order(int64_t rank) const;

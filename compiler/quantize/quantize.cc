@@ -89,6 +89,7 @@ class Quantization {
   Status roundAll() {
     for (Weight& weight : weights_) {
       if (options_.groups && weight.obstacle.empty()) setGroup(weight);
+      weight.is_float8 = options_.float8;
       LayerReport layer;
       layer.weight = weight.name;
       layer.shape = typeOf(weight.argument).getShape().vec();
@@ -122,8 +123,9 @@ class Quantization {
                                         const std::vector<float>& numbers) {
     const std::vector<int64_t> shape = typeOf(weight.argument).getShape().vec();
     if (weight.group == 0)
-      return RoundWeight(numbers, shape,
-                         {weight.channels.begin(), weight.channels.end()});
+      return RoundWeight(
+          numbers, shape, {weight.channels.begin(), weight.channels.end()},
+          weight.is_float8 ? ByteFormat::kE4M3 : ByteFormat::kInteger);
     const auto order = weight.order(static_cast<int64_t>(shape.size()));
     return RoundGroups(Permuted(numbers, shape, {order.begin(), order.end()}),
                        *options_.groups);
@@ -314,7 +316,8 @@ class Quantization {
       return static_cast<int64_t>(bytes.size());
     };
     if (const auto found = rounded_.find(argument); found != rounded_.end())
-      return addBytes(DType::kI8, bytesOf(found->second.values));
+      return addBytes(options_.float8 ? DType::kF8E4M3 : DType::kI8,
+                      bytesOf(found->second.values));
     if (const auto scale = scales_.find(argument); scale != scales_.end())
       return addBytes(DType::kF32, bytesOf(rounded_[scale->second].scales));
     if (const auto zero = zeros_.find(argument); zero != zeros_.end())

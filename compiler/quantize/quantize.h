@@ -44,6 +44,9 @@ struct Options {
   // of signal to noise. 0: none does.
   double least_decibels = 0;
   bool embeddings = false;  // rounds tables that no product reads, too
+  // Rounds to floats of 8 bits (e4m3) instead of integers. Not with `groups` or
+  // `calibration`.
+  bool float8 = false;
   // Rounds to 4 bits instead of 8. Not with `calibration`.
   std::optional<GroupOptions> groups;
   KeepOptionNames names;  // in messages
@@ -79,12 +82,11 @@ struct Report {
 };
 
 // Rounds weights of matrix products, and on request tables and weights of
-// convolutions, to integers of 8
-// bits with one scale per output channel, or of 4 bits with one scale per group
-// along the last dimension that is summed over, and changes the module to read
-// them.
-// Writes the module and its parameters to the new folder `output`.
-// InvalidArgument says what was expected and found; then there is no folder.
+// convolutions, to integers or floats of 8 bits with one scale per output
+// channel, or of 4 bits with one scale per group along the last dimension that
+// is summed over, and changes the module to read them. Writes the module and
+// its parameters to the new folder `output`. InvalidArgument says what was
+// expected and found; then there is no folder.
 absl::StatusOr<Report> quantizeModel(mlir::ModuleOp module,
                                      const Options& options,
                                      const std::string& output);

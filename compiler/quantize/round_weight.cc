@@ -1,4 +1,4 @@
-// Two passes over the weight: largest magnitudes, then integers.
+// Two passes over the weight: largest magnitudes, then bytes.
 #include "compiler/quantize/round_weight.h"
 
 #include <algorithm>
@@ -6,10 +6,29 @@
 #include <limits>
 #include <string>
 
+#include "runtime/base/dtype.h"
+
 namespace partita::quantize {
 namespace {
 
-constexpr float kLargest = 127;
+constexpr float kLargestInteger = 127, kLargestE4M3 = 448;
+
+// The byte of a number of steps, and the number that it stands for.
+struct Step {
+  int8_t byte;
+  float steps;
+};
+
+Step RoundStep(float steps, ByteFormat format) {
+  if (format == ByteFormat::kE4M3) {
+    const uint8_t bits =
+        base::FloatToFloat8E4M3(std::clamp(steps, -kLargestE4M3, kLargestE4M3));
+    return {static_cast<int8_t>(bits), base::Float8E4M3ToFloat(bits)};
+  }
+  const float whole =
+      std::clamp(std::nearbyint(steps), -kLargestInteger, kLargestInteger);
+  return {static_cast<int8_t>(whole), whole};
+}
 
 // The channel of each element, in order, by counting like an odometer.
 class Channels {
@@ -48,9 +67,12 @@ double RoundedWeight::Decibels() const {
   return 10 * std::log10(signal / noise);
 }
 
-absl::StatusOr<RoundedWeight> RoundWeight(
-    const std::vector<float>& weight, const std::vector<int64_t>& shape,
-    const std::vector<int64_t>& channels) {
+absl::StatusOr<RoundedWeight> RoundWeight(const std::vector<float>& weight,
+                                          const std::vector<int64_t>& shape,
+                                          const std::vector<int64_t>& channels,
+                                          ByteFormat format) {
+  const float most =
+      format == ByteFormat::kE4M3 ? kLargestE4M3 : kLargestInteger;
   RoundedWeight rounded;
   Channels first(shape, channels);
   rounded.scales.assign(static_cast<size_t>(first.count()), 0);
@@ -64,15 +86,14 @@ absl::StatusOr<RoundedWeight> RoundWeight(
   }
   // A channel of zeros, or of numbers whose scale would be 0, has a scale too.
   for (float& scale : rounded.scales)
-    scale = scale / kLargest > 0 ? scale / kLargest : 1;
+    scale = scale / most > 0 ? scale / most : 1;
   Channels second(shape, channels);
   rounded.values.reserve(weight.size());
   for (const float value : weight) {
     const float scale = rounded.scales[static_cast<size_t>(second.current())];
-    const float steps =
-        std::clamp(std::nearbyint(value / scale), -kLargest, kLargest);
-    rounded.values.push_back(static_cast<int8_t>(steps));
-    const double error = double{steps} * double{scale} - double{value};
+    const Step step = RoundStep(value / scale, format);
+    rounded.values.push_back(step.byte);
+    const double error = double{step.steps} * double{scale} - double{value};
     rounded.noise += error * error;
     rounded.signal += double{value} * double{value};
     second.Next();

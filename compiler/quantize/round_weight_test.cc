@@ -38,6 +38,18 @@ TEST(RoundWeightTest, SeveralChannelDimensions) {
   EXPECT_FLOAT_EQ(found->scales[3], 128 / 127.F);
 }
 
+// The bytes of 448, 1 and the least number 2^-9 are 0x7e, 0x38 and 1. 17 is the
+// middle of 16 and 18, and becomes 16, whose fraction is even.
+TEST(RoundWeightTest, FloatsHaveThreeBitsOfFraction) {
+  auto found = RoundWeight({448, -1, 17, 0.001953125F, 0.0009F, 896, 2, 0},
+                           {2, 4}, {0}, ByteFormat::kE4M3);
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->scales, (Floats{1, 2}));
+  EXPECT_EQ(found->values, (Bytes{0x7e, static_cast<int8_t>(0xb8), 0x58, 1, 0,
+                                  0x7e, 0x38, 0}));
+  EXPECT_NEAR(found->noise, 1 + 0.0009 * 0.0009, 1e-6);
+}
+
 TEST(RoundWeightTest, ErrorsAreMeasured) {
   auto exact = RoundWeight({127, -5, 0}, {3}, {});
   ASSERT_TRUE(exact.ok());

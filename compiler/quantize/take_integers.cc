@@ -20,6 +20,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "runtime/base/checked_json.h"
 #include "runtime/base/safetensors.h"
+#include "runtime/base/write_safetensors.h"
 
 namespace partita::quantize {
 namespace {
@@ -120,7 +121,8 @@ class Taking {
   }
 
   static bool isInteger(const Tensor* tensor) {
-    return tensor != nullptr && tensor->entry.dtype == base::DType::kI8;
+    return tensor != nullptr && (tensor->entry.dtype == base::DType::kI8 ||
+                                 tensor->entry.dtype == base::DType::kF8E4M3);
   }
 
   // True for the range of a product's input; a weight that is called NAME_input
@@ -146,8 +148,10 @@ class Taking {
                          "integers need, found one that is "
                       << weight.obstacle;
     const llvm::ArrayRef<int64_t> stored(entry.shape);
+    weight.is_float8 = entry.dtype == base::DType::kF8E4M3;
     if (stored == type.getShape()) return mlir::success();
-    if (static_cast<int64_t>(stored.size()) == type.getRank() + 1 &&
+    if (!weight.is_float8 &&
+        static_cast<int64_t>(stored.size()) == type.getRank() + 1 &&
         stored.back() > 0) {
       weight.group = 2 * stored.back();
       weight.has_zeros = find(weight.name + "_zero") != nullptr;
@@ -167,7 +171,12 @@ class Taking {
     auto name =
         main_.getArgAttrOfType<mlir::StringAttr>(argument, nn::kNameAttr);
     const Tensor* tensor = find(name.getValue());
-    const bool is_float = !type.getElementType().isInteger(8);
+    const bool is_float8 =
+        mlir::isa<mlir::Float8E4M3FNType>(type.getElementType());
+    const base::DType expected = is_float8 ? base::DType::kF8E4M3
+                                 : type.getElementType().isInteger(8)
+                                     ? base::DType::kI8
+                                     : base::DType::kF32;
     if (tensor == nullptr ||
         llvm::ArrayRef(tensor->entry.shape) != type.getShape())
       return refuse() << "expected a tensor " << name << " of " << type
@@ -175,10 +184,10 @@ class Taking {
                       << (tensor == nullptr ? "none" : "other sizes")
                       << ": quantize this model again";
     const base::SafetensorsEntry& entry = tensor->entry;
-    if (entry.dtype != (is_float ? base::DType::kF32 : base::DType::kI8))
+    if (entry.dtype != expected)
       return refuse() << "expected a tensor " << name << " of "
-                      << (is_float ? "F32" : "I8") << ", found " << entry.stored
-                      << ": quantize this model again";
+                      << base::StoredName(expected) << ", found "
+                      << entry.stored << ": quantize this model again";
     main_.setArgAttr(
         argument, nn::kSourceAttr,
         nn::FileAttr::get(main_.getContext(), tensor->path, entry.offset,

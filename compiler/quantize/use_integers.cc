@@ -84,14 +84,15 @@ class Change {
     return calls;
   }
 
-  // Operand, group and has_zeros of each integer.
-  using Operands = std::vector<std::tuple<unsigned, int64_t, bool>>;
+  // Operand, group, has_zeros and is_float8 of each integer.
+  using Operands = std::vector<std::tuple<unsigned, int64_t, bool, bool>>;
 
   Operands formsOf(CallOp call) const {
     Operands forms;
     for (const unsigned operand : integerOperands(call)) {
       const Weight& weight = *weights_.at(argumentOf(call, operand));
-      forms.emplace_back(operand, weight.group, weight.has_zeros);
+      forms.emplace_back(operand, weight.group, weight.has_zeros,
+                         weight.is_float8);
     }
     return forms;
   }
@@ -111,8 +112,9 @@ class Change {
     }
   }
 
-  // Makes an argument i8 and adds its scale, and perhaps its zero, as the last
-  // arguments. Calls read the integers. `name` is the weight's; empty: none.
+  // Makes an argument one of bytes and adds its scale, and perhaps its zero, as
+  // the last arguments. Calls read the integers. `name` is the weight's; empty:
+  // none.
   static StepArguments change(FuncOp function, unsigned number,
                               const Weight& weight, const std::string& name) {
     mlir::OpBuilder builder(function.getContext());
@@ -147,8 +149,11 @@ class Change {
         sizes.push_back(RankedTensorType(type).getDimSize(dim));
       steps.scale =
           add(RankedTensorType::get(sizes, type.getElementType()), "_scale");
-      argument.setType(
-          RankedTensorType::get(type.getShape(), builder.getI8Type()));
+      argument.setType(RankedTensorType::get(
+          type.getShape(),
+          weight.is_float8
+              ? mlir::Type(builder.getType<mlir::Float8E4M3FNType>())
+              : builder.getI8Type()));
     }
     function.setType(builder.getFunctionType(
         function.front().getArgumentTypes(), function.getResultTypes()));
@@ -183,6 +188,13 @@ class Change {
     });
   }
 
+  static Value widened(mlir::OpBuilder& builder, mlir::Location loc,
+                       RankedTensorType type, Value bytes) {
+    if (typeOf(bytes).getElementType().isInteger(8))
+      return arith::SIToFPOp::create(builder, loc, type, bytes);
+    return arith::ExtFOp::create(builder, loc, type, bytes);
+  }
+
   static void readIntegers(FuncOp function, mlir::BlockArgument argument,
                            Value scale, ArrayRef<int64_t> channels,
                            RankedTensorType type) {
@@ -199,7 +211,7 @@ class Change {
       return !llvm::isa<CallOp, nn::GatherOp, nn::ReshapeOp>(use.getOwner());
     };
     if (!llvm::any_of(argument.getUses(), reads)) return;
-    const Value wide = arith::SIToFPOp::create(builder, loc, type, argument);
+    const Value wide = widened(builder, loc, type, argument);
     const Value repeated =
         nn::BroadcastOp::create(builder, loc, type, scale, channels);
     const Value weight = arith::MulFOp::create(builder, loc, wide, repeated);
@@ -221,11 +233,11 @@ class Change {
       sizes.push_back(type.getDimSize(static_cast<int64_t>(i)));
     }
     const Value integers = nn::ReshapeOp::create(
-        builder, loc, type.clone(builder.getI8Type()), weight);
+        builder, loc, type.clone(typeOf(weight).getElementType()), weight);
     const Value scales = nn::ReshapeOp::create(
         builder, loc, RankedTensorType::get(sizes, type.getElementType()),
         scale);
-    const Value wide = arith::SIToFPOp::create(builder, loc, type, integers);
+    const Value wide = widened(builder, loc, type, integers);
     reshape.replaceAllUsesWith(
         arith::MulFOp::create(
             builder, loc, wide,
@@ -243,14 +255,15 @@ class Change {
         typeOf(gather.getIndices()).getShape().drop_back();
     const Value integers = nn::GatherOp::create(
         builder, loc,
-        RankedTensorType::get(type.getShape(), builder.getI8Type()), table,
-        gather.getIndices(), gather.getAxesAttr(), gather.getBatchDimsAttr());
+        RankedTensorType::get(type.getShape(), typeOf(table).getElementType()),
+        table, gather.getIndices(), gather.getAxesAttr(),
+        gather.getBatchDimsAttr());
     const Value scales = nn::GatherOp::create(
         builder, loc, RankedTensorType::get(rows, type.getElementType()), scale,
         gather.getIndices(), gather.getAxesAttr(), gather.getBatchDimsAttr());
     const auto dims = llvm::to_vector(
         llvm::seq<int64_t>(0, static_cast<int64_t>(rows.size())));
-    const Value wide = arith::SIToFPOp::create(builder, loc, type, integers);
+    const Value wide = widened(builder, loc, type, integers);
     gather.replaceAllUsesWith(
         arith::MulFOp::create(
             builder, loc, wide,

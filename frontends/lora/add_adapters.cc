@@ -229,7 +229,7 @@ bool Adapters::isMatrix(unsigned argument) {
   if (!type) return false;
   return (type.getRank() == 2 && type.getElementType().isF32()) ||
          ((type.getRank() == 2 || type.getRank() == 3) &&
-          type.getElementType().isInteger(8));
+          type.getElementTypeBitWidth() == 8);
 }
 
 LogicalResult Adapters::findTargets() {

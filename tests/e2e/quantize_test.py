@@ -95,6 +95,27 @@ class QuantizeTest(unittest.TestCase):
                 self.assertEqual(report["bytes_before"] - report["bytes_after"], saved)
                 subprocess.run(["rm", "-r", self.path("q")], check=True)
 
+    def test_float8_weights(self):
+        model, dims = ONNX % "gpt2", self.dims("gpt2")
+        expected = self.outputs(model, self.io("gpt2"), *dims)
+        report = self.quantize(model, *dims, "--format", "e4m3")
+        found = self.outputs(self.path("q"), self.io("gpt2"))
+        self.assertGreater(cosine(found, expected), 0.995)
+        self.assertNotEqual(found, expected)
+        rounded = [layer for layer in report["layers"] if "kept" not in layer]
+        self.assertGreater(len(rounded), 4)
+        for layer in rounded:
+            # 3 bits of fraction: errors are evenly distributed over at most 2^-4 of a number.
+            self.assertGreater(layer["decibels"], 28)
+            self.assertLess(layer["decibels"], 35)
+            self.assertLess(layer["bytes_after"], 0.4 * layer["bytes_before"])
+        self.assert_close(self.outputs(self.path("q"), self.io("gpt2"), *TENSOR), found, 1e-5)
+        # The same weights for the folder's own model.
+        self.assert_close(self.outputs(model, self.io("gpt2"), *dims, "--weights", self.path("q")), found, 1e-6)
+        for options in (("--bits", "4"), ("--calibrate", self.folder)):
+            self.assertIn("--format e4m3", self.partita("quantize", model, *dims, "-o", self.path("r"), "--format", "e4m3", *options,
+                                                        code=2))
+
     def test_tables(self):
         model, dims = ONNX % "gpt2", self.dims("gpt2")
         expected = self.outputs(model, self.io("gpt2"), *dims)

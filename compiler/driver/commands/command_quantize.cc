@@ -25,6 +25,7 @@ struct QuantizeCommand {
   quantize::Options options;
   std::string output, calibration, range = "minmax";
   int bits = 8;
+  std::string format = "integer";
   quantize::GroupOptions groups;
   bool json = false;
 };
@@ -142,6 +143,17 @@ bool checkBits(const QuantizeCommand& command, bool has_groups) {
         "found one; leave it out");
     return false;
   }
+  const bool has_float8 = command.format == "e4m3";
+  if (has_float8 && command.bits != 8) {
+    complain("expected --bits 8 with --format e4m3, found --bits 4");
+    return false;
+  }
+  if (has_float8 && !command.calibration.empty()) {
+    complain(
+        "expected no --calibrate with --format e4m3, whose products read "
+        "floats, found one; leave it out");
+    return false;
+  }
   return true;
 }
 
@@ -155,6 +167,7 @@ int run(QuantizeCommand& command, bool has_groups) {
   if (!module) return kUserError;
   command.options.folder = command.model.folder();
   if (command.bits == 4) command.options.groups = command.groups;
+  command.options.float8 = command.format == "e4m3";
   RangeMethod method;
   if (!take(parseRangeMethod(command.range), method)) return kUsageError;
   std::optional<FileCalibration> calibration;
@@ -195,6 +208,13 @@ Command addQuantize(CLI::App& app) {
                        "a scale per output channel, or 4, with a scale per "
                        "group; default: 8")
           ->check(CLI::IsMember({4, 8}));
+  CLI::Option* format =
+      command
+          ->add_option("--format", state->format,
+                       "Numbers that 8 bits stand for: integer, or e4m3, a "
+                       "float with 3 bits of fraction and the largest number "
+                       "448; default: integer")
+          ->check(CLI::IsMember({"integer", "e4m3"}));
   command
       ->add_option("--group", state->groups.group,
                    "Numbers that share a scale of 4 bits, along the dimension "
@@ -239,7 +259,7 @@ Command addQuantize(CLI::App& app) {
           ->check(CLI::NonNegativeNumber);
   // --fake-quantize chooses weights and inputs by the options that the model
   // was trained with, and takes the ranges that its steps recorded.
-  for (CLI::Option* other : {calibrate, embeddings, keep, least, bits})
+  for (CLI::Option* other : {calibrate, embeddings, keep, least, bits, format})
     command->get_option("--fake-quantize")->excludes(other);
   addJson(state->json, command);
   command->footer(
