@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "compiler/autodiff/one_bit_lamb.h"
+#include "compiler/autodiff/update_function.h"
 #include "compiler/autodiff/zero_one_adam.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -63,6 +64,9 @@ SmallVector<Value> adam(nn::MathBuilder& math, const Optimizer& optimizer,
                optimizer.epsilon);
   Value direction =
       math.divide(scaleBy(math, m, scalars.first_correction), denominator);
+  // After an exchange of one bit per element, m is not 0 where no gradient was.
+  if (optimizer.kind == OptimizerKind::kZeroOneVariance)
+    direction = zeroWhereZero(math, v, direction);
   if (optimizer.kind != OptimizerKind::kAdam && decay != 0)
     direction = math.add(direction, math.multiply(p, decay));
   Value rate = scalars.learning_rate;

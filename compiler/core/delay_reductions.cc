@@ -160,7 +160,23 @@ class Delay {
     return changed;
   }
 
-  // Returns the bytes of a result per linear operand. A gradient that is
+  // True if the value is partial and every device takes its own share of it,
+  // perhaps after operations that pass partial sums on.
+  bool IsNeverReduced(int value) const {
+    // Loops tie values in circles.
+    for (size_t steps = 0; steps < graph_.ops.size(); ++steps) {
+      if (partial_.count(value) == 0 || uses_[value].size() != 1) return false;
+      const Op& op = graph_.ops[uses_[value].front()];
+      if (Passes(op) == nullptr) return false;
+      if (op.takes_shares) return true;
+      if (op.results.size() != 1) return false;
+      value = op.results.front();
+    }
+    return false;
+  }
+
+  // Returns the bytes of a result per linear operand, or 0 if the result is
+  // never reduced. A gradient that is
   // widened only to be added to the gradients of other microbatches counts as a
   // share of their sum.
   int64_t ShareOf(const Op& op, int result) const {
@@ -168,6 +184,7 @@ class Delay {
       return BytesOf(graph_.values[of]) /
              static_cast<int64_t>(sum.rule.linear.size());
     };
+    if (IsNeverReduced(result)) return 0;
     const int64_t share = share_of(op, result);
     if (op.is_tie || op.rule.linear.size() > 1 || uses_[result].size() != 1)
       return share;

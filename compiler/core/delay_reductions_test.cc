@@ -91,6 +91,21 @@ TEST_F(DelayReductionsTest, SharesAreTakenAsTheyAre) {
   EXPECT_EQ(decided.results[0].dims[0].axes, std::vector{Ref("t")});
 }
 
+TEST_F(DelayReductionsTest, SharesMayBeLargerThanPartialSums) {
+  for (const bool takes_shares : {true, false}) {
+    const int a = PartialProduct(), padded = AddValue({64, 6}, "?, ?");
+    const int pad = AddOp("i j -> k j", {a}, {padded});
+    graph_.ops[pad].rule.linear = {0};
+    const int op =
+        AddOp("i j -> r i j", {padded}, {AddValue({2, 64, 6}, "t, , ")});
+    graph_.ops[op].rule.linear = {0};
+    graph_.ops[op].takes_shares = takes_shares;
+    Run();
+    EXPECT_EQ(shardings_[a].unreduced.empty(), !takes_shares);
+    EXPECT_EQ(shardings_[padded].unreduced.empty(), !takes_shares);
+  }
+}
+
 TEST_F(DelayReductionsTest, SharesOfOtherAxesAreWhole) {
   const int sum = Sum(PartialProduct(), PartialProduct());
   const int op = AddOp("i j -> r i j", {sum}, {AddValue({2, 8, 6}, "d, , ")});

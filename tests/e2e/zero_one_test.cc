@@ -21,7 +21,9 @@ namespace {
 using Numbers = std::vector<double>;
 using train::ZeroOneStep;
 
-constexpr int64_t kBatch = 8, kIn = 24, kOut = 20, kSteps = 50;
+// The bias is the first kOut elements of a table, as position embeddings are
+// the first rows of theirs.
+constexpr int64_t kBatch = 8, kIn = 24, kOut = 20, kTable = 28, kSteps = 50;
 constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-8, kDecay = 0.1;
 
 // Variance updates in steps 1 to 5, 7, 9 and 11; after step 12, 38 steps with
@@ -32,9 +34,10 @@ constexpr train::ZeroOneSchedule kSchedule = {kSteps, 12, 4, 4, 10};
 constexpr char kModel[] = R"(
 func.func @main(%x: tensor<8x24xf32> {nn.kind = "input", nn.name = "x"},
                 %w: tensor<24x20xf32> {nn.kind = "parameter", nn.name = "w", nn.source = #nn.init<"normal", 1.0 : f64, 3>},
-                %b: tensor<20xf32> {nn.kind = "parameter", nn.name = "b", nn.source = #nn.init<"normal", 1.0 : f64, 4>})
+                %table: tensor<28xf32> {nn.kind = "parameter", nn.name = "b", nn.source = #nn.init<"normal", 1.0 : f64, 4>})
     -> (tensor<f32> {nn.name = "loss"}) {
   %0 = nn.dot_general %x, %w contract = [1] x [0] : tensor<8x24xf32>, tensor<24x20xf32> -> tensor<8x20xf32>
+  %b = nn.slice %table starts = [0] strides = [1] : tensor<28xf32> -> tensor<20xf32>
   %1 = nn.broadcast %b dims = [1] : tensor<20xf32> -> tensor<8x20xf32>
   %y = arith.addf %0, %1 : tensor<8x20xf32>
   %s = arith.mulf %y, %y : tensor<8x20xf32>
@@ -188,7 +191,7 @@ class Reference {
 // The loss of a worker's rows, and its gradients.
 struct Work {
   double loss = 0;
-  Numbers w = Numbers(kIn * kOut), b = Numbers(kOut);
+  Numbers w = Numbers(kIn * kOut), b = Numbers(kTable);
 };
 
 Work WorkOf(const Numbers& x, const Numbers& w, const Numbers& b, int64_t first,
