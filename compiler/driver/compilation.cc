@@ -202,7 +202,8 @@ LogicalResult Compilation::generateCode() {
 }
 
 LogicalResult Compilation::planMemory() {
-  if (mlir::failed(runPhases(planResources()))) return failure();
+  if (mlir::failed(runPhases(planResources({train() != nullptr, onGpu()}))))
+    return failure();
   report_.memory_tables =
       memory::tabulateMemory(module(), statesOnHost(plan()));
   if (plan() != nullptr && plan()->state_files)

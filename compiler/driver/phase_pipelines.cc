@@ -32,7 +32,8 @@ void build(mlir::OpPassManager& pm, const FromOptions& options) {
   OrderOptions order;
   order.prefetch = options.prefetch;
   phases.push_back(orderWork(order));
-  for (Phase& phase : planResources()) phases.push_back(std::move(phase));
+  for (Phase& phase : planResources({options.training, options.gpu}))
+    phases.push_back(std::move(phase));
   auto first = llvm::find_if(phases, [&](const Phase& phase) {
     return phase.name == options.phase.getValue();
   });

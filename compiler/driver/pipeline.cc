@@ -95,14 +95,18 @@ Phase orderWork(const OrderOptions& options) {
           }};
 }
 
-std::vector<Phase> planResources() {
+std::vector<Phase> planResources(const LowerOptions& options) {
   return {
       // After code generation, which may still change what a launch needs.
       // Offsets are decided last.
       {"memory",
-       [](mlir::OpPassManager& pm) {
+       [options](mlir::OpPassManager& pm) {
          pm.addPass(kernels::createLowerLoopsPass());
-         pm.addPass(memory::createPlanMemoryPass());
+         // Only on CPUs: kernels of GPUs may read through a cache that does
+         // not see writes. Steps of training are not measured.
+         memory::PlanMemoryPassOptions plan;
+         plan.inPlace = !options.gpu && !options.training;
+         pm.addPass(memory::createPlanMemoryPass(plan));
        }},
       // One operation for each of the program's instructions.
       {"instructions",

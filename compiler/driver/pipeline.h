@@ -25,7 +25,7 @@ struct OrderOptions {
 // Decides the order of each device's work.
 Phase orderWork(const OrderOptions& options);
 // Plans exec: all phases between code generation and emission.
-std::vector<Phase> planResources();
+std::vector<Phase> planResources(const LowerOptions& options);
 // The options that the plan gives; `plan` may be null.
 OrderOptions orderOf(const plan::Plan* plan, bool gpu, bool overlap = true);
 

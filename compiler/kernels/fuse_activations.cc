@@ -5,6 +5,7 @@
 
 #include "compiler/kernels/passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Matchers.h"
 
@@ -20,6 +21,8 @@ using exec::Activation;
 using mlir::Operation;
 using mlir::RankedTensorType;
 using mlir::Value;
+using mlir::func::CallOp;
+using mlir::func::FuncOp;
 
 bool isSplat(Value value, double expected) {
   mlir::DenseFPElementsAttr constant;
@@ -95,13 +98,13 @@ bool isInMemory(Value value) {
          !value.hasOneUse();
 }
 
-// With a residual, oneDNN 2.6 takes another implementation, which copies the
-// input first. On AVX-512 it loses more than a kernel takes to add the residual
-// with windows of several pixels, with images of 7 x 7 pixels (512 to 2048
-// channels: 0.64 ms became 1.10 ms), and with more input than output (1536 to
-// 384 channels, 14 x 14: 1.49 ms became 2.13 ms).
+// From other memory than the result's, oneDNN 2.6 adds a residual in another
+// implementation, which copies the input first. On AVX-512 it loses more than a
+// kernel takes to add the residual with windows of several pixels, with images
+// of 7 x 7 pixels (512 to 2048 channels: 0.64 ms became 1.10 ms), and with more
+// input than output (1536 to 384 channels, 14 x 14: 1.49 ms became 2.13 ms).
 constexpr int64_t kLeastPixels = 196;
-bool addsFast(exec::ConvOp conv) {
+bool addsFastFromAfar(exec::ConvOp conv) {
   const RankedTensorType type = conv.getResult().getType(),
                          weight = conv.getWeight().getType();
   int64_t pixels = 1;
@@ -115,9 +118,48 @@ bool addsFast(exec::ConvOp conv) {
          llvm::all_of(weight.getShape().drop_front(2), is_one);
 }
 
+// True if the memory plan will let the sum of `conv` and `value` take the
+// place of `value`: nothing reads `value` after `sum`, neither here nor in the
+// callers of a layer.
+class LastUses {
+ public:
+  explicit LastUses(mlir::ModuleOp module) {
+    module.walk([&](CallOp call) { calls_[call.getCallee()].push_back(call); });
+  }
+
+  bool isLast(Value value, Operation* sum) const {
+    for (Operation* user : value.getUsers())
+      if (user != sum &&
+          (mlir::isa<nn::ReshapeOp>(user) ||
+           user->getBlock() != sum->getBlock() || !user->isBeforeInBlock(sum)))
+        return false;
+    auto argument = mlir::dyn_cast<mlir::BlockArgument>(value);
+    if (!argument) return !value.getDefiningOp<nn::ReshapeOp>();
+    auto function = mlir::dyn_cast<FuncOp>(argument.getOwner()->getParentOp());
+    if (!function || !function.isPrivate()) return false;
+    const auto calls = calls_.find(function.getName());
+    return calls != calls_.end() &&
+           llvm::all_of(calls->second, [&](CallOp call) {
+             const Value operand = call.getOperand(argument.getArgNumber());
+             return llvm::count(call.getOperands(), operand) == 1 &&
+                    isLast(operand, call);
+           });
+  }
+
+ private:
+  llvm::DenseMap<llvm::StringRef, llvm::SmallVector<CallOp>> calls_;
+};
+
+// With the residual in the result's memory, the implementation stays, and the
+// sum takes less than a tenth of the convolution's time.
+bool addsFastInPlace(exec::ConvOp conv) {
+  return conv.getChannelsLast() && conv.getGroups() == 1;
+}
+
 class FuseActivations : public impl::FuseActivationsPassBase<FuseActivations> {
  public:
   void runOnOperation() override {
+    const LastUses last_uses(getOperation());
     llvm::SmallVector<exec::ConvOp> convolutions;
     getOperation().walk([&](exec::ConvOp op) {
       if (op.getDirection() == exec::ConvDirection::kForward &&
@@ -126,7 +168,7 @@ class FuseActivations : public impl::FuseActivationsPassBase<FuseActivations> {
     });
     for (exec::ConvOp conv : convolutions) {
       if (conv.getActivation() != Activation::kNone) continue;
-      addResidual(conv);
+      addResidual(conv, last_uses);
       if (const auto found = activationOf(conv.getResult())) {
         conv.setActivation(found->activation);
         conv.setActivatesSum(conv.getResidual() != nullptr);
@@ -137,16 +179,17 @@ class FuseActivations : public impl::FuseActivationsPassBase<FuseActivations> {
   }
 
  private:
-  void addResidual(exec::ConvOp conv) {
+  void addResidual(exec::ConvOp conv, const LastUses& last_uses) {
     // Convolutions of integers lose their fast implementations, too.
-    if (conv.getResidual() || conv.getScale() || !conv->hasOneUse() ||
-        !addsFast(conv))
-      return;
+    if (conv.getResidual() || conv.getScale() || !conv->hasOneUse()) return;
     auto sum = mlir::dyn_cast<arith::AddFOp>(*conv->user_begin());
     if (!sum) return;
     const Value other =
         sum.getLhs() == conv.getResult() ? sum.getRhs() : sum.getLhs();
     if (other == conv.getResult() || !isInMemory(other)) return;
+    const bool in_place = addsFastInPlace(conv) && other != conv.getInput() &&
+                          last_uses.isLast(other, sum);
+    if (!in_place && !addsFastFromAfar(conv)) return;
     conv.getResidualMutable().assign(other);
     replace(conv, sum);
     ++residuals;

@@ -200,8 +200,9 @@ def FuseActivationsPass : Pass<"partita-fuse-activations", "::mlir::ModuleOp"> {
   let description = [{
     Joins relu, relu6 and hard-swish to the `exec.conv` whose result they alone read, so that no kernel passes over the
     image once more. Hard-swish is `x * min(max(x / 6 + 0.5, 0), 1)` or `x * min(max(x + 3, 0), 6) / 6`, with factors of
-    1/6; other forms stay kernels. A pointwise convolution of images of at least 196 pixels, to at least as many channels,
-    also adds a tensor that is in memory, and the activation may follow it.
+    1/6; other forms stay kernels. A convolution also adds a tensor that nothing reads later, because the memory plan lets
+    the sum take its place. A pointwise convolution of images of at least 196 pixels, to at least as many channels, adds
+    any tensor that is in memory. The activation may follow the sum.
 
     Other activations and residuals stay, because the library is slower than the kernels that they become: with oneDNN
     2.6, silu or gelu inside the convolution takes as long as the convolution and a kernel. The limits for residuals were

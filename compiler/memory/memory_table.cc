@@ -4,6 +4,7 @@
 #include "compiler/memory/memory_table.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -173,18 +174,25 @@ class Tabulation {
   static std::vector<Placed> placedIn(FuncOp function) {
     const Lifetimes lifetimes(function);
     std::vector<Placed> placed;
+    std::map<int64_t, size_t> at;  // the last value at an offset, in `placed`
     for (Operation& op : function.front()) {
       const int64_t step = lifetimes.step.lookup(&op);
       if (auto offsets =
               op.getAttrOfType<mlir::DenseI64ArrayAttr>(exec::kOffsetsAttr))
         for (auto [result, offset] :
              llvm::zip_equal(op.getResults(), offsets.asArrayRef()))
-          if (offset >= 0)
+          if (offset >= 0) {
+            // A result may take the place of an operand: it is counted then.
+            if (const auto before = at.find(offset);
+                before != at.end() && placed[before->second].last == step)
+              --placed[before->second].last;
+            at[offset] = placed.size();
             placed.push_back({result,
                               {},
                               bytesOf(result.getType()),
                               step,
                               lifetimes.end(result)});
+          }
       if (auto call = llvm::dyn_cast<CallOp>(op))
         placed.push_back({{}, call, frameOf(call), step, step});
     }

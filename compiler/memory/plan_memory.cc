@@ -1,4 +1,6 @@
 // Lifetimes come from SSA, places from planArena; see passes.td.
+#include <optional>
+
 #include "compiler/memory/arena.h"
 #include "compiler/memory/lifetimes.h"
 #include "compiler/memory/passes.h"
@@ -34,6 +36,8 @@ class InPlace {
   bool allowed(mlir::Operation* op, unsigned operand, unsigned result) {
     if (auto launch = llvm::dyn_cast<exec::LaunchOp>(op))
       return inKernel(symbols_.lookup<FuncOp>(launch.getKernel()), operand);
+    if (auto conv = llvm::dyn_cast<exec::ConvOp>(op))
+      return isAddedInPlace(conv, operand);
     auto call = llvm::dyn_cast<CallOp>(op);
     // A loop's carried value may begin in place.
     if (call && call->hasAttr(exec::kRepeatsAttr)) return operand == result;
@@ -62,6 +66,17 @@ class InPlace {
   }
 
  private:
+  // True for the residual of a convolution that adds it before it activates
+  // the sum. The library adds to the residual's memory then.
+  static bool isAddedInPlace(exec::ConvOp conv, unsigned operand) {
+    if (!conv.getResidual() || conv.getScale() ||
+        !conv.getType().getElementType().isF32() ||
+        (conv.getActivation() != exec::Activation::kNone &&
+         !conv.getActivatesSum()))
+      return false;
+    return conv.getResidualMutable()[0].getOperandNumber() == operand;
+  }
+
   // Uses of a value and of its views.
   static llvm::SmallVector<mlir::OpOperand*> usesOf(mlir::Value value) {
     llvm::SmallVector<mlir::OpOperand*> uses;
@@ -124,10 +139,12 @@ bool needsNoPlace(mlir::Operation& op) {
 class FunctionPlanner {
  public:
   FunctionPlanner(FuncOp function, mlir::SymbolTable& symbols,
-                  llvm::DenseMap<llvm::StringRef, int64_t>& frame_bytes)
+                  llvm::DenseMap<llvm::StringRef, int64_t>& frame_bytes,
+                  bool in_place)
       : function_(function),
         symbols_(symbols),
         frame_bytes_(frame_bytes),
+        in_place_(in_place),
         values_(function) {}
 
   int64_t run() {
@@ -175,8 +192,13 @@ class FunctionPlanner {
     for (mlir::Operation& op : function_.front()) {
       if (needsNoPlace(op)) continue;
       const int64_t step = values_.step.lookup(&op);
-      for (mlir::Value result : op.getResults()) {
+      for (mlir::OpResult result : op.getResults()) {
         if (returned_.contains(result)) continue;
+        if (const std::optional<size_t> replaced = replacedSlot(result)) {
+          slot_[result] = *replaced;
+          lifetimes_[*replaced].last = values_.end(result);
+          continue;
+        }
         slot_[result] = lifetimes_.size();
         lifetimes_.push_back(
             {exec::bufferBytes(
@@ -193,6 +215,41 @@ class FunctionPlanner {
                               step, step});
       }
     }
+  }
+
+  // The slot of an operand whose place the result may take.
+  std::optional<size_t> replacedSlot(mlir::OpResult result) {
+    mlir::Operation* op = result.getOwner();
+    if (!in_place_ || !mayReplace(op)) return std::nullopt;
+    const auto elementOf = [](mlir::Value value) {
+      return llvm::cast<mlir::RankedTensorType>(value.getType())
+          .getElementType();
+    };
+    const int64_t step = values_.step.lookup(op);
+    const int64_t bytes =
+        exec::bufferBytes(llvm::cast<mlir::RankedTensorType>(result.getType()));
+    for (mlir::OpOperand& operand : op->getOpOperands()) {
+      const mlir::Value root = rootOf(operand.get());
+      const auto slot = slot_.find(root);
+      if (slot == slot_.end() || values_.end(root) != step ||
+          lifetimes_[slot->second].bytes != bytes ||
+          elementOf(root) != elementOf(result) ||
+          llvm::count_if(op->getOperands(), [&](mlir::Value other) {
+            return rootOf(other) == root;
+          }) != 1)
+        continue;
+      if (InPlace(symbols_).allowed(op, operand.getOperandNumber(),
+                                    result.getResultNumber()))
+        return slot->second;
+    }
+    return std::nullopt;
+  }
+
+  // Kernels with several results may read an operand again after the first
+  // result, and loops keep values of their own.
+  static bool mayReplace(mlir::Operation* op) {
+    return op->getNumResults() == 1 && !op->hasAttr(exec::kRepeatsAttr) &&
+           llvm::isa<exec::LaunchOp, exec::ConvOp, CallOp>(op);
   }
 
   void annotate(const ArenaPlan& plan) {
@@ -217,6 +274,7 @@ class FunctionPlanner {
   FuncOp function_;
   mlir::SymbolTable& symbols_;
   llvm::DenseMap<llvm::StringRef, int64_t>& frame_bytes_;
+  const bool in_place_;
   const Lifetimes values_;
   llvm::DenseMap<mlir::Attribute, mlir::BlockArgument> by_name_;
   llvm::DenseMap<mlir::Value, int64_t> returned_;
@@ -249,7 +307,7 @@ class PlanMemory : public impl::PlanMemoryPassBase<PlanMemory> {
                << call.getCallee() << "'";
       if (mlir::failed(plan(callee))) return mlir::failure();
     }
-    buffers += FunctionPlanner(function, symbols, frame_bytes_).run();
+    buffers += FunctionPlanner(function, symbols, frame_bytes_, inPlace).run();
     return mlir::success();
   }
 

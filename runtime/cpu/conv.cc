@@ -187,8 +187,12 @@ absl::StatusOr<std::unique_ptr<CpuOp>> MakeConv(
       desc.direction == device::ConvDirection::kForward
           ? MakeForward(context, desc, described, dnnl_forward_inference)
           : MakeBackward(context, desc, described));
+  // With a sum, oneDNN 2.6 keeps the implementation that it has without a
+  // residual. On AVX-512, batch 8: 56 x 56, 1x1, 64 to 256: 6.8 ms, 10.0 ms
+  // from other memory, 6.3 ms without; 7 x 7, 1x1, 512 to 2048: 5.9, 9.3, 5.8.
   const bool sums =
-      desc.has_residual && AddsResidualWrongly(desc, primitive.get());
+      desc.has_residual &&
+      (desc.residual_in_out || AddsResidualWrongly(desc, primitive.get()));
   if (sums) {
     PARTITA_ASSIGN_OR_RETURN(
         primitive,

@@ -150,6 +150,7 @@ absl::StatusOr<std::unique_ptr<CpuOp>> MakeConvertedConv(
     layouts = {input, out, weights};
   device::ConvDesc wide = desc;
   wide.dtype = base::DType::kF32;
+  wide.residual_in_out = false;  // they are converted to different memory
   std::vector<float> storage;
   const Constant weight =
       ConvertConstant(desc.dtype, layouts[1], constant_weight, storage);

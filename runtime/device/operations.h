@@ -109,7 +109,8 @@ enum class ConvDirection : int8_t { kForward = 0, kInputGrad, kWeightGrad };
 // activation(conv + bias + residual) if activates_sum. Relu and relu6 may turn
 // NaN into 0.
 // Operands of kForward: input, weight [O, C / groups, kernel...], bias if
-// has_bias, residual if has_residual (must not overlap out), out.
+// has_bias, residual if has_residual (the same memory as out if
+// residual_in_out, else it must not overlap out), out.
 // With factors kI8 or kU8I8, the convolution is of input - zero and weight,
 // with exact sums, and scale[o] * conv + bias replaces conv + bias. With dtype
 // kI8 or kU8, out is that / result_scale + result_zero, rounded and saturated,
@@ -130,6 +131,8 @@ struct ConvDesc {
   bool has_residual = false;
   Activation activation = Activation::kNone;
   bool activates_sum = false;  // requires a residual and an activation
+  // Requires a residual, and activates_sum if there is an activation.
+  bool residual_in_out = false;
   ConvDirection direction = ConvDirection::kForward;
   Factors factors = Factors::kSame;  // or kI8 or kU8I8
   bool has_zero = false;             // not with kSame

@@ -369,10 +369,26 @@ absl::Status BoundProgram::PrepareStep(Step& step) {
       return context_.device.PrepareGroupedGemm(desc, constants);
     });
   }
-  return prepare(ToDesc(*step.instruction->operation_as_Conv()),
-                 [&](const auto& desc) {
-                   return context_.device.PrepareConv(desc, constants);
-                 });
+  device::ConvDesc conv = ToDesc(*step.instruction->operation_as_Conv());
+  conv.residual_in_out = AddsInPlace(step, conv);
+  return prepare(conv, [&](const auto& desc) {
+    return context_.device.PrepareConv(desc, constants);
+  });
+}
+
+bool BoundProgram::AddsInPlace(const Step& step,
+                               const device::ConvDesc& desc) const {
+  if (!desc.has_residual ||
+      (desc.activation != device::Activation::kNone && !desc.activates_sum))
+    return false;
+  // Memory of the caller changes between runs.
+  const size_t out = step.first + static_cast<size_t>(step.count) - 1;
+  return buffers_[out - 1] == buffers_[out] &&
+         std::none_of(relocations_.begin(), relocations_.end(),
+                      [&](const Relocation& relocation) {
+                        return relocation.buffer == out ||
+                               relocation.buffer == out - 1;
+                      });
 }
 
 absl::Status BoundProgram::PlanEvents() {

@@ -216,6 +216,9 @@ class BoundProgram {
   }
   absl::Status EndRun(device::Stream& stream, const Meanwhile& meanwhile);
   absl::Status PrepareStep(Step& step);
+  // True if the convolution's residual is in the memory of its result, and the
+  // device can add to it there.
+  bool AddsInPlace(const Step& step, const device::ConvDesc& desc) const;
   // True if receives are awaited only where their data is needed.
   bool ReceivesAhead() const {
     return context_.communicator == nullptr ||

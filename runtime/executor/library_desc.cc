@@ -243,7 +243,8 @@ std::string KeyOf(const device::ConvDesc& desc) {
   return absl::StrCat(
       LabelOf(desc).name, " out ", absl::StrJoin(desc.out_shape, ","),
       " dilations ", absl::StrJoin(desc.dilations, ","), " low ",
-      absl::StrJoin(desc.low, ","), " high ", absl::StrJoin(desc.high, ","));
+      absl::StrJoin(desc.low, ","), " high ", absl::StrJoin(desc.high, ","),
+      desc.residual_in_out ? " in place" : "");
 }
 
 StepLabel LabelOf(const device::GemmDesc& desc) {

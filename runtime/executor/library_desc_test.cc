@@ -108,5 +108,18 @@ TEST(LibraryDescTest, GroupedProductsCountEachRowOnce) {
   EXPECT_NE(KeyOf(desc), key);
 }
 
+// Calls of one layer may add in place, others not.
+TEST(LibraryDescTest, ConvolutionsThatAddInPlaceAreTheirOwnOperations) {
+  device::ConvDesc desc;
+  desc.input_shape = desc.out_shape = {1, 2, 4};
+  desc.weight_shape = {2, 2, 1};
+  desc.strides = desc.dilations = {1};
+  desc.low = desc.high = {0};
+  desc.has_residual = true;
+  const std::string key = KeyOf(desc);
+  desc.residual_in_out = true;
+  EXPECT_NE(KeyOf(desc), key);
+}
+
 }  // namespace
 }  // namespace partita::executor

@@ -122,20 +122,22 @@ class DeviceConvTest : public DeviceTest {
     std::vector<void*> buffers;
     for (const device::Allocation& allocation : memory)
       buffers.push_back(allocation.data());
-    buffers.push_back(out.data());
+    buffers.push_back(desc.residual_in_out ? buffers.back() : out.data());
+    const device::Allocation& written =
+        desc.residual_in_out ? memory.back() : out;
     std::vector<const void*> constants(buffers.size(), nullptr);
     if (constant) constants[1] = buffers[1];
     absl::StatusOr<std::unique_ptr<device::LibraryOp>> op =
         device_->PrepareConv(desc, constants);
     ASSERT_TRUE(op.ok()) << op.status();
-    for (int repeat = 0; repeat < 2; ++repeat) {
+    for (int repeat = 0; repeat < (desc.residual_in_out ? 1 : 2); ++repeat) {
       ASSERT_TRUE(device_
                       ->Execute(*stream_, **op, buffers.data(),
                                 static_cast<int>(buffers.size()))
                       .ok());
     }
     std::string found(static_cast<size_t>(out.bytes()), '\0');
-    Download(out, found.data());
+    Download(written, found.data());
     if (Executes()) ExpectNear(expected, Decode(desc.dtype, found), tolerance);
   }
 };
@@ -244,6 +246,37 @@ TEST_P(DeviceConvTest, ActivatesSum) {
       desc.has_bias = true;
       desc.has_residual = true;
       desc.activates_sum = true;
+      CheckDirection(desc, 2e-5);
+    }
+  }
+}
+
+// The memory plan lets f32 results of CPUs take the residual's place.
+TEST_P(DeviceConvTest, AddsInPlace) {
+  if (GetParam().IsGpu()) GTEST_SKIP() << "only CPUs add in place";
+  struct Case {
+    int64_t channels, outputs, pixels, kernel, stride, groups;
+  };
+  for (const Case& c : {Case{16, 32, 14, 1, 1, 1}, Case{64, 256, 7, 1, 1, 1},
+                        Case{20, 12, 6, 1, 1, 1}, Case{16, 16, 9, 3, 1, 1},
+                        Case{32, 64, 8, 3, 2, 1}, Case{16, 24, 8, 1, 2, 1},
+                        Case{16, 16, 6, 3, 1, 4}}) {
+    for (const Activation activation :
+         {Activation::kNone, Activation::kRelu, Activation::kHardSwish}) {
+      SCOPED_TRACE(::testing::Message()
+                   << c.channels << " to " << c.outputs << ", kernel "
+                   << c.kernel << ", groups " << c.groups << ", activation "
+                   << static_cast<int>(activation));
+      ConvDesc desc = Plain(2, c.channels, c.outputs, {c.pixels, c.pixels},
+                            {c.kernel, c.kernel});
+      desc.groups = c.groups;
+      desc.strides = {c.stride, c.stride};
+      desc.low = desc.high = {c.kernel / 2, c.kernel / 2};
+      desc.has_bias = true;
+      desc.has_residual = true;
+      desc.activation = activation;
+      desc.activates_sum = activation != Activation::kNone;
+      desc.residual_in_out = true;
       CheckDirection(desc, 2e-5);
     }
   }

@@ -259,3 +259,48 @@ func.func @given_activation(%x: tensor<1x14x14x4xf32>, %w: tensor<4x4x1x1xf32>) 
   %1 = arith.maximumf %0, %zero : tensor<1x14x14x4xf32>
   return %1 : tensor<1x14x14x4xf32>
 }
+
+// -----
+
+// Windows, small images and narrow results, where the residual has no later use: the memory plan lets the sum take its place.
+// CHECK-LABEL: @in_place
+// CHECK: %[[A:.*]] = exec.conv %arg0
+// CHECK: %[[B:.*]] = exec.conv %[[A]]
+// CHECK: exec.conv %[[B]], %arg1 residual(%[[A]] : tensor<1x7x7x4xf32>) {{.*}} activation = relu activates_sum :
+func.func @in_place(%x: tensor<1x7x7x4xf32>, %w: tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32> {
+  %zero = arith.constant dense<0.0> : tensor<1x7x7x4xf32>
+  %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [1, 1] high = [1, 1] groups = 1 channels_last : (tensor<1x7x7x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32>
+  %1 = exec.conv %0, %w strides = [1, 1] dilations = [1, 1] low = [1, 1] high = [1, 1] groups = 1 channels_last : (tensor<1x7x7x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32>
+  %2 = exec.conv %1, %w strides = [1, 1] dilations = [1, 1] low = [1, 1] high = [1, 1] groups = 1 channels_last : (tensor<1x7x7x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32>
+  %3 = arith.addf %2, %0 : tensor<1x7x7x4xf32>
+  %4 = arith.maximumf %3, %zero : tensor<1x7x7x4xf32>
+  return %4 : tensor<1x7x7x4xf32>
+}
+
+// -----
+
+// Layers: the callers have no later use, or one of them has.
+// CHECK-LABEL: @layers
+// CHECK-LABEL: func.func private @last
+// CHECK: residual(%arg0
+// CHECK-LABEL: func.func private @kept
+// CHECK-NOT: residual
+func.func @layers(%x: tensor<1x7x7x4xf32>, %w: tensor<4x4x3x3xf32>) -> (tensor<1x7x7x4xf32>, tensor<1x7x7x4xf32>) {
+  %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [1, 1] high = [1, 1] groups = 1 channels_last : (tensor<1x7x7x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32>
+  %1 = func.call @last(%0, %w) : (tensor<1x7x7x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32>
+  %2 = func.call @last(%1, %w) : (tensor<1x7x7x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32>
+  %3 = func.call @kept(%2, %w) : (tensor<1x7x7x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32>
+  return %3, %2 : tensor<1x7x7x4xf32>, tensor<1x7x7x4xf32>
+}
+func.func private @last(%x: tensor<1x7x7x4xf32>, %w: tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32> {
+  %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [1, 1] high = [1, 1] groups = 1 channels_last : (tensor<1x7x7x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32>
+  %1 = exec.conv %0, %w strides = [1, 1] dilations = [1, 1] low = [1, 1] high = [1, 1] groups = 1 channels_last : (tensor<1x7x7x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32>
+  %2 = arith.addf %1, %x : tensor<1x7x7x4xf32>
+  return %2 : tensor<1x7x7x4xf32>
+}
+func.func private @kept(%x: tensor<1x7x7x4xf32>, %w: tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32> {
+  %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [1, 1] high = [1, 1] groups = 1 channels_last : (tensor<1x7x7x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32>
+  %1 = exec.conv %0, %w strides = [1, 1] dilations = [1, 1] low = [1, 1] high = [1, 1] groups = 1 channels_last : (tensor<1x7x7x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32>
+  %2 = arith.addf %1, %x : tensor<1x7x7x4xf32>
+  return %2 : tensor<1x7x7x4xf32>
+}

@@ -32,12 +32,14 @@ class MemoryTableTest : public testing::Test {
   }
 
   MemoryTable Tabulate(const std::string& main, bool states_on_host = false,
-                       bool finished = false) {
+                       bool finished = false, bool in_place = false) {
     auto module =
         mlir::parseSourceString<mlir::ModuleOp>(main + kFunctions, &context_);
     if (!module) return {};
     mlir::PassManager passes(&context_);
-    passes.addPass(createPlanMemoryPass());
+    PlanMemoryPassOptions plan;
+    plan.inPlace = in_place;
+    passes.addPass(createPlanMemoryPass(plan));
     if (finished) {
       passes.addPass(createJoinLaunchesPass());
       passes.addPass(createCopyReturnedPass());
@@ -48,6 +50,24 @@ class MemoryTableTest : public testing::Test {
 
   mlir::MLIRContext context_;
 };
+
+TEST_F(MemoryTableTest, AResultInPlaceOfAnOperandIsCountedOnce) {
+  const char* const main = R"(
+func.func @main(%x: tensor<16xf32> {nn.kind = "input", nn.name = "x"})
+    -> tensor<16xf32> {
+  %0 = exec.launch @k(%x) : (tensor<16xf32>) -> tensor<16xf32>
+  %1 = exec.launch @k(%0) : (tensor<16xf32>) -> tensor<16xf32>
+  %2 = exec.launch @k(%1) : (tensor<16xf32>) -> tensor<16xf32>
+  return %2 : tensor<16xf32>
+}
+)";
+  for (const bool in_place : {false, true}) {
+    const MemoryTable table = Tabulate(main, /*states_on_host=*/false,
+                                       /*finished=*/false, in_place);
+    EXPECT_EQ(table.of(MemoryClass::kActivations), in_place ? 64 : 128);
+    EXPECT_EQ(table.gaps, 0);
+  }
+}
 
 TEST_F(MemoryTableTest, AStepOfTraining) {
   const MemoryTable table = Tabulate(R"(
