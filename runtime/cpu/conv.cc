@@ -2,7 +2,10 @@
 // program's layout; oneDNN chooses the weight's layout.
 #include "runtime/cpu/conv.h"
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -55,6 +58,43 @@ device::ConvDesc Simplified(device::ConvDesc desc) {
   for (std::vector<int64_t>* shape : {&desc.input_shape, &desc.out_shape}) {
     shape->pop_back();
     shape->insert(shape->begin() + 1, 1);
+  }
+  return desc;
+}
+
+// True if the results of a pixel depend on that pixel alone and lie where it
+// lies: one image with all pixels of the batch is the same convolution.
+bool IsPointwise(const device::ConvDesc& desc) {
+  const auto all = [](const std::vector<int64_t>& sizes, int64_t expected) {
+    return std::all_of(sizes.begin(), sizes.end(),
+                       [&](int64_t size) { return size == expected; });
+  };
+  return desc.direction == device::ConvDirection::kForward &&
+         desc.channels_last && desc.groups == 1 && all(desc.strides, 1) &&
+         all(desc.low, 0) && all(desc.high, 0) &&
+         std::all_of(desc.weight_shape.begin() + 2, desc.weight_shape.end(),
+                     [](int64_t size) { return size == 1; });
+}
+
+// oneDNN computes image by image, and reads all weights for each: small images
+// are joined. On AVX-512 with one thread, 8 images: 1 x 1, 960 to 1280: 0.21 ms
+// instead of 1.62; 1 x 1, 240 to 960: 0.02 instead of 0.06; 7 x 7, 512 to 2048:
+// 5.0 instead of 5.5, but 160 to 960: 0.73 instead of 0.71.
+constexpr int64_t kSmallPixels = 16, kMostPixels = 64;
+constexpr int64_t kManyWeights = 1 << 18;
+device::ConvDesc WithJoinedImages(device::ConvDesc desc) {
+  const int64_t pixels =
+      std::accumulate(desc.input_shape.begin() + 1, desc.input_shape.end() - 1,
+                      int64_t{1}, std::multiplies<>());
+  const int64_t most =
+      desc.weight_shape[0] * desc.weight_shape[1] < kManyWeights ? kSmallPixels
+                                                                 : kMostPixels;
+  if (desc.input_shape[0] <= 1 || pixels > most || !IsPointwise(desc))
+    return desc;
+  for (std::vector<int64_t>* shape : {&desc.input_shape, &desc.out_shape}) {
+    const int64_t images = shape->front();
+    std::fill(shape->begin(), shape->end() - 1, 1);
+    *(shape->end() - 2) = images * pixels;
   }
   return desc;
 }
@@ -180,7 +220,7 @@ std::vector<DnnlOperand> OperandsOf(const device::ConvDesc& desc,
 absl::StatusOr<std::unique_ptr<CpuOp>> MakeConv(
     DnnlContext& context, const device::ConvDesc& original,
     const Constant& weight) {
-  const device::ConvDesc desc = Simplified(original);
+  const device::ConvDesc desc = Simplified(WithJoinedImages(original));
   PARTITA_ASSIGN_OR_RETURN(const ConvLayouts described, LayoutsOf(desc));
   PARTITA_ASSIGN_OR_RETURN(
       DnnlPrimitiveDesc primitive,

@@ -251,6 +251,26 @@ TEST_P(DeviceConvTest, ActivatesSum) {
   }
 }
 
+// The CPU joins pointwise convolutions of small images.
+TEST_P(DeviceConvTest, PointwiseOfSmallImages) {
+  struct Case {
+    int64_t batch, channels, outputs;
+    std::vector<int64_t> sizes;
+  };
+  for (const Case& c :
+       {Case{8, 24, 40, {1, 1}}, Case{3, 17, 5, {2, 3}}, Case{2, 8, 8, {4, 4}},
+        Case{5, 12, 20, {3}}, Case{2, 512, 512, {17}}}) {
+    SCOPED_TRACE(::testing::Message() << c.channels << " to " << c.outputs);
+    ConvDesc desc = Plain(c.batch, c.channels, c.outputs, c.sizes,
+                          std::vector<int64_t>(c.sizes.size(), 1));
+    desc.has_bias = true;
+    desc.has_residual = true;
+    desc.activation = Activation::kRelu;
+    desc.activates_sum = true;
+    CheckDirection(desc, 2e-5);
+  }
+}
+
 // The memory plan lets f32 results of CPUs take the residual's place.
 TEST_P(DeviceConvTest, AddsInPlace) {
   if (GetParam().IsGpu()) GTEST_SKIP() << "only CPUs add in place";
