@@ -16,15 +16,15 @@ struct AttentionProducts {
 
 // Forward: scores, and weighted sums of values.
 inline constexpr AttentionProducts kAttention = {1, 1};
-// The gradient as one kernel: scores again, gradients of the weights, and
-// gradients of queries, keys and values.
+// The gradient: scores again, gradients of the weights, and gradients of
+// queries, keys and values.
 inline constexpr AttentionProducts kAttentionGradient = {3, 2};
-// The gradient on tensor cores, as separate kernels that do not add to each
-// other's sums. The query kernel computes scores twice; the key-value kernel
-// and the bias kernel compute them once each.
-inline constexpr AttentionProducts kQueriesGradient = {3, 1};
-inline constexpr AttentionProducts kKeysGradient = {2, 2};
+// On tensor cores, the gradient of a bias is a kernel of its own, which
+// computes scores and gradients of the weights once more. So does one for the
+// sums of weights, scores alone, if the log-sum-exp of the attention is not
+// kept.
 inline constexpr AttentionProducts kBiasGradient = {1, 1};
+inline constexpr AttentionProducts kSumsOfWeights = {1, 0};
 
 // True if tensor core tiles support these head sizes: multiples of 16 up to
 // 128. For gradients in f32 the limit is 64, because larger keys and values

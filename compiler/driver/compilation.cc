@@ -60,10 +60,12 @@ Compilation::Compilation(mlir::ModuleOp module, const CompileOptions& options,
       at_(at),
       machine_code_(machine_code),
       start_(now()) {
+  // On GPUs, attention's gradient would compute all scores once more for it.
+  train_.keep_lse = onGpu();
   if (!plan_) return;
   report_.devices = plan_->mesh.Size();
   train_.microbatches = plan_->microbatches;
-  train_.keep_lse = plan_->attention == plan::LongAttention::kRing;
+  train_.keep_lse |= plan_->attention == plan::LongAttention::kRing;
   if (!plan_->memory) plan_->memory = options.memory;
   if (plan_->recompute.empty()) return;
   train_.recompute = plan_->recompute;

@@ -263,10 +263,10 @@ SmallVector<Part> partsOfGrad(func::FuncOp kernel, nn::AttentionGradOp op) {
     Part part;
     part.symbol = (kernel.getName() + "_part_" + Twine(parts.size())).str();
     part.team = kBlock;
-    part.memory_bytes = 4 * sharedFloats(op);
+    part.memory_bytes = 4 * sharedFloats(op, wanted);
     const GradWork work = workOf(op, which, wanted);
     part.work = {work.products.of_keys, work.products.of_values,
-                 untouchedBytes(kernel, work.values)};
+                 untouchedBytes(kernel, work.values) - 4 * work.shared_floats};
     part.emit = [=](Emitter& emitter, func::FuncOp body) mutable {
       const unsigned count = body.getNumArguments();
       return emitMmaAttentionGrad(

@@ -24,6 +24,7 @@ struct Case {
   std::string results = "012";  // results that are computed
   // The kernel's result has the rows of all gradients side by side.
   bool joined = false;
+  bool lse = false;  // an argument has the log-sum-exp, which is random
 };
 
 void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
@@ -39,7 +40,10 @@ std::string textOf(const Case& test) {
                     k = type(test.g, test.s, test.h),
                     v = type(test.g, test.s, test.hv),
                     y = type(test.n, test.l, test.hv),
-                    bias = "tensor<" + test.bias + "x" + test.element + ">";
+                    bias = "tensor<" + test.bias + "x" + test.element + ">",
+                    lse = "tensor<" + std::to_string(test.b) + "x" +
+                          std::to_string(test.n) + "x" +
+                          std::to_string(test.l) + "xf32>";
   const std::string of_bias = test.bias.empty() ? "" : ", " + bias;
   const std::string all[] = {q, k, v, bias};
   std::string types, values;
@@ -81,12 +85,14 @@ std::string textOf(const Case& test) {
   const bool biased = !test.bias.empty(),
              wants_bias = llvm::StringRef(test.results).contains('3');
   return "func.func @k(%q: " + q + ", %k: " + k + ", %v: " + v + ", %y: " + y +
-         ", %g: " + y + (biased ? ", %b: " + bias : "") + ") -> (" + types +
+         ", %g: " + y + (biased ? ", %b: " + bias : "") +
+         (test.lse ? ", %e: " + lse : "") + ") -> (" + types +
          ") { %r:" + (wants_bias ? "4" : "3") +
          " = nn.attention_grad %q, %k, %v, %y, %g" + (biased ? ", %b" : "") +
-         " scale = 3.0e-1 " + test.attributes + " : (" + q + ", " + k + ", " +
-         v + ", " + y + ", " + y + of_bias + ") -> (" + q + ", " + k + ", " +
-         v + (wants_bias ? of_bias : "") + ")" + join + " return " + values +
+         (test.lse ? " lse(%e)" : "") + " scale = 3.0e-1 " + test.attributes +
+         " : (" + q + ", " + k + ", " + v + ", " + y + ", " + y + of_bias +
+         (test.lse ? ", " + lse : "") + ") -> (" + q + ", " + k + ", " + v +
+         (wants_bias ? of_bias : "") + ")" + join + " return " + values +
          " : " + types + " }";
 }
 
@@ -144,10 +150,16 @@ TEST_P(MmaAttentionGrad, EqualsTheInterpreter) {
   ASSERT_NE(kernel, nullptr);
   EXPECT_EQ(kernel->code().team, kBlock);
   const llvm::StringRef results = test.results;
-  EXPECT_EQ(
-      kernel->code().before.size(),
-      (results.contains('1') || results.contains('2')) + results.contains('3'));
-  EXPECT_EQ(kernel->difference(test.tolerance, test.tolerance), "");
+  // Statistics, blocks of keys, and the gradients of queries and of the bias.
+  const bool has_keys = results.find_first_of("012") != llvm::StringRef::npos;
+  EXPECT_EQ(kernel->code().before.size(),
+            has_keys + results.contains('0') + results.contains('3'));
+  // With a log-sum-exp around 0, weights would be large.
+  const auto prepare = [&](std::vector<nn::Tensor>& arguments) {
+    for (int64_t i = 0; test.lse && i < arguments.back().size(); ++i)
+      arguments.back().setFloat(i, 10 + arguments.back().getFloat(i));
+  };
+  EXPECT_EQ(kernel->difference(test.tolerance, test.tolerance, 1, prepare), "");
 }
 
 const Case kMmaCases[] = {
@@ -180,6 +192,14 @@ const Case kMmaCases[] = {
     {"f32_bias", 2, 2, 2, 49, 49, 32, 32, "", "1x2x49x49", "f32", 1e-4, "0123"},
     {"f32_shared_keys", 2, 4, 2, 20, 70, 48, 48, "causal_offset = 50", "",
      "f32", 1e-4},
+    {"lse", 1, 2, 2, 100, 140, 64, 64, "causal_offset = 20", "", "bf16", 3e-2,
+     "012", false, true},
+    {"lse_and_bias", 2, 2, 2, 49, 49, 32, 32, "", "1x2x49x49", "f32", 1e-4,
+     "0123", false, true},
+    {"lse_of_shared_keys", 2, 4, 2, 50, 70, 48, 80, "", "", "f16", 4e-3, "012",
+     false, true},
+    {"lse_of_queries_alone", 1, 1, 1, 70, 150, 32, 32, "causal_offset = 80", "",
+     "f32", 1e-4, "0", false, true},
 };
 INSTANTIATE_TEST_SUITE_P(Codegen, MmaAttentionGrad,
                          testing::ValuesIn(kMmaCases),
@@ -208,22 +228,34 @@ TEST(MmaAttentionGradWork, EachPartSaysItsOwn) {
     return work;
   };
   using testing::ElementsAre;
-  EXPECT_THAT(partsOf("0123"), ElementsAre(ElementsAre(3, 1, k + v + bias),
-                                           ElementsAre(2, 2, y + q + bias),
-                                           ElementsAre(1, 1, y + q + k + v)));
+  // Statistics are f32, of 64 queries in each of four heads. So are the sums of
+  // q_grad, with a turn for each tile of 64, and one ticket.
+  const int64_t statistics = 4 * 2 * 4 * 64,
+                sums = 4 * (4 * 64 * 32 + 4 * 1 + 1);
+  EXPECT_THAT(
+      partsOf("0123"),
+      ElementsAre(ElementsAre(1, 0, q + k + 2 * v + bias - statistics),
+                  ElementsAre(3, 2, y + q + bias - statistics - sums),
+                  ElementsAre(0, 0, q + 2 * (k + v + y) + 2 * bias - sums),
+                  ElementsAre(1, 1, y + q + k + v - statistics)));
   // Each part writes its own part of a joint result.
-  const int64_t joint = q / 48 * 40;
+  const int64_t own = q / 48 * 40, given = y / 48 * 40;
   const Case joined = {"", 2,  2,  2,      40, 40,    32,
                        16, "", "", "bf16", 0,  "012", true};
   std::unique_ptr<CompiledKernel> kernel =
       CompiledKernel::fromText(textOf(joined), ptxCodegenOptions());
   ASSERT_NE(kernel, nullptr);
-  ASSERT_EQ(kernel->code().before.size(), 1u);
-  EXPECT_EQ(kernel->code().before[0].work->untouched_bytes, k + v);
-  EXPECT_EQ(kernel->code().work->untouched_bytes, joint + y / 48 * 40);
-  EXPECT_THAT(partsOf("0"), ElementsAre(ElementsAre(3, 1, 0)));
-  EXPECT_THAT(partsOf("1"),
-              ElementsAre(ElementsAre(1, 0, v + k), ElementsAre(2, 1, y)));
+  ASSERT_EQ(kernel->code().before.size(), 2u);
+  EXPECT_EQ(kernel->code().before[1].work->untouched_bytes,
+            own + given - statistics - sums);
+  EXPECT_EQ(kernel->code().work->untouched_bytes,
+            own + 2 * (k + v + given) - sums);
+  EXPECT_THAT(partsOf("0"),
+              ElementsAre(ElementsAre(1, 0, v + q - statistics),
+                          ElementsAre(2, 1, q + y - statistics - sums),
+                          ElementsAre(0, 0, q + k + v + 2 * y + bias - sums)));
+  EXPECT_THAT(partsOf("1"), ElementsAre(ElementsAre(1, 0, v + k - statistics),
+                                        ElementsAre(2, 1, y - statistics)));
 }
 
 // Composites are decomposed before the parts are determined. With stored
@@ -249,7 +281,7 @@ TEST(MmaAttentionGradWork, IsThatOfWhatIsGenerated) {
   ASSERT_NE(kernel, nullptr);
   std::vector<KernelCode> parts = kernel->code().before;
   parts.push_back(kernel->code());
-  ASSERT_EQ(parts.size(), 2u);
+  ASSERT_EQ(parts.size(), 3u);
   const auto works = partWorkOf(kernel->function(), ptxCodegenOptions());
   ASSERT_TRUE(mlir::succeeded(works));
   ASSERT_EQ(works->size(), parts.size());
@@ -261,13 +293,14 @@ TEST(MmaAttentionGradWork, IsThatOfWhatIsGenerated) {
   }
 }
 
-// The bias's gradient has no loops over tiles. There ptxas spills up to two
-// registers to fit more warps at a time.
+// With a bias, ptxas spills up to two registers to fit more warps at a time.
 constexpr int kMostSpilled = 16;
 
 struct GradSize {
   std::string element;
   int64_t head;
+  // The usual case: with lse and without a bias. Else the other way round.
+  bool lse;
   // Registers per thread and kernel: the count of ptxas 13.0 plus a margin of
   // at most 8. With 168, three blocks fit on a multiprocessor; with 128, four.
   std::map<std::string, int> most_registers;
@@ -281,33 +314,37 @@ class MmaAttentionGradCode : public testing::TestWithParam<GradSize> {};
 
 TEST_P(MmaAttentionGradCode, FitsIntoRegistersAndSharedMemory) {
   const GradSize& size = GetParam();
-  Case test = {"",
-               8,
-               12,
-               12,
-               1024,
-               1024,
-               size.head,
-               size.head,
-               "causal_offset = 0",
-               "1x12x1024x1024"};
+  Case test = {
+      "", 8, 12, 12, 1024, 1024, size.head, size.head, "causal_offset = 0"};
   test.element = size.element;
-  test.results = "0123";
+  test.lse = size.lse;
+  if (!size.lse) {
+    test.bias = "1x12x1024x1024";
+    test.results = "0123";
+  }
+  const int64_t statistics = 8 * 12 * 1024;
   for (const char* chip : {"sm_80", "sm_90", "sm_90a"}) {
     llvm::SmallVector<PtxKernel> launches;
     const std::string ptx = ptxOf(textOf(test), chip, launches);
     ASSERT_NE(ptx, "");
-    EXPECT_EQ(ptx.find("atom."), std::string::npos);
+    // The only atomic operation takes the number of an item.
+    const size_t atomic = ptx.find("atom.");
+    ASSERT_NE(atomic, std::string::npos);
+    EXPECT_EQ(ptx.find("atom.add.relaxed.gpu.global.u32"), atomic);
+    EXPECT_EQ(ptx.find("atom.", atomic + 1), std::string::npos);
     EXPECT_EQ(ptx.find("\tred."), std::string::npos);
-    ASSERT_EQ(launches.size(), 3u);
+    ASSERT_EQ(launches.size(), size.lse ? 3u : 4u);
     EXPECT_EQ(launches.back().symbol, "k");
-    for (const PtxKernel& launch : launches)
-      EXPECT_EQ(launch.scratch_bytes, 2 * 4 * 8 * 12 * 1024);
+    for (const PtxKernel& launch : launches) {
+      EXPECT_GE(launch.scratch_bytes, 4 * statistics * (2 + size.head));
+      EXPECT_LE(launch.scratch_bytes,
+                4 * (statistics * (2 + size.head) + statistics / 16 + 1));
+    }
     if (!hasPtxas()) continue;
     const Assembled assembled = assemble(ptx, chip);
     ASSERT_TRUE(assembled.ok) << assembled.report;
     for (const auto& [name, kernel] : assembled.kernels) {
-      EXPECT_LE(kernel.spilled_bytes, name == "k" ? kMostSpilled : 0)
+      EXPECT_LE(kernel.spilled_bytes, size.lse ? 0 : kMostSpilled)
           << name << assembled.report;
       EXPECT_LE(kernel.registers, size.most_registers.at(name))
           << name << " " << chip;
@@ -316,16 +353,29 @@ TEST_P(MmaAttentionGradCode, FitsIntoRegistersAndSharedMemory) {
   }
   if (!hasPtxas()) GTEST_SKIP() << kWithoutPtxas;
 }
-const GradSize kSizes[] = {
-    {"bf16", 32, {{"k", 168}, {"k_part_0", 168}, {"k_part_1", 154}}},
-    {"bf16", 64, {{"k", 168}, {"k_part_0", 250}, {"k_part_1", 186}}},
-    {"f16", 64, {{"k", 168}, {"k_part_0", 250}, {"k_part_1", 186}}},
-    {"bf16", 128, {{"k", 128}, {"k_part_0", 252}, {"k_part_1", 248}}},
-    {"f32", 64, {{"k", 168}, {"k_part_0", 251}, {"k_part_1", 168}}}};
+using Registers = std::map<std::string, int>;
+Registers registersOf(int statistics, int keys, int queries) {
+  return {{"k_part_0", statistics}, {"k_part_1", keys}, {"k", queries}};
+}
+Registers withBias(int statistics, int keys, int queries, int bias) {
+  return {{"k_part_0", statistics},
+          {"k_part_1", keys},
+          {"k_part_2", queries},
+          {"k", bias}};
+}
+const GradSize kSizes[] = {{"bf16", 32, true, registersOf(40, 192, 40)},
+                           {"bf16", 64, true, registersOf(40, 176, 40)},
+                           {"f16", 64, true, registersOf(40, 176, 40)},
+                           {"bf16", 128, true, registersOf(40, 250, 64)},
+                           {"f32", 64, true, registersOf(40, 168, 56)},
+                           {"bf16", 64, false, withBias(126, 186, 40, 168)},
+                           {"bf16", 128, false, withBias(125, 248, 64, 128)},
+                           {"f32", 64, false, withBias(128, 188, 56, 168)}};
 INSTANTIATE_TEST_SUITE_P(Codegen, MmaAttentionGradCode,
                          testing::ValuesIn(kSizes), [](const auto& info) {
                            return info.param.element + "Heads" +
-                                  std::to_string(info.param.head);
+                                  std::to_string(info.param.head) +
+                                  (info.param.lse ? "" : "WithBias");
                          });
 
 }  // namespace

@@ -34,6 +34,7 @@ constexpr int64_t kMostBytes = 48 * 1024;  // shared memory per block, for warps
 // capability 9.0).
 constexpr int64_t kMostGroupBytes = (228 / 2 - 1) * 1024;
 constexpr int64_t kMostStages = 4;  // of a ring
+constexpr double kLogOf2 = 0.6931471805599453;
 
 RankedTensorType typeOf(Value tensor) {
   return cast<RankedTensorType>(tensor.getType());
@@ -158,6 +159,7 @@ class MmaAttentionEmitter : private MmaTiles {
     }
     FailureOr<Values> sums = emitTiles(first);
     if (failed(sums)) return failure();
+    if (failed(storeLse(first, *sums))) return failure();
     storeSums(*sums);
     return emitOutputs(first);
   }
@@ -169,9 +171,14 @@ class MmaAttentionEmitter : private MmaTiles {
                              plan_.bands);
     positions_.clear();
     for (int64_t eight = 0; eight < 2 * plan_.bands; ++eight)
-      positions_.push_back(
-          queryAt(add(add(add(first, row), fragments_.g()),
-                      plan_.band_rows * (eight / 2) + 8 * (eight % 2))));
+      positions_.push_back(queryAt(add(first, rowOf(eight))));
+  }
+
+  // The query of a row of sums, counted in its block.
+  Value rowOf(int64_t eight) {
+    return add(
+        add(multiply(fragments_.warp(), plan_.warp_rows), fragments_.g()),
+        plan_.band_rows * (eight / 2) + 8 * (eight % 2));
   }
 
   // Goes through all keys. Returns the weighted sums of values of each query,
@@ -248,6 +255,43 @@ class MmaAttentionEmitter : private MmaTiles {
   void scaleBand(int64_t band, MutableArrayRef<Value> state) {
     for (Value& sums : sumsOf(band, state))
       sums = scaleRows(sums, scales_[2 * band], scales_[2 * band + 1]);
+  }
+
+  // Stores lse, if the kernel returns it. Four threads hold a row.
+  LogicalResult storeLse(Value first, const Values& state) {
+    for (const Output& output : outputs_) {
+      if (output.value != op_.getLse()) continue;
+      for (int64_t row = 0; row < 2 * plan_.bands; ++row) {
+        Value sum =
+            fragments_.sumOfRow(state[plan_.bands * (values_ + 2) + row]);
+        Value none = arith::CmpFOp::create(builder_, arith::CmpFPredicate::OEQ,
+                                           sum, f32(0));
+        // Scaled scores are binary logarithms of weights.
+        Value lse = arith::AddFOp::create(
+            builder_, scaled(finite(state[plan_.bands * values_ + row])),
+            math::Log2Op::create(builder_, sum));
+        lse = arith::MulFOp::create(builder_, lse, f32(kLogOf2));
+        lse = arith::SelectOp::create(
+            builder_, none, f32(-std::numeric_limits<double>::infinity()), lse);
+        Value query = add(first, rowOf(row));
+        Value stores = arith::AndIOp::create(
+            builder_,
+            arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult, query,
+                                  emitter_.indexConstant(queries_)),
+            arith::CmpIOp::create(builder_, arith::CmpIPredicate::eq,
+                                  fragments_.t(), emitter_.indexConstant(0)));
+        if (failed(emitter_.branch(stores, [&] {
+              emitter_.store(
+                  output.buffer,
+                  linearize({batch_, head_, Index(positions_[row])},
+                            rowMajorStrides(typeOf(op_.getLse()).getShape())),
+                  {lse, 0});
+              return success();
+            })))
+          return failure();
+      }
+    }
+    return success();
   }
 
   // Divides the sums by the sums of weights, and stores them in shared memory.

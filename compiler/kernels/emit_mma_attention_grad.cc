@@ -30,9 +30,10 @@ bool wants(nn::AttentionGradOp op, ArrayRef<Output> outputs, unsigned result) {
 
 SmallVector<GradPart> gradPartsOf(nn::AttentionGradOp op,
                                   ArrayRef<Output> outputs) {
-  SmallVector<GradPart> parts = {GradPart::rows};
-  if (wants(op, outputs, 1) || wants(op, outputs, 2))
+  SmallVector<GradPart> parts = {GradPart::statistics};
+  if (wants(op, outputs, 0) || wants(op, outputs, 1) || wants(op, outputs, 2))
     parts.push_back(GradPart::keys);
+  if (wants(op, outputs, 0)) parts.push_back(GradPart::queries);
   if (wants(op, outputs, 3)) parts.push_back(GradPart::bias);
   return parts;
 }
@@ -40,43 +41,58 @@ SmallVector<GradPart> gradPartsOf(nn::AttentionGradOp op,
 GradWork workOf(nn::AttentionGradOp op, GradPart part,
                 ArrayRef<Output> outputs) {
   GradWork work;
-  work.values = {op.getQ(), op.getK(), op.getResultGrad()};
-  if (op.getBias()) work.values.push_back(op.getBias());
+  const auto read = [&](ValueRange values) {
+    for (Value value : values)
+      if (value) work.values.push_back(value);
+  };
   // A result that is not needed saves its product.
-  const auto give = [&](unsigned result, int64_t& products, int64_t saved) {
+  const auto give = [&](unsigned result, int64_t& products) {
     if (wants(op, outputs, result))
       work.values.push_back(op->getResult(result));
     else
-      products -= saved;
+      --products;
   };
+  const GradMemory memory(op, wants(op, outputs, 0));
+  const int64_t statistics = 2 * memory.statistics,
+                sums = memory.floats - memory.sums;
   switch (part) {
-    case GradPart::rows:
-      work.products = core::kQueriesGradient;
-      work.values.push_back(op.getResult());
-      if (!wants(op, outputs, 0)) {
-        // Only the scores, once.
-        work.products = {1, 0};
-        return work;
+    case GradPart::statistics:
+      read({op.getResult(), op.getResultGrad()});
+      work.shared_floats = statistics;
+      if (op.getLse()) {
+        read({op.getLse()});
+        break;
       }
-      give(0, work.products.of_keys, 1);
+      read({op.getQ(), op.getK(), op.getBias()});
+      work.products = core::kSumsOfWeights;
       break;
     case GradPart::keys:
-      work.products = core::kKeysGradient;
-      give(1, work.products.of_keys, 1);
-      give(2, work.products.of_values, 1);
+      work.products = core::kAttentionGradient;
+      read({op.getQ(), op.getK(), op.getV(), op.getResultGrad(), op.getBias()});
+      // The sums of queries are in cache while blocks of keys add to them.
+      if (wants(op, outputs, 0))
+        work.shared_floats = statistics + sums;
+      else
+        --work.products.of_keys, work.shared_floats = statistics;
+      give(1, work.products.of_keys);
+      give(2, work.products.of_values);
+      break;
+    case GradPart::queries:
+      read({op.getQGrad()});
+      work.shared_floats = sums;
       break;
     case GradPart::bias:
       work.products = core::kBiasGradient;
-      give(3, work.products.of_keys, 0);
+      read({op.getQ(), op.getK(), op.getV(), op.getResultGrad(), op.getBias(),
+            op.getBiasGrad()});
+      work.shared_floats = statistics;
       break;
   }
-  work.values.push_back(op.getV());
   return work;
 }
 
-int64_t sharedFloats(nn::AttentionGradOp op) {
-  const ArrayRef<int64_t> q = shapeOf(op.getQ());
-  return 2 * q[0] * q[1] * llvm::alignTo(q[2], kGradRows);
+int64_t sharedFloats(nn::AttentionGradOp op, ArrayRef<Output> outputs) {
+  return GradMemory(op, wants(op, outputs, 0)).floats;
 }
 
 FailureOr<int64_t> emitMmaAttentionGrad(Emitter& emitter,
@@ -84,10 +100,12 @@ FailureOr<int64_t> emitMmaAttentionGrad(Emitter& emitter,
                                         ArrayRef<Output> outputs, Value memory,
                                         Value begin, Value end) {
   switch (part) {
-    case GradPart::rows:
-      return emitMmaGradRows(emitter, op, outputs, memory, begin, end);
+    case GradPart::statistics:
+      return emitMmaGradStatistics(emitter, op, outputs, memory, begin, end);
     case GradPart::keys:
       return emitMmaGradKeys(emitter, op, outputs, memory, begin, end);
+    case GradPart::queries:
+      return emitMmaGradQueries(emitter, op, outputs, memory, begin, end);
     case GradPart::bias:
       return emitMmaGradBias(emitter, op, outputs, memory, begin, end);
   }

@@ -13,31 +13,33 @@ namespace partita::kernels {
 // findAttentionGrad returns `op`.
 bool fitsMma(mlir::func::FuncOp kernel, nn::AttentionGradOp op);
 
-// Kernels of one gradient. They run one after the other, each for some of the
-// results. So each result is summed by one block of threads, in one order.
+// Kernels of one gradient. They run one after the other. Each result is summed
+// in one order.
 enum class GradPart {
-  rows,  // for blocks of queries: q's gradient, and statistics of each query
-         // for the other parts
-  keys,  // for blocks of keys: the gradients of keys and values
-  bias,  // for blocks of both: the gradient of the bias
+  statistics,  // for blocks of queries: statistics for the other parts
+  keys,        // for blocks of keys: the gradients of keys and values, and sums
+               // for q's gradient
+  queries,     // for blocks of queries: q's gradient, from these sums
+  bias,        // for blocks of both: the gradient of the bias
 };
 // The parts that these outputs need.
 llvm::SmallVector<GradPart> gradPartsOf(nn::AttentionGradOp op,
                                         llvm::ArrayRef<Output> outputs);
-// Products of a part per pair of a query and a key, and the operands and
-// results of the gradient that it accesses.
+// Products of a part per pair of a query and a key, the operands and results of
+// the gradient that it accesses, and the floats of memory that it accesses.
 struct GradWork {
   core::AttentionProducts products;
   llvm::SmallVector<mlir::Value> values;
+  int64_t shared_floats = 0;
 };
 GradWork workOf(nn::AttentionGradOp op, GradPart part,
                 llvm::ArrayRef<Output> outputs);
-// Floats of device memory for the statistics that `rows` passes to the other
-// parts.
-int64_t sharedFloats(nn::AttentionGradOp op);
+// Floats of device memory that parts pass on: statistics, and sums of q's
+// gradient, once.
+int64_t sharedFloats(nn::AttentionGradOp op, llvm::ArrayRef<Output> outputs);
 
 // Emits one part for teams of kBlock. Requires fitsMma. `memory` has
-// sharedFloats(op) floats. Returns the range.
+// sharedFloats floats. Returns the range.
 mlir::FailureOr<int64_t> emitMmaAttentionGrad(
     Emitter& emitter, nn::AttentionGradOp op, GradPart part,
     llvm::ArrayRef<Output> outputs, mlir::Value memory, mlir::Value begin,

@@ -37,7 +37,7 @@ class GradBias : private MmaGradTiles {
         plan_(op),
         key_blocks_((keys_ + plan_.keys - 1) / plan_.keys) {}
 
-  int64_t range() const { return heads_ * blocks_ * key_blocks_; }
+  int64_t range() const { return heads_ * layout_->blocks * key_blocks_; }
 
   LogicalResult emit(Value begin, Value end) {
     return emitter_.loop(
@@ -49,7 +49,7 @@ class GradBias : private MmaGradTiles {
   FailureOr<Values> emitItem(const Symbol* item) {
     Index row, query_block, key_block;
     std::tie(row, key_block) = emitter_.split(Index(item), key_blocks_);
-    std::tie(head_, query_block) = emitter_.split(row, blocks_);
+    std::tie(head_, query_block) = emitter_.split(row, layout_->blocks);
     group_ = emitter_.split(head_, heads_ / groups_).first;
     Value first_query = multiply(number(query_block), kGradRows),
           first_key = multiply(number(key_block), plan_.keys);

@@ -1,6 +1,7 @@
 // For a block of keys: goes through the queries that see them, in all heads
 // that share them. Scores are transposed, so that the gradients of keys and
-// values stay in registers.
+// values stay in registers. The gradients of queries are sums over blocks of
+// keys in device memory, to which blocks add in turns (emit_turns.h).
 #include "compiler/kernels/emit_mma_grad_parts.h"
 
 namespace partita::kernels {
@@ -8,54 +9,13 @@ namespace {
 
 using namespace mlir;
 
-// Shared memory that a block has by default.
-constexpr int64_t kMostBytes = 48 * 1024;
-
-// Keys and values are kept as fragments if registers suffice; they are loaded
-// through the second buffer of queries. Otherwise they stay in shared memory
-// (`resident`).
-struct Plan {
-  explicit Plan(nn::AttentionGradOp op) {
-    const int64_t size = shapeOf(op.getQ())[3],
-                  value_size = shapeOf(op.getV())[3];
-    const Type element = elementOf(op.getQ());
-    const int64_t padding = paddingOf(element), width = bytesOf(element);
-    resident = width * std::max(size, value_size) > 128;
-    key = {0, kGradRows, size, padding};
-    value = {key.elements(), kGradRows, value_size, padding};
-    const int64_t pair = key.elements() + value.elements();
-    // Scores of 64 queries leave too few registers for larger heads.
-    const int64_t most = std::max(size, value_size) <= 32 ? 64 : 32;
-    const std::pair<int64_t, int64_t> choices[] = {
-        {most, 2}, {16, 2}, {32, 1}, {16, 1}};
-    for (auto [rows, count] : choices) {
-      const int64_t first = resident ? pair : 0;
-      query = {first, rows, size, padding};
-      given = {first + query.elements(), rows, value_size, padding};
-      buffer = query.elements() + given.elements();
-      buffers = count;
-      bytes = width * (resident ? pair + count * buffer
-                                : buffer + std::max(buffer, pair));
-      if (bytes <= kMostBytes) break;
-    }
-    if (resident) return;
-    key.first += buffer;
-    value.first += buffer;
-  }
-
-  bool resident;
-  Tile key, value, query, given;
-  int64_t buffer;   // elements of `query` and `given`
-  int64_t buffers;  // 2: while one is read, the next one is filled
-  int64_t bytes;
-};
-
 class GradKeys : private MmaGradTiles {
  public:
   GradKeys(Emitter& emitter, nn::AttentionGradOp op, ArrayRef<Output> outputs,
            Value memory)
-      : MmaGradTiles(emitter, op, outputs, memory, Plan(op).bytes),
-        plan_(op),
+      : MmaGradTiles(emitter, op, outputs, memory,
+                     KeysPlan(op, wants(op, outputs)).bytes),
+        plan_(op, wantsQueries()),
         key_blocks_((keys_ + kGradRows - 1) / kGradRows) {}
 
   int64_t range() const { return batches_ * groups_ * key_blocks_; }
@@ -67,12 +27,28 @@ class GradKeys : private MmaGradTiles {
   }
 
  private:
+  static bool wants(nn::AttentionGradOp op, ArrayRef<Output> outputs) {
+    return llvm::any_of(outputs, [&](const Output& output) {
+      return output.value == op.getQGrad();
+    });
+  }
+
   FailureOr<Values> emitItem(const Symbol* item) {
-    // With a causal mask, the first blocks are seen by most queries.
+    fragments_.sync();  // the previous content has been read
+    if (turns_) {
+      FailureOr<Value> ticket = turns_->takeTicket();
+      if (failed(ticket)) return failure();
+      Symbol taken;
+      taken.value = *ticket;
+      taken.extent = range();
+      item = emitter_.newSymbol(taken);
+    }
+    // With a causal mask, the first blocks are seen by most queries. Blocks add
+    // to the gradients of queries in ascending order.
     auto [block, pair] = emitter_.split(Index(item), batches_ * groups_);
     std::tie(batch_, group_) = emitter_.split(pair, groups_);
-    Value first = multiply(number(block), kGradRows);
-    fragments_.sync();  // the previous content has been read
+    block_ = number(block);
+    Value first = multiply(block_, kGradRows);
     const Index index[] = {batch_, group_};
     if (failed(fragments_.fill(plan_.key, Value(), op_.getK(), index, first)) ||
         failed(fragments_.fill(plan_.value, Value(), op_.getV(), index, first)))
@@ -145,13 +121,14 @@ class GradKeys : private MmaGradTiles {
       FailureOr<Values> next = emitter_.loop(
           part.begin, part.end, tiles, state,
           [&](const Symbol* tile, ValueRange carried) -> FailureOr<Values> {
-            if (failed(bringQueries(tile->value, end))) return failure();
+            if (failed(bringQueries(tile->value, begin, end))) return failure();
             return emitTile(first, tile->value, Values(carried), part.masked);
           });
       if (failed(next)) return failure();
       state = *next;
     }
     fragments_.waitForTiles();
+    if (turns_ && failed(passTurn(end, begin))) return failure();
     return state;
   }
 
@@ -172,19 +149,31 @@ class GradKeys : private MmaGradTiles {
   }
 
   // Waits for a tile, and begins to fill the next one if there is a buffer for
-  // it.
-  LogicalResult bringQueries(Value tile, Value end) {
+  // it. Passes the turn at the tile before.
+  LogicalResult bringQueries(Value tile, Value begin, Value end) {
     if (plan_.buffers == 1) {
       fragments_.sync();
+      if (turns_ && failed(passTurn(tile, begin))) return failure();
       if (failed(fillQueries(tile))) return failure();
       fragments_.waitForTiles();
       return success();
     }
     fragments_.waitForTiles();
+    if (turns_ && failed(passTurn(tile, begin))) return failure();
     Value next = add(tile, 1);
     Value more =
         arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult, next, end);
     return emitter_.branch(more, [&] { return fillQueries(next); });
+  }
+
+  // Passes the turn at the tile before `tile`, if that is not before `begin`.
+  // All threads have met since they added to it.
+  LogicalResult passTurn(Value tile, Value begin) {
+    Value does =
+        arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult, begin, tile);
+    Value before =
+        arith::SubIOp::create(builder_, tile, emitter_.indexConstant(1));
+    return turns_->pass(turnPlaceOf(before), add(block_, 1), does);
   }
 
   FailureOr<Values> emitTile(Value first_key, Value tile, Values state,
@@ -194,12 +183,114 @@ class GradKeys : private MmaGradTiles {
     if (failed(emitScores(first_key, multiply(tile, plan_.query.rows), shift,
                           masked, weights, grads)))
       return failure();
+    Values before;
+    if (turns_) {
+      putGrads(first_key, grads);
+      if (failed(turns_->await(turnPlaceOf(tile), block_))) return failure();
+      fragments_.sync();
+      before = sumsBefore(tile);
+    }
     const MutableArrayRef<Value> sums(state);
     if (buffers_[2].memref)
       addTimes(leftOf(weights), plan_.given, shift, sums.drop_front(size_ / 8));
     if (buffers_[1].memref)
       addTimes(leftOf(grads), plan_.query, shift, sums.take_front(size_ / 8));
+    if (turns_ && failed(addQueries(tile, std::move(before)))) return failure();
     return state;
+  }
+
+  // --- Gradients of queries ---
+  // A warp has some 16 x 16 parts of a tile, all in one band of 16 queries:
+  // from column `firstColumn()` on, each `columnStep()`-th.
+  int64_t bands() const { return plan_.query.rows / 16; }
+  int64_t columns() const { return size_ / 16; }
+  int64_t columnStep() const { return kBlock / kWarp / bands(); }
+  int64_t partsOfWarp() const {
+    return (columns() + columnStep() - 1) / columnStep();
+  }
+  Value band() {
+    return arith::RemUIOp::create(builder_, fragments_.warp(),
+                                  emitter_.indexConstant(bands()));
+  }
+  // The column of a part; past the last one, the last one.
+  Value columnOf(int64_t part) {
+    Value column = add(arith::DivUIOp::create(builder_, fragments_.warp(),
+                                              emitter_.indexConstant(bands())),
+                       part * columnStep());
+    return columns() % columnStep() == 0
+               ? column
+               : emitter_.smaller(column, columns() - 1);
+  }
+
+  // Stores gradients of scores as a tile. Keys past the last one have none.
+  void putGrads(Value first_key, Values grads) {
+    if (keys_ % kGradRows != 0)
+      for (int64_t half = 0; half < 2; ++half) {
+        Value exists =
+            arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult,
+                                  add(add(first_key, threadRow()), 8 * half),
+                                  emitter_.indexConstant(keys_));
+        for (size_t i = 0; i < grads.size(); ++i)
+          if (static_cast<int64_t>(i) % 4 / 2 == half)
+            grads[i] =
+                arith::SelectOp::create(builder_, exists, grads[i], f32(0));
+      }
+    for (size_t i = 0; i < grads.size(); i += 4)
+      fragments_.put(
+          vector::FromElementsOp::create(builder_, VectorType::get({4}, type_),
+                                         ArrayRef(grads).slice(i, 4)),
+          plan_.grads, warpShift(plan_.grads), 2 * static_cast<int64_t>(i));
+  }
+
+  // The sums of this warp's parts over the blocks of keys before this one.
+  Values sumsBefore(Value tile) {
+    Value is_first = arith::CmpIOp::create(builder_, arith::CmpIPredicate::eq,
+                                           block_, firstBlockOf(tile));
+    Values sums;
+    for (int64_t part = 0; part < partsOfWarp(); ++part)
+      for (int64_t half = 0; half < 2; ++half)
+        sums.push_back(arith::SelectOp::create(
+            builder_, is_first, fragments_.zero(),
+            loadSums(add(sumsOf(tile, band(), columnOf(part)), 128 * half))));
+    return sums;
+  }
+
+  // Adds this block's gradients of the scores, times its keys.
+  LogicalResult addQueries(Value tile, Values sums) {
+    FragmentList left;
+    for (int64_t key = 0; key < kGradRows; key += 16)
+      left.push_back(
+          fragments_.leftTransposed(plan_.grads, multiply(band(), 16), key, 0));
+    for (int64_t part = 0; part < partsOfWarp(); ++part) {
+      Value column = columnOf(part);
+      const MutableArrayRef<Value> halves(&sums[2 * part], 2);
+      for (auto [step, grads] : llvm::enumerate(left)) {
+        const Fragment right = fragments_.rightInOrder(
+            plan_.key, multiply(column, 16), 16 * step, 0);
+        for (int half = 0; half < 2; ++half)
+          halves[half] = fragments_.multiply(grads, right, half, halves[half]);
+      }
+      const auto store = [&] {
+        for (int64_t half = 0; half < 2; ++half) {
+          auto stored = vector::StoreOp::create(
+              builder_, halves[half], memory_,
+              add(sumsOf(tile, band(), column), 128 * half));
+          stored.setAlignmentAttr(builder_.getI64IntegerAttr(16));
+        }
+        return success();
+      };
+      const int64_t last = (part + 1) * columnStep();
+      if (last <= columns()) {
+        (void)store();
+        continue;
+      }
+      // Some warps have no part here.
+      Value exists = arith::CmpIOp::create(
+          builder_, arith::CmpIPredicate::ult, fragments_.warp(),
+          emitter_.indexConstant((columns() - part * columnStep()) * bands()));
+      if (failed(emitter_.branch(exists, store))) return failure();
+    }
+    return success();
   }
 
   // Weights and gradients of scores, by keys and queries, in the order of
@@ -232,8 +323,9 @@ class GradKeys : private MmaGradTiles {
     return success();
   }
 
-  Plan plan_;
+  KeysPlan plan_;
   int64_t key_blocks_;
+  Value block_;               // number of the block of keys
   FragmentList key_, value_;  // left fragments
 };
 

@@ -1,4 +1,4 @@
-// The three kernels of attention's gradient on tensor cores.
+// The kernels of attention's gradient on tensor cores.
 //
 // With weights P, the result's gradient G and d = sum(G * result) of each row:
 //
@@ -6,15 +6,20 @@
 //   v_grad = P^T G         bias_grad = dS
 //
 // Weights are recomputed from q k^T and the logarithm of their sum in each row,
-// as in Dao (2023). Unlike there, no two kernels add to the same result, so the
-// results are the same in every run.
+// as in Dao (2023). A block of keys computes the gradients of its keys and
+// values, and adds its part to q_grad of all queries that see it. Unlike there,
+// blocks of keys add to a tile of queries in their own order (emit_turns.h), so
+// the results are the same in every run.
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_MMA_GRAD_PARTS_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_MMA_GRAD_PARTS_H_
+
+#include <optional>
 
 #include "compiler/kernels/codegen.h"
 #include "compiler/kernels/emit_attention_grad.h"
 #include "compiler/kernels/emit_mma_tiles.h"
 #include "compiler/kernels/emit_nest.h"
+#include "compiler/kernels/emit_turns.h"
 #include "dialects/nn/dialect.h"
 
 namespace partita::kernels {
@@ -33,7 +38,38 @@ inline int64_t bytesOf(mlir::Type element) {
   return element.getIntOrFloatBitWidth() / 8;
 }
 
-// Shared by the three parts.
+// Shared memory of the part for blocks of keys. Keys and values stay there
+// (`resident`) if q_grad is wanted, whose products read keys as a tile, or if
+// heads are large. Otherwise they are kept as fragments, and loaded through the
+// second buffer of queries.
+struct KeysPlan {
+  KeysPlan(nn::AttentionGradOp op, bool with_queries);
+
+  bool resident;
+  Tile key, value, query, given;
+  Tile grads;       // gradients of a tile's scores, by keys and queries
+  int64_t buffer;   // elements of `query` and `given`
+  int64_t buffers;  // 2: while one is read, the next one is filled
+  int64_t bytes;
+};
+
+// Device memory that the parts share, in floats: statistics of each query, then
+// the sums of q_grad, then the turns of blocks of keys at each tile of queries.
+//
+// Sums are stored as the threads hold them: 16 x 16 parts of a tile, row by
+// row; of each part two halves of eight columns, with four floats per lane.
+struct GradMemory {
+  GradMemory(nn::AttentionGradOp op, bool with_queries);
+
+  int64_t blocks;       // blocks of kGradRows queries
+  int64_t tile;         // queries of a tile
+  int64_t tiles;        // of a head
+  int64_t statistics;   // floats of one statistic
+  int64_t sums, turns;  // first floats; without q_grad both are the end
+  int64_t floats;
+};
+
+// Shared by the parts.
 class MmaGradTiles : protected MmaTiles {
  protected:
   MmaGradTiles(Emitter& emitter, nn::AttentionGradOp op,
@@ -46,8 +82,11 @@ class MmaGradTiles : protected MmaTiles {
           buffers_[i] = output.buffer;
           outputs_[i] = output;
         }
-    blocks_ = (queries_ + kGradRows - 1) / kGradRows;
+    layout_.emplace(op, wantsQueries());
+    if (wantsQueries()) turns_.emplace(emitter, memory, layout_->turns);
   }
+
+  bool wantsQueries() const { return buffers_[0].memref != nullptr; }
 
   // Statistics of each query. kLogarithm is the binary logarithm of the sum of
   // 2^(scaled scores). It is infinity for queries that do not exist or see no
@@ -55,9 +94,8 @@ class MmaGradTiles : protected MmaTiles {
   enum RowStatistic { kLogarithm, kMean };
   // Position of this statistic in memory_.
   mlir::Value placeOf(RowStatistic what, mlir::Value query) {
-    Index row = (batch_ * heads_ + head_) * (blocks_ * kGradRows);
-    return add(add(number(row), query),
-               what * batches_ * heads_ * blocks_ * kGradRows);
+    Index row = (batch_ * heads_ + head_) * (layout_->blocks * kGradRows);
+    return add(add(number(row), query), what * layout_->statistics);
   }
   // Loads this statistic of `count` queries.
   mlir::Value loadStatistic(RowStatistic what, mlir::Value query,
@@ -68,6 +106,34 @@ class MmaGradTiles : protected MmaTiles {
     load.setAlignmentAttr(builder_.getI64IntegerAttr(4 * count));
     return load;
   }
+  // --- Sums of q_grad, of which each block of keys has a part ---
+  // The place of a tile of queries among the turns.
+  mlir::Value turnPlaceOf(mlir::Value tile) {
+    return add(multiply(number(batch_ * heads_ + head_), layout_->tiles), tile);
+  }
+  // The first block of keys that some query of the tile sees. The ones that see
+  // it follow each other. The turn is the number of the next one.
+  mlir::Value firstBlockOf(mlir::Value tile) {
+    if (!window_) return emitter_.indexConstant(0);
+    return mlir::arith::DivUIOp::create(
+        builder_, beginOfKeys(multiply(tile, layout_->tile)),
+        emitter_.indexConstant(kGradRows));
+  }
+  // Position in memory_ of this lane's sums of a part of the tile.
+  mlir::Value sumsOf(mlir::Value tile, mlir::Value band, mlir::Value column) {
+    mlir::Value part = add(multiply(band, size_ / 16), column),
+                lane = add(multiply(fragments_.g(), 4), fragments_.t());
+    return add(add(multiply(turnPlaceOf(tile), layout_->tile * size_),
+                   multiply(part, 256)),
+               add(multiply(lane, 4), layout_->sums));
+  }
+  mlir::Value loadSums(mlir::Value position) {
+    auto load = mlir::vector::LoadOp::create(
+        builder_, mlir::VectorType::get({4}, type_), memory_, position);
+    load.setAlignmentAttr(builder_.getI64IntegerAttr(16));
+    return load;
+  }
+
   // weight * (product - mean)
   mlir::Value scoreGrad(mlir::Value weight, mlir::Value product,
                         mlir::Value mean) {
@@ -107,19 +173,23 @@ class MmaGradTiles : protected MmaTiles {
   mlir::Value memory_;
   Buffer buffers_[4];  // of the results; null memref: not needed
   Output outputs_[4];
-  int64_t blocks_;  // blocks of queries
+  std::optional<GradMemory> layout_;
+  std::optional<Turns> turns_;  // if q_grad is wanted
 };
 
-mlir::FailureOr<int64_t> emitMmaGradRows(Emitter& emitter,
-                                         nn::AttentionGradOp op,
-                                         llvm::ArrayRef<Output> outputs,
-                                         mlir::Value memory, mlir::Value begin,
-                                         mlir::Value end);
+mlir::FailureOr<int64_t> emitMmaGradStatistics(
+    Emitter& emitter, nn::AttentionGradOp op, llvm::ArrayRef<Output> outputs,
+    mlir::Value memory, mlir::Value begin, mlir::Value end);
 mlir::FailureOr<int64_t> emitMmaGradKeys(Emitter& emitter,
                                          nn::AttentionGradOp op,
                                          llvm::ArrayRef<Output> outputs,
                                          mlir::Value memory, mlir::Value begin,
                                          mlir::Value end);
+mlir::FailureOr<int64_t> emitMmaGradQueries(Emitter& emitter,
+                                            nn::AttentionGradOp op,
+                                            llvm::ArrayRef<Output> outputs,
+                                            mlir::Value memory,
+                                            mlir::Value begin, mlir::Value end);
 mlir::FailureOr<int64_t> emitMmaGradBias(Emitter& emitter,
                                          nn::AttentionGradOp op,
                                          llvm::ArrayRef<Output> outputs,

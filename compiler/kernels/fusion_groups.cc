@@ -117,7 +117,7 @@ class Grouper {
       auto transpose = llvm::dyn_cast<nn::TransposeOp>(edge.consumer);
       return transpose &&
              transpose.getPerm() == ArrayRef<int64_t>{0, 2, 1, 3} &&
-             producer->hasOneUse();
+             producer->getResult(0).hasOneUse();
     }
     if (from == FusionRole::single || to == FusionRole::product) return false;
     if (from == FusionRole::product)
@@ -156,11 +156,18 @@ class Grouper {
                 typeOf(edge.consumer->getResult(0)).getShape());
   }
 
+  bool isReadIn(Value value, size_t group) {
+    SmallVector<Edge> edges;
+    bool fixed_use = false;
+    if (value) edgesOf(value, Edge{}, edges, fixed_use);
+    return llvm::is_contained(candidates(edges), group);
+  }
+
   void place(Operation* op) {
     SmallVector<Edge> edges;
     bool fixed_use = false;
     for (Value result : op->getResults())
-      edgesOf(result, Edge{}, edges, fixed_use);
+      if (result != lseOf(op)) edgesOf(result, Edge{}, edges, fixed_use);
     if (!fixed_use && writesParts(op, edges)) {
       const size_t group = group_.lookup(edges.front().consumer);
       members_[group].push_back(op);
@@ -367,7 +374,8 @@ class Grouper {
 
   bool mayJoin(Operation* op, size_t group, ArrayRef<Edge> edges,
                bool fixed_use) {
-    if (op->getNumResults() != 1 || members_[group].size() >= kMostOperations)
+    if ((op->getNumResults() != 1 && !lseOf(op)) ||
+        isReadIn(lseOf(op), group) || members_[group].size() >= kMostOperations)
       return false;
     // Its warps walk down columns, not along rows.
     if (sumsColumns(group) && role(op) != FusionRole::elementwise) return false;

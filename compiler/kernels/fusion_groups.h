@@ -43,6 +43,9 @@ struct FusionGroups {
 
 // The value before a conversion to a wider type that each reader repeats.
 mlir::Value beforeWidening(mlir::Value value);
+// The log-sum-exp of an attention, or null. Its kernel stores it for readers
+// outside, whatever becomes of the other result.
+mlir::Value lseOf(mlir::Operation* op);
 
 // The role of an operation by itself. Readers may make a kernel or a view of
 // movement.

@@ -29,6 +29,11 @@ mlir::Value beforeWidening(mlir::Value value) {
   return widened ? widened.getIn() : value;
 }
 
+mlir::Value lseOf(Operation* op) {
+  auto attention = llvm::dyn_cast<nn::AttentionOp>(op);
+  return attention ? attention.getLse() : mlir::Value();
+}
+
 FusionRole fusionRoleOf(Operation& op) {
   if (op.getNumResults() == 0 ||
       llvm::isa<mlir::arith::ConstantOp, nn::LoopOp>(op))

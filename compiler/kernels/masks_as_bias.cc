@@ -73,7 +73,7 @@ void writeMasks(Op op) {
 
 template <typename Op>
 bool isPlain(Op op) {
-  return !hasMasks(op) && !op.getLse();
+  return !hasMasks(op);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace partita::kernels {
 void writeMasksAsBias(mlir::func::FuncOp kernel);
 
 // True if kernels on tensor cores compute `op`, nn.attention or its gradient:
-// it has no mask but causality and a window, and no lse.
+// it has no mask but causality and a window.
 bool isPlainAttention(mlir::Operation* op);
 
 }  // namespace partita::kernels

@@ -5,6 +5,7 @@
 #include "compiler/kernels/emit_fragments.h"
 #include "compiler/kernels/emit_team.h"
 #include "compiler/kernels/emit_tile_ring.h"
+#include "compiler/kernels/emit_turns.h"
 #include "compiler/kernels/emit_warpgroup.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
@@ -29,6 +30,7 @@ class TargetFunctions {
     for (const char* type : {"bf16", "f16"}) defineGroupProducts(type);
     defineGroups();
     defineBarriers();
+    defineTurns();
     defineFunction(kExp2, [&](Arguments arguments) {
       return call(llvm::Intrinsic::nvvm_ex2_approx_ftz, arguments,
                   {builder_.getFloatTy()});
@@ -281,6 +283,46 @@ class TargetFunctions {
            arguments[7], arguments[6], arguments[5], arguments[4]},
           arguments[8]);
     });
+  }
+
+  void defineTurns() {
+    llvm::Type* i32 = builder_.getInt32Ty();
+    defineFunction(kTakeTicket, [&](Arguments arguments) {
+      return assembleAccess("atom.add.relaxed.gpu.global.u32 $0, [$1], 1;",
+                            "=r,l", i32, arguments);
+    });
+    defineFunction(kAwaitTurn, [&](Arguments arguments) {
+      llvm::Function* function = builder_.GetInsertBlock()->getParent();
+      const auto block = [&](const char* name) {
+        return llvm::BasicBlock::Create(module_.getContext(), name, function);
+      };
+      llvm::BasicBlock *again = block("again"), *over = block("over");
+      builder_.CreateBr(again);
+      builder_.SetInsertPoint(again);
+      llvm::Value* turn = assembleAccess("ld.acquire.gpu.global.u32 $0, [$1];",
+                                         "=r,l", i32, arguments.take_front());
+      builder_.CreateCondBr(builder_.CreateICmpEQ(turn, arguments[1]), over,
+                            again);
+      builder_.SetInsertPoint(over);
+      return turn;
+    });
+    defineFunction(kPassTurn, [&](Arguments arguments) {
+      return assembleAccess("st.release.gpu.global.u32 [$0], $1;", "l,r",
+                            builder_.getVoidTy(), arguments);
+    });
+  }
+
+  // One instruction that accesses memory which other threads access, too.
+  llvm::Value* assembleAccess(const char* text, const std::string& constraints,
+                              llvm::Type* result, Arguments arguments) {
+    llvm::SmallVector<llvm::Type*> types;
+    for (llvm::Value* argument : arguments)
+      types.push_back(argument->getType());
+    return builder_.CreateCall(
+        llvm::InlineAsm::get(llvm::FunctionType::get(result, types, false),
+                             text, constraints + ",~{memory}",
+                             /*hasSideEffects=*/true),
+        arguments);
   }
 
   llvm::Value* addressOf(llvm::Value* pointer) {

@@ -411,6 +411,20 @@ EXPORTED void partita_wait_for_copies() {
   here().copies.clear();
 }
 
+EXPORTED int32_t partita_take_ticket(int64_t address) {
+  return (*reinterpret_cast<int32_t*>(address))++;
+}
+// Blocks run one after the other, so a turn that has not come never will.
+EXPORTED void partita_await_turn(int64_t address, int32_t turn) {
+  const int32_t now = *reinterpret_cast<const int32_t*>(address);
+  if (now == turn) return;
+  perform("a block waits forever for turn " + std::to_string(turn) +
+          ", where it is the turn of " + std::to_string(now));
+}
+EXPORTED void partita_pass_turn(int64_t address, int32_t turn) {
+  *reinterpret_cast<int32_t*>(address) = turn;
+}
+
 EXPORTED float partita_exp2(float x) { return std::exp2(x); }
 
 // Shared memory begins at the multiple of 1024 bytes before `memory`.

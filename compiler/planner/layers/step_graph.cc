@@ -325,12 +325,7 @@ class MappingCosts {
                               products.of_values * of_values);
       return KernelTime(device_, precision, bytes, operations, work.backward);
     };
-    if (!work.backward) return time(core::kAttention);
-    const int64_t element = graph_.values[op.results[0]].element_bytes;
-    if (!device_.is_gpu ||
-        !core::FitsTensorCores(of_keys, of_values, element, true))
-      return time(core::kAttentionGradient);
-    return time(core::kQueriesGradient) + time(core::kKeysGradient);
+    return time(work.backward ? core::kAttentionGradient : core::kAttention);
   }
 
   // Products of each row with the matrices of its own experts. All experts have

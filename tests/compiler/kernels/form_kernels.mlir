@@ -113,6 +113,35 @@ func.func @attention(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tenso
 
 // -----
 
+// So it does if the kernel returns the log-sum-exp for the backward pass, too.
+// CHECK-LABEL: @attention_with_lse
+// CHECK-NEXT: exec.launch @kernel_0(%arg0, %arg1, %arg2)
+// CHECK-NEXT: return
+// CHECK: nn.attention
+// CHECK: nn.transpose
+func.func @attention_with_lse(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tensor<1x2x4x8xf32>) -> (tensor<1x4x2x8xf32>, tensor<1x2x4xf32>) {
+  %0, %lse = nn.attention %q, %k, %v scale = 1.0 : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>)
+  %1 = nn.transpose %0 perm = [0, 2, 1, 3] : tensor<1x2x4x8xf32> -> tensor<1x4x2x8xf32>
+  return %1, %lse : tensor<1x4x2x8xf32>, tensor<1x2x4xf32>
+}
+
+// -----
+
+// The transpose is a kernel of its own if its kernel would read the log-sum-exp.
+// CHECK-LABEL: @attention_with_lse_read
+// CHECK-COUNT-2: exec.launch
+// CHECK: return
+func.func @attention_with_lse_read(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tensor<1x2x4x8xf32>) -> tensor<1x4x2x8xf32> {
+  %0, %lse = nn.attention %q, %k, %v scale = 1.0 : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>)
+  %1 = nn.transpose %0 perm = [0, 2, 1, 3] : tensor<1x2x4x8xf32> -> tensor<1x4x2x8xf32>
+  %2 = nn.transpose %lse perm = [0, 2, 1] : tensor<1x2x4xf32> -> tensor<1x4x2xf32>
+  %3 = nn.broadcast %2 dims = [0, 1, 2] : tensor<1x4x2xf32> -> tensor<1x4x2x8xf32>
+  %4 = arith.addf %1, %3 : tensor<1x4x2x8xf32>
+  return %4 : tensor<1x4x2x8xf32>
+}
+
+// -----
+
 // A value read at several indices gets a kernel. Recomputing it at each index would take exponential time in a chain of such values.
 // CHECK-LABEL: @shifted
 // CHECK-COUNT-2: exec.launch

@@ -1,0 +1,73 @@
+// For a block of queries: rounds the sums of q_grad.
+#include "compiler/kernels/emit_mma_grad_parts.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace partita::kernels {
+namespace {
+
+using namespace mlir;
+
+Tile tileOf(nn::AttentionGradOp op) {
+  return {0, kGradRows, shapeOf(op.getQ())[3], paddingOf(elementOf(op.getQ()))};
+}
+
+class GradQueries : private MmaGradTiles {
+ public:
+  GradQueries(Emitter& emitter, nn::AttentionGradOp op,
+              ArrayRef<Output> outputs, Value memory)
+      : MmaGradTiles(emitter, op, outputs, memory,
+                     bytesOf(elementOf(op.getQ())) * tileOf(op).elements()),
+        tile_(tileOf(op)) {}
+
+  int64_t range() const { return batches_ * heads_ * layout_->blocks; }
+
+  LogicalResult emit(Value begin, Value end) {
+    return emitter_.loop(
+        begin, end, range(), {},
+        [&](const Symbol* item, ValueRange) { return emitItem(item); });
+  }
+
+ private:
+  FailureOr<Values> emitItem(const Symbol* item) {
+    auto [pair, block] = emitter_.split(Index(item), layout_->blocks);
+    std::tie(batch_, head_) = emitter_.split(pair, heads_);
+    // A warp has a band of 16 queries of one of the block's tiles.
+    const int64_t bands = layout_->tile / 16, tiles = kGradRows / layout_->tile;
+    Value tile = add(multiply(number(block), tiles),
+                     arith::DivUIOp::create(builder_, fragments_.warp(),
+                                            emitter_.indexConstant(bands))),
+          band = arith::RemUIOp::create(builder_, fragments_.warp(),
+                                        emitter_.indexConstant(bands));
+    // No block of keys has added to queries that see no key.
+    Value is_summed = arith::CmpIOp::create(builder_, arith::CmpIPredicate::ne,
+                                            turns_->turnOf(turnPlaceOf(tile)),
+                                            firstBlockOf(tile));
+    Values sums;
+    for (int64_t column = 0; column < size_ / 16; ++column)
+      for (int64_t half = 0; half < 2; ++half) {
+        Value position = sumsOf(tile, band, emitter_.indexConstant(column));
+        sums.push_back(arith::SelectOp::create(
+            builder_, is_summed, loadSums(add(position, 128 * half)),
+            fragments_.zero()));
+      }
+    fragments_.sync();  // the previous content has been read
+    Value first = multiply(number(block), kGradRows);
+    if (failed(storeSums(sums, scale_, tile_, 0, head_, first)))
+      return failure();
+    return Values();
+  }
+
+  Tile tile_;
+};
+
+}  // namespace
+
+FailureOr<int64_t> emitMmaGradQueries(Emitter& emitter, nn::AttentionGradOp op,
+                                      ArrayRef<Output> outputs, Value memory,
+                                      Value begin, Value end) {
+  GradQueries queries(emitter, op, outputs, memory);
+  if (failed(queries.emit(begin, end))) return failure();
+  return queries.range();
+}
+
+}  // namespace partita::kernels
