@@ -12,6 +12,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/cpu/conv.h"
 #include "runtime/cpu/convert_op.h"
+#include "runtime/cpu/depthwise_grad.h"
 #include "runtime/cpu/features.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/grouped_gemm.h"
@@ -266,6 +267,8 @@ class CpuDevice : public device::Device {
     const OpenMpThreads regions(threads);
     if (desc.has_bytes())
       return Finish(MakeInt8Conv(*context_, desc, constants), threads);
+    if (std::unique_ptr<CpuOp> own = MakeDepthwiseWeightGrad(desc, threads))
+      return Finish(std::move(own), threads);
     const void* const weight =
         desc.direction == device::ConvDirection::kWeightGrad ? nullptr
                                                              : constants[1];

@@ -202,6 +202,29 @@ TEST_P(DeviceConvTest, GroupsAndDepthwise) {
   }
 }
 
+// Channels that fill blocks of 32 and those that do not; windows of several
+// widths; rows that only padding reaches.
+TEST_P(DeviceConvTest, DepthwiseWeightGrad) {
+  for (const int64_t channels : {32, 72}) {
+    for (const int64_t width : {3, 5, 7}) {
+      for (const int64_t stride : {1, 2, 8}) {
+        SCOPED_TRACE(::testing::Message() << channels << " channels, window "
+                                          << width << ", stride " << stride);
+        ConvDesc desc =
+            Plain(3, channels, channels, {9, 11}, {width - 1, width});
+        desc.groups = channels;
+        desc.strides = {stride, stride};
+        desc.low = {width - 1, width / 2};
+        desc.high = {width / 2, width};
+        desc.direction = ConvDirection::kWeightGrad;
+        CheckDirection(desc, 2e-5);
+        desc.dtype = base::DType::kBF16;
+        CheckDirection(desc, 8e-3);
+      }
+    }
+  }
+}
+
 TEST_P(DeviceConvTest, Patches) {
   // A vision transformer's embedding: the kernel equals the stride.
   ConvDesc desc = Plain(1, 3, 32, {32, 32}, {8, 8});
