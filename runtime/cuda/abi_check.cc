@@ -146,6 +146,8 @@ TEST(AbiCheck, NumbersOfCublasLt) {
   ExpectSame(kLtF32, CUDA_R_32F);
   ExpectSame(kLtF16, CUDA_R_16F);
   ExpectSame(kLtBF16, CUDA_R_16BF);
+  ExpectSame(kLtF8E4M3, CUDA_R_8F_E4M3);
+  ExpectSame(kLtF8E5M2, CUDA_R_8F_E5M2);
   ExpectSame(kLtComputeF32, CUBLAS_COMPUTE_32F);
   ExpectSame(kLtTransposeA, CUBLASLT_MATMUL_DESC_TRANSA);
   ExpectSame(kLtTransposeB, CUBLASLT_MATMUL_DESC_TRANSB);
@@ -153,6 +155,7 @@ TEST(AbiCheck, NumbersOfCublasLt) {
   ExpectSame(1, CUBLAS_OP_T);
   ExpectSame(kLtEpilogue, CUBLASLT_MATMUL_DESC_EPILOGUE);
   ExpectSame(kLtBiasPointer, CUBLASLT_MATMUL_DESC_BIAS_POINTER);
+  ExpectSame(kLtScaleOfA, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER);
   ExpectSame(kLtEpilogueNone, CUBLASLT_EPILOGUE_DEFAULT);
   ExpectSame(kLtEpilogueRelu, CUBLASLT_EPILOGUE_RELU);
   ExpectSame(kLtEpilogueBias, CUBLASLT_EPILOGUE_BIAS);

@@ -22,7 +22,13 @@ enum LtStatus : int {
   kLtNotSupported = 15,
 };
 
-enum LtDataType : int { kLtF32 = 0, kLtF16 = 2, kLtBF16 = 14 };
+enum LtDataType : int {
+  kLtF32 = 0,
+  kLtF16 = 2,
+  kLtBF16 = 14,
+  kLtF8E4M3 = 28,
+  kLtF8E5M2 = 29
+};
 enum LtComputeType : int { kLtComputeF32 = 68 };
 
 enum LtMatmulAttribute : int {
@@ -33,6 +39,7 @@ enum LtMatmulAttribute : int {
   kLtPreactivationPointer = 11,
   kLtPreactivationLeading = 12,      // int64: elements, a multiple of 8
   kLtPreactivationBatchStride = 13,  // int64, a multiple of 8
+  kLtScaleOfA = 17,                  // address of an f32 on the device
 };
 enum LtEpilogueKind : int {
   kLtEpilogueNone = 1,

@@ -1,7 +1,8 @@
 // Each product has two algorithms: one for operands aligned to 16 bytes, which
 // is the usual case, and one for any alignment. The tuner chooses the first
 // among several. If the library has no second one, badly aligned operands are
-// copied to aligned scratch.
+// copied to aligned scratch. An own kernel multiplies badly aligned floats of 8
+// bits; no compiled program has them.
 #include "runtime/cuda/gemm.h"
 
 #include <algorithm>
@@ -10,8 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/cuda/lt_product.h"
 #include "runtime/cuda/product_plan.h"
 #include "runtime/cuda/trial.h"
 #include "runtime/program/library_limits.h"
@@ -39,34 +40,10 @@ class Owned {
   LtStatus (*destroy)(void*) = nullptr;
 };
 
-LtDataType TypeOf(base::DType dtype) {
-  return dtype == base::DType::kF32   ? kLtF32
-         : dtype == base::DType::kF16 ? kLtF16
-                                      : kLtBF16;
-}
-
-int EpilogueOf(const GemmDesc& desc, const ProductPlan& plan) {
-  const int bias = desc.has_bias ? kLtEpilogueBias : 0;
-  if (desc.preactivation == Preactivation::kKept)
-    return kLtEpilogueGelu | kLtEpilogueKept | bias;
-  if (desc.preactivation == Preactivation::kGiven)
-    return kLtEpilogueGeluGradient;
-  if (desc.sums != Sums::kNone)
-    return (desc.sums == Sums::kRhs) == plan.rhs_first ? kLtEpilogueSumsOfA
-                                                       : kLtEpilogueSumsOfB;
-  switch (desc.activation) {
-    case device::Activation::kRelu:
-      return kLtEpilogueRelu | bias;
-    case device::Activation::kGeluTanh:
-      return kLtEpilogueGelu | bias;
-    default:
-      return desc.has_bias ? kLtEpilogueBias : kLtEpilogueNone;
-  }
-}
-
 // Operands, by their place among the buffers; -1: none.
 struct Places {
   explicit Places(const GemmDesc& desc) {
+    if (desc.has_scale()) scale = next++;
     if (desc.has_bias) bias = next++;
     if (desc.has_residual) residual = next++;
     if (desc.preactivation == Preactivation::kGiven) preactivation = next++;
@@ -74,7 +51,8 @@ struct Places {
     if (desc.preactivation == Preactivation::kKept) preactivation = next++;
     if (desc.sums != Sums::kNone) sums = next++;
   }
-  int bias = -1, residual = -1, preactivation = -1, out = -1, sums = -1;
+  int scale = -1, bias = -1, residual = -1, preactivation = -1, out = -1,
+      sums = -1;
 
  private:
   int next = 2;  // behind lhs and rhs
@@ -108,8 +86,10 @@ class BlasProduct : public CudaOp {
   absl::Status MakeLayout(const MatrixPlan& matrix, LtDataType type,
                           Owned& layout);
   absl::Status MakeMatmul();
-  // Sets the addresses of a bias, or of sums, and of a pre-activation.
-  absl::Status SetVectors(const void* vector, const void* preactivation);
+  // Sets the addresses of a bias, or of sums, of a pre-activation and of a
+  // scale.
+  absl::Status SetVectors(const void* vector, const void* preactivation,
+                          const void* scale);
   bool has_vector() const {
     return plan_.whole &&
            (desc_.has_bias || (fuses_sums_ && desc_.sums != Sums::kNone));
@@ -146,8 +126,10 @@ class BlasProduct : public CudaOp {
   const bool fuses_sums_;
   Owned matmul_, a_, b_, d_;
   LtHeuristic aligned_ = {}, any_ = {};
-  // Used if there is no `any_`: scratch offsets and sizes of moved operands,
+  // Used if there is no `any_`: for floats of 8 bits, the whole product; or
+  // scratch offsets and sizes of moved operands,
   // and the kernel that copies them.
+  std::unique_ptr<CudaOp> unaligned_;
   bool moves_ = false;
   std::vector<int64_t> moved_at_, moved_bytes_;
   CuFunction copy_ = nullptr;
@@ -207,7 +189,12 @@ absl::Status BlasProduct::MakeMatmul() {
 }
 
 absl::Status BlasProduct::SetVectors(const void* vector,
-                                     const void* preactivation) {
+                                     const void* preactivation,
+                                     const void* scale) {
+  if (desc_.has_scale())
+    PARTITA_RETURN_IF_ERROR(blas_.Check(
+        blas_.SetMatmul(matmul_.object, kLtScaleOfA, &scale, sizeof(scale)),
+        "naming the scale"));
   if (has_vector())
     PARTITA_RETURN_IF_ERROR(
         blas_.Check(blas_.SetMatmul(matmul_.object, kLtBiasPointer, &vector,
@@ -240,7 +227,7 @@ absl::StatusOr<std::vector<LtHeuristic>> BlasProduct::Ask(uint32_t alignment,
   // Some versions already check the alignment of these addresses here.
   const void* const vector =
       reinterpret_cast<const void*>(uintptr_t{alignment});
-  PARTITA_RETURN_IF_ERROR(SetVectors(vector, vector));
+  PARTITA_RETURN_IF_ERROR(SetVectors(vector, vector, vector));
   std::vector<LtHeuristic> choices(static_cast<size_t>(most));
   int found = 0;
   PARTITA_RETURN_IF_ERROR(blas_.Check(
@@ -272,36 +259,26 @@ std::string NameOf(const LtAlgorithm& algorithm) {
   return name;
 }
 
-std::string Describe(const GemmDesc& desc) {
-  return absl::StrCat(
-      "gemm ", base::NameOf(desc.dtype), " ", desc.batch, "x", desc.m, "x",
-      desc.n, "x", desc.k, " ", absl::StrJoin(desc.lhs_strides, ","), " ",
-      absl::StrJoin(desc.rhs_strides, ","), " ",
-      absl::StrJoin(desc.out_strides, ","), desc.has_bias ? " bias" : "",
-      desc.has_residual ? " residual" : "", " activation ",
-      static_cast<int>(desc.activation),
-      // Files that were kept before name products without these.
-      desc.is_for_training()
-          ? absl::StrCat(" preactivation ",
-                         static_cast<int>(desc.preactivation), " sums ",
-                         static_cast<int>(desc.sums))
-          : "");
-}
-
 absl::Status BlasProduct::Prepare(Tuner& tuner, const Context& context) {
   if (plan_.batch > std::numeric_limits<int32_t>::max())
     return absl::UnimplementedError(absl::StrCat(
         "cuBLASLt counts a batch in 32 bits, found ", plan_.batch));
-  const LtDataType type = TypeOf(desc_.dtype);
-  PARTITA_RETURN_IF_ERROR(MakeLayout(plan_.a, type, a_));
-  PARTITA_RETURN_IF_ERROR(MakeLayout(plan_.b, type, b_));
+  const LtDataType type = LtTypeOf(desc_.dtype);
+  const LtDataType lhs = LtTypeOf(LhsType(desc_)),
+                   rhs = LtTypeOf(RhsType(desc_));
+  PARTITA_RETURN_IF_ERROR(MakeLayout(plan_.a, plan_.rhs_first ? rhs : lhs, a_));
+  PARTITA_RETURN_IF_ERROR(MakeLayout(plan_.b, plan_.rhs_first ? lhs : rhs, b_));
   PARTITA_RETURN_IF_ERROR(MakeLayout(plan_.d, plan_.whole ? type : kLtF32, d_));
   PARTITA_RETURN_IF_ERROR(MakeMatmul());
-  const absl::StatusOr<std::vector<LtHeuristic>> any =
-      Ask(static_cast<uint32_t>(base::SizeOf(desc_.dtype)), 1);
-  if (!any.ok() && !absl::IsUnimplemented(any.status())) return any.status();
-  moves_ = !any.ok();
-  if (any.ok()) any_ = any->front();
+  if (desc_.has_float8()) {
+    PARTITA_ASSIGN_OR_RETURN(unaligned_, MakeOwnProduct(kernels_, desc_));
+  } else {
+    const absl::StatusOr<std::vector<LtHeuristic>> any =
+        Ask(static_cast<uint32_t>(base::SizeOf(desc_.dtype)), 1);
+    if (!any.ok() && !absl::IsUnimplemented(any.status())) return any.status();
+    moves_ = !any.ok();
+    if (any.ok()) any_ = any->front();
+  }
   PARTITA_ASSIGN_OR_RETURN(const std::vector<LtHeuristic> choices,
                            Ask(kAligned, kCandidates));
   std::vector<std::string> names;
@@ -312,7 +289,7 @@ absl::Status BlasProduct::Prepare(Tuner& tuner, const Context& context) {
   })];
   std::vector<LtHeuristic> used = {aligned_};
   std::vector<size_t> indices = {0};
-  if (!moves_) {
+  if (!moves_ && unaligned_ == nullptr) {
     used.push_back(any_);
     indices.push_back(1);
   }
@@ -388,18 +365,21 @@ Tuner::Run BlasProduct::PrepareTrial(const std::vector<LtHeuristic>& choices,
   size_t workspace_bytes = 0;
   for (const LtHeuristic& choice : choices)
     workspace_bytes = std::max(workspace_bytes, choice.workspace_bytes);
-  void* const lhs = memory->Make(ExtentOf(left, plan_.batch) * size);
-  void* const rhs = memory->Make(ExtentOf(right, plan_.batch) * size);
+  void* const lhs =
+      memory->Make(ExtentOf(left, plan_.batch) * base::SizeOf(LhsType(desc_)));
+  void* const rhs =
+      memory->Make(ExtentOf(right, plan_.batch) * base::SizeOf(RhsType(desc_)));
   void* const d =
       memory->Make(ExtentOf(plan_.d, plan_.batch) * (plan_.whole ? size : 4));
   void* const vector = memory->Make(std::max(desc_.m, desc_.n) * size);
   void* const preactivation =
       has_preactivation() ? memory->Make(ExtentOf(plan_.d, plan_.batch) * size)
                           : vector;
+  void* const scale = memory->Make(sizeof(float));
   void* const workspace = memory->Make(static_cast<int64_t>(workspace_bytes));
-  if (!lhs || !rhs || !d || !vector || !preactivation || !workspace)
+  if (!lhs || !rhs || !d || !vector || !preactivation || !scale || !workspace)
     return nullptr;
-  if (!SetVectors(vector, preactivation).ok()) return nullptr;
+  if (!SetVectors(vector, preactivation, scale).ok()) return nullptr;
   return [=, &choices](size_t index, CuStream stream) {
     static_cast<void>(memory);  // freed with this function
     return Multiply(stream, choices[index], lhs, rhs, d, d, workspace);
@@ -430,6 +410,8 @@ absl::Status BlasProduct::Run(CuStream stream, void* const* buffers,
                               void* scratch) {
   char* const bytes = static_cast<char*>(scratch);
   const bool aligned = IsAligned(buffers, operands());
+  if (!aligned && unaligned_ != nullptr)
+    return unaligned_->Run(stream, buffers, scratch);
   if (aligned || !moves_) {
     PARTITA_RETURN_IF_ERROR(
         Run(stream, aligned ? aligned_ : any_, buffers, scratch));
@@ -449,7 +431,7 @@ absl::Status BlasProduct::Run(CuStream stream, const LtHeuristic& choice,
   };
   PARTITA_RETURN_IF_ERROR(
       SetVectors(at(desc_.has_bias ? places_.bias : places_.sums),
-                 at(places_.preactivation)));
+                 at(places_.preactivation), at(places_.scale)));
   const bool adds = plan_.whole && desc_.has_residual;
   void* const d = plan_.whole ? at(places_.out) : scratch;
   const void* const c = adds ? at(places_.residual) : d;
@@ -480,7 +462,11 @@ absl::StatusOr<std::unique_ptr<CudaOp>> MakeBlasProduct(
   const std::optional<ProductPlan> plan = PlanProduct(desc);
   if (!plan)
     return absl::UnimplementedError(
-        "expected a matrix with contiguous rows or columns, found neither");
+        desc.has_float8()
+            ? "expected floats of 8 bits with contiguous k, and sizes that are "
+              "multiples of 16"
+            : "expected a matrix with contiguous rows or columns, found "
+              "neither");
   absl::StatusOr<std::unique_ptr<CudaOp>> product =
       make(*plan, /*fuses_sums=*/true);
   const absl::Status& status = product.status();

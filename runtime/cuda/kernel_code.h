@@ -20,10 +20,35 @@ namespace partita::cuda {
 using Int = long long;
 
 // Element types of kernels. This header cannot include base::DType.
-enum class KernelType : int { kF32 = 0, kF16, kBF16 };
+enum class KernelType : int { kF32 = 0, kF16, kBF16, kF8E4M3, kF8E5M2 };
 
 PARTITA_KERNEL_CODE Int BytesOf(KernelType type) {
-  return type == KernelType::kF32 ? 4 : 2;
+  switch (type) {
+    case KernelType::kF32:
+      return 4;
+    case KernelType::kF16:
+    case KernelType::kBF16:
+      return 2;
+    case KernelType::kF8E4M3:
+    case KernelType::kF8E5M2:
+      break;
+  }
+  return 1;
+}
+
+// e4m3 has a bias of 7, no infinities, and NaN only for all ones.
+PARTITA_KERNEL_CODE float Float8E4M3(unsigned char bits) {
+  const unsigned number = bits & 0x7fu;
+  float size = __builtin_bit_cast(float, (number << 20) + (120u << 23));
+  if (number < 8) size = static_cast<float>(number) / 512;
+  if (number == 0x7f) size = __builtin_nanf("");
+  return bits & 0x80u ? -size : size;
+}
+
+// e5m2 is the upper byte of an f16.
+PARTITA_KERNEL_CODE float Float8E5M2(unsigned char bits) {
+  return static_cast<float>(
+      __builtin_bit_cast(_Float16, static_cast<unsigned short>(bits << 8)));
 }
 
 PARTITA_KERNEL_CODE float Load(KernelType type, const void* data, Int i) {
@@ -34,6 +59,10 @@ PARTITA_KERNEL_CODE float Load(KernelType type, const void* data, Int i) {
       return static_cast<const float*>(data)[i];
     case KernelType::kF16:
       return static_cast<float>(static_cast<const _Float16*>(data)[i]);
+    case KernelType::kF8E4M3:
+      return Float8E4M3(static_cast<const unsigned char*>(data)[i]);
+    case KernelType::kF8E5M2:
+      return Float8E5M2(static_cast<const unsigned char*>(data)[i]);
     case KernelType::kBF16:
       break;
   }
@@ -41,6 +70,7 @@ PARTITA_KERNEL_CODE float Load(KernelType type, const void* data, Int i) {
   return __builtin_bit_cast(float, bits << 16);
 }
 
+// No kernel stores floats of 8 bits.
 PARTITA_KERNEL_CODE void Store(KernelType type, void* data, Int i, float x) {
   PARTITA_KERNEL_WRITES(static_cast<char*>(data) + i * BytesOf(type),
                         static_cast<unsigned long>(BytesOf(type)));
@@ -52,6 +82,8 @@ PARTITA_KERNEL_CODE void Store(KernelType type, void* data, Int i, float x) {
       static_cast<_Float16*>(data)[i] = static_cast<_Float16>(x);
       return;
     case KernelType::kBF16:
+    case KernelType::kF8E4M3:
+    case KernelType::kF8E5M2:
       break;
   }
   unsigned bits = __builtin_bit_cast(unsigned, x);

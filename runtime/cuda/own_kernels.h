@@ -28,6 +28,7 @@ enum class KernelActivation : int {
 struct ProductArgs {
   const void* lhs;
   const void* rhs;
+  const float* scale;    // of the sums, or null
   const void* bias;      // or null
   const void* residual;  // or null
   const void* given;     // a pre-activation, or null
@@ -35,7 +36,8 @@ struct ProductArgs {
   void* kept;  // the pre-activation, or null
   Int count, m, n, k;
   Int lhs_strides[3], rhs_strides[3], out_strides[3];
-  KernelType type;
+  KernelType lhs_type, rhs_type;
+  KernelType type;  // of all others
   KernelActivation activation;
 };
 
@@ -152,8 +154,9 @@ PARTITA_KERNEL_CODE void ProductElement(const ProductArgs& a, Int i) {
   const Int rhs = b * a.rhs_strides[0] + c * a.rhs_strides[2];
   float sum = 0;
   for (Int k = 0; k < a.k; ++k)
-    sum += Load(a.type, a.lhs, lhs + k * a.lhs_strides[2]) *
-           Load(a.type, a.rhs, rhs + k * a.rhs_strides[1]);
+    sum += Load(a.lhs_type, a.lhs, lhs + k * a.lhs_strides[2]) *
+           Load(a.rhs_type, a.rhs, rhs + k * a.rhs_strides[1]);
+  if (a.scale) sum *= Load(KernelType::kF32, a.scale, 0);
   FinishElement(a, b, r, c, sum);
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/cuda/product_plan.h"
 
 namespace partita::cuda {
 
@@ -26,9 +27,13 @@ absl::StatusOr<KernelType> TypeOf(base::DType dtype) {
       return KernelType::kF16;
     case base::DType::kBF16:
       return KernelType::kBF16;
+    case base::DType::kF8E4M3:
+      return KernelType::kF8E4M3;
+    case base::DType::kF8E5M2:
+      return KernelType::kF8E5M2;
     default:
       return absl::UnimplementedError(absl::StrCat(
-          "expected f32, f16 or bf16, found ", base::NameOf(dtype)));
+          "expected floats of at most 32 bits, found ", base::NameOf(dtype)));
   }
 }
 
@@ -157,6 +162,8 @@ absl::Status OwnKernels::Copy(CuStream stream, CuFunction copy_box,
 absl::StatusOr<ProductArgs> ToProductArgs(const device::GemmDesc& desc) {
   ProductArgs args = {};
   PARTITA_ASSIGN_OR_RETURN(args.type, TypeOf(desc.dtype));
+  PARTITA_ASSIGN_OR_RETURN(args.lhs_type, TypeOf(LhsType(desc)));
+  PARTITA_ASSIGN_OR_RETURN(args.rhs_type, TypeOf(RhsType(desc)));
   args.activation = ActivationOf(desc.activation);
   args.m = desc.m;
   args.n = desc.n;
@@ -173,6 +180,8 @@ void SetOperands(const device::GemmDesc& desc, void* const* buffers,
   size_t next = 0;
   args.lhs = buffers[next++];
   args.rhs = buffers[next++];
+  args.scale =
+      desc.has_scale() ? static_cast<const float*>(buffers[next++]) : nullptr;
   args.bias = desc.has_bias ? buffers[next++] : nullptr;
   args.residual = desc.has_residual ? buffers[next++] : nullptr;
   args.given = desc.preactivation == device::Preactivation::kGiven

@@ -8,6 +8,7 @@ namespace partita::cuda {
 namespace {
 
 constexpr int64_t kPreactivationAlignment = 8;  // elements
+constexpr int64_t kFloat8Alignment = 16;        // elements
 
 using device::Activation;
 using device::GemmDesc;
@@ -69,10 +70,35 @@ bool KeepsAligned(const GemmDesc& desc, const MatrixPlan& out) {
           (desc.batch == 1 || out.batch_stride % kPreactivationAlignment == 0));
 }
 
+// True if the library has this product of floats of 8 bits.
+bool MultipliesFloat8(const GemmDesc& desc) {
+  const auto fits = [](int64_t number) {
+    return number % kFloat8Alignment == 0;
+  };
+  return desc.lhs_strides[2] == 1 && desc.rhs_strides[1] == 1 && fits(desc.m) &&
+         fits(desc.n) && fits(desc.k) && fits(desc.lhs_strides[1]) &&
+         fits(desc.rhs_strides[2]) &&
+         (desc.batch == 1 ||
+          (fits(desc.lhs_strides[0]) && fits(desc.rhs_strides[0])));
+}
+
 }  // namespace
+
+base::DType LhsType(const GemmDesc& desc) {
+  if (!desc.has_float8()) return desc.dtype;
+  return desc.factors == device::Factors::kF8LhsE5M2 ? base::DType::kF8E5M2
+                                                     : base::DType::kF8E4M3;
+}
+
+base::DType RhsType(const GemmDesc& desc) {
+  if (!desc.has_float8()) return desc.dtype;
+  return desc.factors == device::Factors::kF8RhsE5M2 ? base::DType::kF8E5M2
+                                                     : base::DType::kF8E4M3;
+}
 
 std::optional<ProductPlan> PlanProduct(const GemmDesc& whole, bool finishes) {
   const GemmDesc desc = Flattened(whole);
+  if (desc.has_float8() && !MultipliesFloat8(desc)) return std::nullopt;
   const auto& l = desc.lhs_strides;
   const auto& r = desc.rhs_strides;
   const auto& o = desc.out_strides;
@@ -84,8 +110,11 @@ std::optional<ProductPlan> PlanProduct(const GemmDesc& whole, bool finishes) {
   plan.a = *right;
   plan.b = *left;
   const auto out = PlanMatrix(desc.n, desc.m, o[2], o[1], o[0]);
+  // A product of floats of 8 bits adds a bias of 16 bits only.
+  const bool has_wide_bias =
+      desc.has_float8() && desc.has_bias && desc.dtype == base::DType::kF32;
   plan.whole = finishes && LibraryFinishes(desc) && out.has_value() &&
-               KeepsAligned(desc, *out);
+               KeepsAligned(desc, *out) && !has_wide_bias;
   if (plan.whole && out->transposed) {
     // The columns of out are contiguous. The library only supports a bias with
     // one value per row of its result D, so it cannot add the bias here.

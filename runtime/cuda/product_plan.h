@@ -29,8 +29,14 @@ struct ProductPlan {
   bool whole = true;
 };
 
-// Without `finishes`, the library only multiplies.
+// Element types of the factors: floats of 8 bits, or desc.dtype.
+base::DType LhsType(const device::GemmDesc& desc);
+base::DType RhsType(const device::GemmDesc& desc);
+
+// Without `finishes`, the library only multiplies, and scales floats of 8 bits.
 // None if neither the rows nor the columns of an operand are contiguous.
+// Of factors that are floats of 8 bits, k must be contiguous, as GPUs of sm_89
+// and sm_90 demand, and sizes and strides must be multiples of 16.
 std::optional<ProductPlan> PlanProduct(const device::GemmDesc& desc,
                                        bool finishes = true);
 

@@ -73,11 +73,10 @@ std::vector<std::string> Workshop::Warnings() const {
 
 absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareGemm(
     const device::GemmDesc& desc) {
-  if (desc.has_bytes())
+  if (desc.has_bytes() && !desc.has_float8())
     return absl::UnimplementedError(
-        "expected a matrix product of equal element types, found factors of 8 "
-        "bits, which GPUs do not support yet: compile the model for this GPU "
-        "again");
+        "expected a matrix product of floats, found integers of 8 bits, which "
+        "GPUs do not support yet: compile the model for this GPU again");
   PARTITA_RETURN_IF_ERROR(context_->Enter());
   PARTITA_RETURN_IF_ERROR(LoadKernels());
   PARTITA_ASSIGN_OR_RETURN(const Blas* const blas, Find(blas_path_, blas_));

@@ -32,6 +32,7 @@ struct Matmul {
   int32_t epilogue = kLtEpilogueNone;
   const void* bias = nullptr;  // or sums
   const void* preactivation = nullptr;
+  const void* scale = nullptr;  // of A
   int64_t preactivation_leading = 0, preactivation_stride = 0;
 
   bool has_sums() const {
@@ -57,9 +58,23 @@ struct Preference {
 };
 
 KernelType TypeOf(LtDataType type) {
-  return type == kLtF32   ? KernelType::kF32
-         : type == kLtF16 ? KernelType::kF16
-                          : KernelType::kBF16;
+  switch (type) {
+    case kLtF32:
+      return KernelType::kF32;
+    case kLtF16:
+      return KernelType::kF16;
+    case kLtBF16:
+      return KernelType::kBF16;
+    case kLtF8E4M3:
+      return KernelType::kF8E4M3;
+    case kLtF8E5M2:
+      return KernelType::kF8E5M2;
+  }
+  return KernelType::kBF16;
+}
+
+bool IsFloat8(LtDataType type) {
+  return type == kLtF8E4M3 || type == kLtF8E5M2;
 }
 
 struct Operand {
@@ -85,7 +100,25 @@ struct Product {
   void* workspace;
   bool rounds_parts;  // splits the sums in two, rounded to the result's type
 
+  // The library's rules on floats of 8 bits: not both of e5m2, k contiguous,
+  // all sizes multiples of 16, a bias of 16 bits, and a result of more bits.
+  bool FitsFloat8() const {
+    if (!IsFloat8(a.layout.type) && !IsFloat8(b.layout.type))
+      return desc.scale == nullptr;
+    if (!IsFloat8(a.layout.type) || !IsFloat8(b.layout.type) ||
+        (a.layout.type == kLtF8E5M2 && b.layout.type == kLtF8E5M2) ||
+        IsFloat8(d.layout.type) || !a.transposed || b.transposed)
+      return false;
+    if ((desc.epilogue & kLtEpilogueBias) && d.layout.type == kLtF32)
+      return false;
+    for (const Layout* layout : {&a.layout, &b.layout, &d.layout})
+      for (const int64_t size :
+           {layout->rows, layout->columns, layout->leading})
+        if (size % 16 != 0) return false;
+    return true;
+  }
   bool Fits() const {
+    if (!FitsFloat8()) return false;
     for (const Operand* x : {&a, &b, &c, &d})
       if (x->layout.leading < x->layout.rows ||
           x->layout.batch != d.layout.batch)
@@ -138,6 +171,7 @@ struct Product {
       sum += double{a.At(batch, row, k)} * b.At(batch, k, column);
     }
     if (rounds_parts) sum = Round(type, sum);
+    if (desc.scale != nullptr) sum *= Load(KernelType::kF32, desc.scale, 0);
     sum *= alpha;
     if (beta != 0) sum += beta * c.At(batch, row, column);
     if (desc.epilogue & kLtEpilogueBias) sum += Load(type, desc.bias, row);
@@ -207,6 +241,8 @@ LtStatus cublasLtMatmulDescSetAttribute(LtMatmul matmul,
       return set(into.bias);
     case kLtPreactivationPointer:
       return set(into.preactivation);
+    case kLtScaleOfA:
+      return set(into.scale);
     case kLtPreactivationLeading:
       return set(into.preactivation_leading);
     case kLtPreactivationBatchStride:
@@ -263,8 +299,8 @@ LtStatus cublasLtMatmulPreferenceSetAttribute(LtPreference preference,
   return kLtSuccess;
 }
 // The algorithm stores the alignments that it may rely on.
-LtStatus cublasLtMatmulAlgoGetHeuristic(LtHandle, LtMatmul matmul, LtLayout,
-                                        LtLayout, LtLayout, LtLayout,
+LtStatus cublasLtMatmulAlgoGetHeuristic(LtHandle, LtMatmul matmul, LtLayout a,
+                                        LtLayout b, LtLayout, LtLayout d,
                                         LtPreference preference, int most,
                                         LtHeuristic* results, int* found) {
   const Preference& wanted = *static_cast<Preference*>(preference);
@@ -278,6 +314,19 @@ LtStatus cublasLtMatmulAlgoGetHeuristic(LtHandle, LtMatmul matmul, LtLayout,
       return result == kCuInvalidValue ? kInvalidValue : kLtNotSupported;
   }
   if (!desc.IsValid(1)) return kInvalidValue;
+  const Product product = {
+      {*static_cast<Layout*>(a), nullptr, desc.transposed[0]},
+      {*static_cast<Layout*>(b), nullptr, desc.transposed[1]},
+      {*static_cast<Layout*>(d), nullptr, 0},
+      {*static_cast<Layout*>(d), nullptr, 0},
+      1,
+      0,
+      desc,
+      nullptr,
+      false};
+  if (!product.FitsFloat8() ||
+      (IsFloat8(product.a.layout.type) && wanted.alignments[0] < 16))
+    return kLtNotSupported;
   *found = wanted.workspace >= kWorkspace ? std::min(most, kAlgorithms) : 0;
   for (int n = 0; n < *found; ++n) {
     results[n] = {};
