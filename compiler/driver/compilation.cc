@@ -104,7 +104,8 @@ LogicalResult Compilation::runTo(Milestone milestone) {
           return plan_ ? runPhases(partitionModel(*plan_, decided_))
                        : success();
         case Milestone::kLowered:
-          return runPhases(lowerToExec({train() != nullptr, onGpu()}));
+          return runPhases(
+              lowerToExec({train() != nullptr, onGpu(), hasFloat8()}));
         case Milestone::kMerged:
           return merge();
         case Milestone::kOrdered:
@@ -127,6 +128,11 @@ LogicalResult Compilation::runTo(Milestone milestone, Fault& fault) {
   const LogicalResult result = runTo(milestone);
   if (fault_ == Fault::kOurs) fault = fault_;
   return result;
+}
+
+bool Compilation::hasFloat8() const {
+  const std::optional<CompileTarget> target = findTarget(options_.target);
+  return target && target->kind->float8(target->architecture);
 }
 
 LogicalResult Compilation::simplify() {

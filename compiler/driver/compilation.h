@@ -92,6 +92,8 @@ class Compilation {
   }
   plan::Precision precision() const;
   bool onGpu() const { return program::IsGpuTarget(options_.target); }
+  // True if libraries of the target multiply floats of 8 bits.
+  bool hasFloat8() const;
   const std::string& machineCode() const { return code_; }
   // True if the plan divides depth.
   bool isPipeline() const;

@@ -36,8 +36,7 @@ std::vector<Phase> attachLoss(const TrainOptions* train);
 Phase simplifyModel(bool training, bool outline_layers = true);
 
 // Stores parameters and activations in `precision`, in bf16 for kF8. No phases
-// for f32. With
-// `train` and f16, also scales the loss.
+// for f32. With `train` and f16, also scales the loss.
 std::vector<Phase> reducePrecision(plan::Precision precision,
                                    const TrainOptions* train = nullptr);
 

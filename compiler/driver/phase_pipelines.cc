@@ -21,6 +21,9 @@ struct FromOptions : mlir::PassPipelineOptions<FromOptions> {
                         llvm::cl::init(false)};
   Option<bool> gpu{*this, "gpu", llvm::cl::desc("Kernels run on a GPU"),
                    llvm::cl::init(false)};
+  Option<bool> float8{*this, "float8",
+                      llvm::cl::desc("The GPU multiplies floats of 8 bits"),
+                      llvm::cl::init(false)};
   Option<int64_t> prefetch{
       *this, "prefetch",
       llvm::cl::desc("Gather parameters this many layers ahead"),
@@ -28,7 +31,8 @@ struct FromOptions : mlir::PassPipelineOptions<FromOptions> {
 };
 
 void build(mlir::OpPassManager& pm, const FromOptions& options) {
-  std::vector<Phase> phases = lowerToExec({options.training, options.gpu});
+  std::vector<Phase> phases =
+      lowerToExec({options.training, options.gpu, options.float8});
   OrderOptions order;
   order.prefetch = options.prefetch;
   phases.push_back(orderWork(order));

@@ -7,9 +7,9 @@ namespace partita::driver {
 
 // Registers --partita-from="phase=memory". It runs that phase and all later
 // ones, in the order of pipeline.cc, on a module as the previous phase left it.
-// `training` and `gpu` say what the module is compiled for; `prefetch` is the
-// number of layers that parameters are gathered ahead. Generates no machine
-// code.
+// `training`, `gpu` and `float8` say what the module is compiled for;
+// `prefetch` is the number of layers that parameters are gathered ahead.
+// Generates no machine code.
 void registerPhasePipelines();
 
 }  // namespace partita::driver

@@ -63,6 +63,11 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
            pm.addPass(kernels::createPadProductsPass());
            pm.addPass(mlir::createCSEPass());
          }
+         // Before other products are selected, in 16 bits.
+         if (options.float8) {
+           pm.addPass(kernels::createSelectFloat8ProductsPass());
+           pm.addPass(mlir::createCSEPass());
+         }
          kernels::SelectLibraryCallsPassOptions calls;
          calls.gpu = options.gpu;
          pm.addPass(kernels::createSelectLibraryCallsPass(calls));

@@ -12,7 +12,8 @@ namespace partita::driver {
 
 struct LowerOptions {
   bool training = false;
-  bool gpu = false;  // kernels run on a GPU
+  bool gpu = false;     // kernels run on a GPU
+  bool float8 = false;  // the GPU multiplies floats of 8 bits
 };
 // Lowers nn on local shapes to exec: all phases before code generation.
 std::vector<Phase> lowerToExec(const LowerOptions& options);

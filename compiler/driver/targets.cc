@@ -99,12 +99,20 @@ llvm::StringRef clusterOfCuda(llvm::StringRef architecture) {
   return architecture.starts_with("sm_9") ? "h100-sxm" : "a100-80-sxm";
 }
 
+bool hasFloat8OfCpus(llvm::StringRef) { return false; }
+
+bool hasFloat8OfCuda(llvm::StringRef architecture) {
+  const kernels::Chip* chip = kernels::findChip(architecture);
+  return chip != nullptr && chip->float8;
+}
+
 // One entry per code generator.
 constexpr TargetKind kTargetKinds[] = {
     {program::kCpuTarget, /*architectures=*/nullptr, /*example=*/"",
-     generateForCpu, describeForCpu, linkForCpu, featuresOfCpu, clusterOfCpus},
+     generateForCpu, describeForCpu, linkForCpu, featuresOfCpu, clusterOfCpus,
+     hasFloat8OfCpus},
     {program::kCudaTarget, chipNames, "sm_90", generateForCuda, describeForCuda,
-     linkForCuda, featuresOfCuda, clusterOfCuda},
+     linkForCuda, featuresOfCuda, clusterOfCuda, hasFloat8OfCuda},
 };
 
 }  // namespace

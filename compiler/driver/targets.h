@@ -46,6 +46,8 @@ struct TargetKind {
   // The built-in cluster (planner/cluster) on whose devices a program for this
   // architecture is priced if the user names no cluster.
   llvm::StringRef (*cluster)(llvm::StringRef architecture);
+  // True if libraries multiply floats of 8 bits on the architecture.
+  bool (*float8)(llvm::StringRef architecture);
 };
 
 // All kinds of targets, in the order of messages.

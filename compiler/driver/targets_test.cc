@@ -45,6 +45,18 @@ TEST(TargetsTest, OtherTextsAreRefusedWithAllTargets) {
                   text);
 }
 
+// From sm_89 on, tensor cores multiply floats of 8 bits.
+TEST(TargetsTest, SomeArchitecturesMultiplyFloatsOfEightBits) {
+  const auto multiplies = [](const char* text) {
+    const auto found = findTarget(text);
+    return found->kind->float8(found->architecture);
+  };
+  for (const char* text : {"cpu", "cuda:sm_80", "cuda:sm_86", "cuda:sm_87"})
+    EXPECT_FALSE(multiplies(text)) << text;
+  for (const char* text : {"cuda:sm_89", "cuda:sm_90", "cuda:sm_90a"})
+    EXPECT_TRUE(multiplies(text)) << text;
+}
+
 TEST(TargetsTest, ArchitecturesHaveAClusterToBePricedOn) {
   const auto cluster = [](const char* text) {
     const auto found = findTarget(text);

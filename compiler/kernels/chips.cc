@@ -13,9 +13,12 @@ constexpr int64_t kKilo = 1024;
 // a multiprocessor (also in CUDA's cuda_occupancy.h) minus 1 KB that the system
 // reserves for each block.
 constexpr Chip kChips[] = {
-    {"sm_80", 163 * kKilo}, {"sm_86", 99 * kKilo},
-    {"sm_87", 163 * kKilo}, {"sm_89", 99 * kKilo},
-    {"sm_90", 227 * kKilo}, {"sm_90a", 227 * kKilo, /*warpgroups=*/true}};
+    {"sm_80", 163 * kKilo},
+    {"sm_86", 99 * kKilo},
+    {"sm_87", 163 * kKilo},
+    {"sm_89", 99 * kKilo, /*warpgroups=*/false, /*float8=*/true},
+    {"sm_90", 227 * kKilo, /*warpgroups=*/false, /*float8=*/true},
+    {"sm_90a", 227 * kKilo, /*warpgroups=*/true, /*float8=*/true}};
 
 }  // namespace
 

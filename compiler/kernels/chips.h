@@ -15,6 +15,7 @@ struct Chip {
   // Upper bound of a block's shared memory, in bytes.
   int64_t shared_bytes;
   bool warpgroups = false;  // has wgmma
+  bool float8 = false;      // its tensor cores multiply floats of 8 bits
 };
 
 // All supported chips: PTX 8.0 chips from sm_80 on, the first with bf16.

@@ -195,6 +195,36 @@ def SelectLibraryCallsPass : Pass<"partita-select-library-calls", "::mlir::Modul
                     Statistic<"copies", "copies", "Operands copied into another order first">];
 }
 
+def SelectFloat8ProductsPass : Pass<"partita-select-float8-products", "::mlir::ModuleOp"> {
+  let summary = "Lowers products of factors that are rounded to 8 bits to library calls that read the bytes";
+  let description = [{
+    For GPUs whose tensor cores multiply floats of 8 bits (sm_89 and later). A factor is recognized if it is
+    f8E4M3FN or f8E5M2, widened and multiplied by one number, as `partita-round-float8-factors` writes it; transposes and
+    reshapes may follow. The product of both numbers becomes the scale of the `exec.gemm`, and a bias joins the call.
+
+    Such tensor cores read both factors along the contracted dimension, so this one becomes the last of each: the kernel that
+    rounds a factor writes it in that order. A product stays as it is if it has batch dimensions, if a size is not a
+    multiple of 16, if both factors are f8E5M2, or if something else stands between a factor's rounding and the product, such as
+    a collective.
+
+    The factors are exact in 8 bits, so the numbers change only by the order of sums, and by the bits that the tensor cores
+    keep of a sum.
+
+    ```mlir
+    %w = arith.extf %bytes : tensor<32x16xf8E4M3FN> to tensor<32x16xf32>
+    %s = nn.broadcast %scale dims = [] : tensor<f32> -> tensor<32x16xf32>
+    %m = arith.mulf %w, %s : tensor<32x16xf32>
+    %f = arith.truncf %m : tensor<32x16xf32> to tensor<32x16xbf16>
+    %y = nn.dot_general %g, %f contract = [1] x [0] : tensor<16x32xbf16>, tensor<32x16xbf16> -> tensor<16x16xbf16>
+    // becomes
+    %t = nn.transpose %bytes perm = [1, 0] : tensor<32x16xf8E4M3FN> -> tensor<16x32xf8E4M3FN>
+    %y = exec.gemm %g_bytes, %t scale(%both : tensor<1xf32>) sizes = [1, 16, 16, 32] lhs_strides = [0, 32, 1] rhs_strides = [0, 1, 32] : ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::partita::exec::ExecDialect", "::partita::nn::NNDialect"];
+  let statistics = [Statistic<"products", "products", "Products of floats of 8 bits">];
+}
+
 def FuseActivationsPass : Pass<"partita-fuse-activations", "::mlir::ModuleOp"> {
   let summary = "Lets convolutions of CPUs' libraries compute activations and residuals";
   let description = [{
