@@ -37,6 +37,18 @@ Precision PrecisionOf(const planner::Device& device, DType dtype) {
   return planner::ComputedIn(device, PrecisionOf(dtype));
 }
 
+// The precision of a product's factors.
+Precision PrecisionOf(const program::Gemm& gemm) {
+  switch (gemm.factors()) {
+    case program::GemmFactors::f8:
+    case program::GemmFactors::f8_lhs_e5m2:
+    case program::GemmFactors::f8_rhs_e5m2:
+      return Precision::kF8;
+    default:
+      return PrecisionOf(gemm.dtype());
+  }
+}
+
 DType DTypeOf(const Instruction& instruction) {
   if (const program::Gemm* gemm = instruction.operation_as_Gemm())
     return gemm->dtype();
@@ -166,17 +178,19 @@ core::CollectiveKind PricedKind(program::CollectiveKind kind) {
 }
 
 // Elements of 16 bits in 16 bytes: products on GPUs are fast if rows begin at
-// multiples of them. For other rows, libraries load fewer bytes at a time, and
-// the product takes this many times as long: an estimate from reports of GPT-2
-// with vocabularies of 50,257 and 50,304, not measured here.
+// multiples of them (those of 8 bits always do). For other rows, libraries load
+// fewer bytes at a time, and the product takes this many times as long: an
+// estimate from reports of GPT-2 with vocabularies of 50,257 and 50,304, not
+// measured here.
 constexpr int64_t kAlignedElements = 8;
 constexpr double kOddRowsSlowness = 2.5;
 
 // True if a product of 16-bit floats reads or writes rows that do not begin at
 // multiples of 16 bytes, on a GPU.
 bool HasOddRows(const program::Program& program, const program::Gemm& gemm) {
-  if (!program::IsForGpus(program) ||
-      PrecisionOf(gemm.dtype()) == Precision::kF32)
+  const Precision precision = PrecisionOf(gemm);
+  if (!program::IsForGpus(program) || precision == Precision::kF32 ||
+      precision == Precision::kF8)
     return false;
   const int64_t batch = gemm.batch(), m = gemm.m(), n = gemm.n(), k = gemm.k();
   const auto odd = [](const flatbuffers::Vector<int64_t>& strides,
@@ -276,12 +290,11 @@ double ClusterCosts::Kernel(const program::Launch& launch,
   return std::max(memory, device.kernel + cycles * kOperationsOfCycle / rate);
 }
 
-double ClusterCosts::Product(DType dtype, int64_t batch, int64_t m, int64_t n,
-                             int64_t k, ProductForm form) const {
-  const double seconds =
-      planner::MatmulTime(cluster_.device, PrecisionOf(cluster_.device, dtype),
-                          batch, m, n, k, form);
-  return dtype == DType::f64 ? 2 * seconds : seconds;
+double ClusterCosts::Product(Precision precision, int64_t batch, int64_t m,
+                             int64_t n, int64_t k, ProductForm form) const {
+  return planner::MatmulTime(cluster_.device,
+                             planner::ComputedIn(cluster_.device, precision),
+                             batch, m, n, k, form);
 }
 
 double ClusterCosts::Gemm(const program::Program& program,
@@ -295,8 +308,9 @@ double ClusterCosts::Gemm(const program::Program& program,
     m *= batch;
     batch = 1;
   }
-  double seconds = Product(gemm.dtype(), batch, m, gemm.n(), gemm.k(),
+  double seconds = Product(PrecisionOf(gemm), batch, m, gemm.n(), gemm.k(),
                            FormOf(program, gemm, instruction));
+  if (gemm.dtype() == DType::f64) seconds *= 2;
   if (HasOddRows(program, gemm)) seconds *= kOddRowsSlowness;
   // A pre-activation is another matrix like the result.
   if (gemm.preactivation() != program::Preactivation::none)
@@ -321,14 +335,16 @@ double ClusterCosts::GroupedGemm(const program::Program& program,
   const bool is_packed = !gemm.weight_grad() &&
                          matrices.space() != program::Space::frame &&
                          !Trains(program);
-  const double products =
+  const Precision precision = PrecisionOf(gemm.dtype());
+  double products =
       gemm.weight_grad()
-          ? Product(gemm.dtype(), used, gemm.n(), gemm.k(), rows,
+          ? Product(precision, used, gemm.n(), gemm.k(), rows,
                     ProductForm::kLhsTransposed)
-          : Product(gemm.dtype(), used, rows, gemm.n(), gemm.k(),
+          : Product(precision, used, rows, gemm.n(), gemm.k(),
                     is_packed           ? ProductForm::kPacked
                     : gemm.transposed() ? ProductForm::kPlain
                                         : ProductForm::kRhsTransposed);
+  if (gemm.dtype() == DType::f64) products *= 2;
   // Rows are copied into blocks and back, read and written once each.
   const double row_bytes =
       static_cast<double>(gemm.rows()) *
@@ -389,8 +405,12 @@ absl::Status CheckPeaks(const program::Program& program,
           &instruction;
     }
   if (product == nullptr && kernel == nullptr) return absl::OkStatus();
+  const program::Gemm* gemm =
+      product != nullptr ? product->operation_as_Gemm() : nullptr;
   const std::string precision = core::ToString(
-      PrecisionOf(DTypeOf(product != nullptr ? *product : *kernel)));
+      gemm != nullptr
+          ? PrecisionOf(*gemm)
+          : PrecisionOf(DTypeOf(product != nullptr ? *product : *kernel)));
   return absl::InvalidArgumentError(
       (product != nullptr ? "the program computes in "
                           : "kernels of the program compute in ") +

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "compiler/core/precision.h"
 #include "compiler/planner/cluster/cluster.h"
 #include "compiler/simulator/costs.h"
 #include "compiler/simulator/faults.h"
@@ -33,14 +34,15 @@ ParameterUses ParameterUsesOf(const program::Program& program);
 // Costs on a cluster with optional faults. Rank r of the program's mesh is
 // device r of the cluster, which must have enough devices.
 //
-// A matrix product takes the time of its shape. A convolution takes the time of
-// the product it amounts to, or the measured time of such convolutions. A
-// kernel takes the longer of its memory time (each operand counted once) and
-// its arithmetic time. Its arithmetic is the compiler's cycle estimate on CPUs.
-// On GPUs, and wherever attention was measured, it is the operations of
-// attention's products. States in host memory travel over the host's link, both
-// ways at once, while the kernel works. A faulty device computes slower. A
-// faulty link slows all messages over it.
+// A matrix product takes the time of its shape and of its factors' precision.
+// Factors of 8 bits take the time of bf16 on devices without a peak for f8. A
+// convolution takes the time of the product it amounts to, or the measured time
+// of such convolutions. A kernel takes the longer of its memory time (each
+// operand counted once) and its arithmetic time. Its arithmetic is the
+// compiler's cycle estimate on CPUs. On GPUs, and wherever attention was
+// measured, it is the operations of attention's products. States in host memory
+// travel over the host's link, both ways at once, while the kernel works. A
+// faulty device computes slower. A faulty link slows all messages over it.
 class ClusterCosts : public Costs {
  public:
   ClusterCosts(planner::Cluster cluster, Faults faults,
@@ -60,7 +62,7 @@ class ClusterCosts : public Costs {
  private:
   double Kernel(const program::Launch& launch,
                 const program::Instruction& instruction) const;
-  double Product(program::DType dtype, int64_t batch, int64_t m, int64_t n,
+  double Product(core::Precision precision, int64_t batch, int64_t m, int64_t n,
                  int64_t k, planner::ProductForm form) const;
   double Gemm(const program::Program& program, const program::Gemm& gemm,
               const program::Instruction& instruction) const;

@@ -94,6 +94,43 @@ TEST(ClusterCostsTest, ProductsOfOddRowsTakeLongerOnGpus) {
   }
 }
 
+// Factors of 8 bits are half the bytes at twice the rate of 16 bits, on devices
+// that have such products.
+TEST(ClusterCostsTest, FactorsOfEightBitsTakeTheirPeak) {
+  const auto seconds = [](const char* cluster, program::GemmFactors factors,
+                          int64_t size) {
+    program::ProgramT program;
+    program.target = "cuda:sm_90a";
+    const int64_t bytes = size * size;
+    auto instruction = program::MakeProduct(
+        {size, size, size, false, false, /*rhs_transposed=*/true},
+        {Frame(0, bytes), Frame(0, bytes), Frame(0, 2 * bytes)}, "product");
+    instruction->operation.AsGemm()->dtype = program::DType::bf16;
+    instruction->operation.AsGemm()->factors = factors;
+    const std::string text = program::SerializeProgram(program);
+    flatbuffers::FlatBufferBuilder builder;
+    builder.Finish(program::CreateInstruction(builder, instruction.get()));
+    return ClusterCosts(ClusterOf(cluster), {}, {})
+        .Compute(*program::GetProgram(text.data()),
+                 *flatbuffers::GetRoot<program::Instruction>(
+                     builder.GetBufferPointer()));
+  };
+  using program::GemmFactors;
+  const planner::Device h100 = ClusterOf("h100-sxm").device;
+  for (const GemmFactors factors :
+       {GemmFactors::f8, GemmFactors::f8_lhs_e5m2, GemmFactors::f8_rhs_e5m2}) {
+    EXPECT_DOUBLE_EQ(
+        seconds("h100-sxm", factors, 4096),
+        planner::MatmulTime(h100, core::Precision::kF8, 1, 4096, 4096, 4096));
+    const double ratio = seconds("h100-sxm", GemmFactors::same, 16384) /
+                         seconds("h100-sxm", factors, 16384);
+    EXPECT_NEAR(ratio, 2, 0.05);
+    // An A100 multiplies them as bf16.
+    EXPECT_DOUBLE_EQ(seconds("a100-80-sxm", factors, 4096),
+                     seconds("a100-80-sxm", GemmFactors::same, 4096));
+  }
+}
+
 TEST(ClusterCostsTest, KernelsTakeTheLongerOfBytesAndWork) {
   const planner::Device device = ClusterOf("a100-80-sxm").device;
   constexpr int64_t kBytes = int64_t{1} << 30;

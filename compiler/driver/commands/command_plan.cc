@@ -170,9 +170,11 @@ bool readOptions(PlanCommand& command) {
                                                            : "bf16";
   asked.precisions.clear();
   for (const core::Precision each :
-       {core::Precision::kF32, core::Precision::kBF16, core::Precision::kF16})
+       {core::Precision::kF32, core::Precision::kBF16, core::Precision::kF16,
+        core::Precision::kF8})
     if (precision == core::ToString(each) ||
-        (precision == "auto" && each != core::Precision::kF16))
+        (precision == "auto" &&
+         (each == core::Precision::kF32 || each == core::Precision::kBF16)))
       asked.precisions.push_back(each);
   return true;
 }
@@ -330,8 +332,9 @@ Command addPlanner(CLI::App& app) {
       ->add_option(
           "--precision", state->precision,
           "Store parameters and activations as f32, bf16 or f16, or as the "
-          "faster of f32 and bf16: auto; default: bf16 for a --row, else f32")
-      ->check(CLI::IsMember({"f32", "bf16", "f16", "auto"}));
+          "faster of f32 and bf16: auto; f8: bf16, with factors of linear "
+          "layers rounded to 8 bits; default: bf16 for a --row, else f32")
+      ->check(CLI::IsMember({"f32", "bf16", "f16", "f8", "auto"}));
   command->add_option(
       "--memory", state->memory,
       "Limit the memory per device, e.g. \"40 GB\"; default: all it has");

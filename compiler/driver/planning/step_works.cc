@@ -1,6 +1,7 @@
 // Finds kernels as fusion does, before library calls are separated.
 #include "compiler/driver/planning/step_works.h"
 
+#include "compiler/kernels/float8_factors.h"
 #include "compiler/kernels/fusion_groups.h"
 #include "compiler/kernels/kernel_work.h"
 #include "dialects/nn/attention_mask.h"
@@ -73,6 +74,8 @@ StepWork workOf(llvm::ArrayRef<Operation*> group,
   work.kind = kindOf(head);
   if (work.kind != WorkKind::kStream) work.op = problem.operations.lookup(head);
   work.backward = llvm::isa<nn::AttentionGradOp, nn::ExpertsGradOp>(head);
+  if (auto dot = llvm::dyn_cast<nn::DotGeneralOp>(head))
+    work.float8 = kernels::matchFloat8Factors(dot).has_value();
   if (auto attention = llvm::dyn_cast<nn::AttentionOp>(head))
     work.seen = seenBy(attention);
   if (auto gradient = llvm::dyn_cast<nn::AttentionGradOp>(head))

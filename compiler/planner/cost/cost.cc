@@ -292,8 +292,12 @@ double MatmulTime(const Device& device, Precision precision, int64_t batch,
 }
 
 Precision ComputedIn(const Device& device, Precision precision) {
-  return device.peak[static_cast<size_t>(precision)] > 0 ? precision
-                                                         : Precision::kF32;
+  const auto has = [&](Precision each) {
+    return device.peak[static_cast<size_t>(each)] > 0;
+  };
+  if (has(precision)) return precision;
+  return precision == Precision::kF8 && has(Precision::kBF16) ? Precision::kBF16
+                                                              : Precision::kF32;
 }
 
 double ConvolutionTime(const Device& device, Precision precision,

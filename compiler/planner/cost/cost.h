@@ -22,8 +22,8 @@ double MatmulTime(const Device& device, core::Precision precision,
                   int64_t batch, int64_t m, int64_t n, int64_t k,
                   ProductForm form = ProductForm::kPlain);
 
-// The precision in which the device computes products of these elements: f32 if
-// it has no units for them.
+// The precision in which the device computes products of these elements. If it
+// has no units for them: bf16 in place of f8, else f32.
 core::Precision ComputedIn(const Device& device, core::Precision precision);
 
 // A convolution, by the sizes of its forward direction, whichever tensor is

@@ -284,10 +284,7 @@ class MappingCosts {
   double Compute(const StepWork& work) {
     const double stream = MemoryBoundTime(device_, BytesOf(work));
     if (work.kind == WorkKind::kStream) return stream;
-    const Precision precision =
-        graph_.values[graph_.ops[work.op].results[0]].element_bytes == 2
-            ? precision_
-            : Precision::kF32;
+    const Precision precision = PrecisionOf(work);
     if (work.kind == WorkKind::kAttention) return Attention(work, precision);
     if (work.kind == WorkKind::kExperts)
       return std::max(stream, Experts(work, precision));
@@ -297,6 +294,13 @@ class MappingCosts {
     if (work.kind == WorkKind::kProduct) return product;
     // Depthwise convolutions are too thin for tiles.
     return sizes.n == 1 ? stream : std::max(stream, product);
+  }
+
+  Precision PrecisionOf(const StepWork& work) const {
+    if (graph_.values[graph_.ops[work.op].results[0]].element_bytes != 2)
+      return Precision::kF32;
+    if (precision_ != Precision::kF8) return precision_;
+    return ComputedIn(device_, work.float8 ? Precision::kF8 : Precision::kBF16);
   }
 
   double Attention(const StepWork& work, Precision precision) {

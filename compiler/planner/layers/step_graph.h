@@ -27,6 +27,7 @@ struct StepWork {
   bool backward = false;  // kAttention, kExperts: whether it is the gradient
   double seen = 1;        // kAttention: share of visible query-key pairs
   std::vector<int> reads, writes;  // values, with repetitions
+  bool float8 = false;             // kProduct: factors are rounded to 8 bits
 };
 
 // Rows of its first operand that a shard of an operation needs from its
@@ -102,8 +103,9 @@ struct StepGraph {
 
 // Estimates the costs of all layers under all mappings on `data` x `inner`
 // devices, which must be all devices of the cluster. If `inner` is 1, only the
-// first mapping is offered. Products of 16-bit elements use `precision`. The
-// estimates leave out operations that dividing adds.
+// first mapping is offered. Products of 16-bit elements use `precision`. With
+// kF8, only products of factors that are rounded to 8 bits do, and others use
+// bf16. The estimates leave out operations that dividing adds.
 LayerTable TabulateStep(const StepGraph& step, const Cluster& cluster,
                         core::Precision precision, int data, int inner);
 

@@ -122,6 +122,27 @@ TEST_F(MlpTest, SharesAndPartialSumsAreTheRules) {
   EXPECT_EQ(costs[1].memory, 4.0 * kWidth * kHidden);
 }
 
+// Products of factors of 8 bits take their rate, and others bf16's. Without
+// such products, a device multiplies bf16.
+TEST_F(MlpTest, FactorsOfEightBitsTakeTheirRate) {
+  for (core::Value& value : step_.graph.values) value.element_bytes = 2;
+  step_.functions[0].works[0].float8 = true;
+  cluster_ = *BuiltInCluster("4x h100-sxm");
+  const auto time = [&](Precision precision, int64_t n, int64_t k) {
+    return MatmulTime(cluster_.device, precision, 1, 4, n, k);
+  };
+  const auto found = [&](Precision precision) {
+    return TabulateStep(step_, cluster_, precision, 2, 2).costs[0][2].compute;
+  };
+  EXPECT_NEAR(found(Precision::kF8),
+              time(Precision::kF8, kHidden, kWidth) +
+                  time(Precision::kBF16, kWidth, kHidden),
+              1e-12);
+  EXPECT_LT(found(Precision::kF8), found(Precision::kBF16));
+  cluster_ = *BuiltInCluster("4x a100-80-sxm");
+  EXPECT_EQ(found(Precision::kF8), found(Precision::kBF16));
+}
+
 // Mappings are not tied to the mesh on which they were found.
 TEST_F(MlpTest, MeshesAreOfAnySize) {
   const std::vector<LayerTable> tables =
