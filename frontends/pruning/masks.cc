@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "runtime/base/smallest.h"
+
 namespace partita::pruning {
 namespace {
 
@@ -163,21 +165,7 @@ void pruneSmallest(const std::vector<Lines*>& weights, double sparsity) {
   std::vector<float*> elements;
   for (Lines* weight : weights)
     for (float& value : weight->values) elements.push_back(&value);
-  // Rounds halves to even numbers, as Python does.
-  const auto count = static_cast<int64_t>(
-      std::nearbyint(sparsity * static_cast<double>(elements.size())));
-  if (count == 0) return;
-  // Elements of one weight lie in the order of their addresses, but weights do
-  // not: equal magnitudes are told apart by position.
-  std::vector<int64_t> positions(elements.size());
-  std::iota(positions.begin(), positions.end(), int64_t{0});
-  std::nth_element(positions.begin(), positions.begin() + (count - 1),
-                   positions.end(), [&](int64_t a, int64_t b) {
-                     const float x = std::abs(*elements[a]),
-                                 y = std::abs(*elements[b]);
-                     return x != y ? x < y : a < b;
-                   });
-  for (int64_t i = 0; i < count; ++i) *elements[positions[i]] = 0;
+  base::ZeroSmallest(elements, sparsity);
 }
 
 void pruneGroups(Lines& weight, int64_t keep, int64_t group) {

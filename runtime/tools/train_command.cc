@@ -18,6 +18,7 @@
 #include "runtime/data/prefetch.h"
 #include "runtime/session/checkpoints.h"
 #include "runtime/session/open_ranks.h"
+#include "runtime/session/pruner.h"
 #include "runtime/session/rank_stepper.h"
 #include "runtime/session/zero_one.h"
 #include "runtime/tools/fixed_inputs.h"
@@ -94,6 +95,7 @@ class TrainingRun {
     } else {
       PARTITA_RETURN_IF_ERROR(ranks_.Agree(absl::OkStatus()));
     }
+    PARTITA_RETURN_IF_ERROR(ranks_.Agree(OpenPruner()));
     trainer_.steps = options_.schedule.steps;
     trainer_.schedule = options_.schedule;
     PARTITA_RETURN_IF_ERROR(ranks_.Agree(ScaleRate()));
@@ -209,6 +211,17 @@ class TrainingRun {
     return absl::OkStatus();
   }
 
+  absl::Status OpenPruner() {
+    if (options_.pruning.weights.empty()) return absl::OkStatus();
+    PARTITA_ASSIGN_OR_RETURN(session::Pruner pruner,
+                             session::Pruner::Make(ranks_, options_.pruning));
+    pruner_ = std::make_unique<session::Pruner>(std::move(pruner));
+    trainer_.after_step = [this](int64_t step) {
+      return pruner_->AfterStep(step);
+    };
+    return trainer_.last_step == 0 ? pruner_->AfterStep(0) : absl::OkStatus();
+  }
+
   absl::Status OpenLogs() {
     if (!options_.log.empty()) {
       PARTITA_ASSIGN_OR_RETURN(
@@ -275,6 +288,7 @@ class TrainingRun {
   std::ostream& error_;
   std::unique_ptr<train::Stepper> stepper_;
   train::TrainerOptions trainer_;
+  std::unique_ptr<session::Pruner> pruner_;
   train::RateSearch rate_search_;
   train::NoiseScale noise_scale_;
   std::unique_ptr<train::Progress> progress_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/session/zero_one.h"
 
@@ -65,6 +66,40 @@ FlagSetter SetRange(data::SourceOptions& source) {
   };
 }
 
+// "100:1000:100"
+FlagSetter SetPruneSteps(train::PruneSchedule& schedule) {
+  return [&schedule](const std::string& value) {
+    const std::vector<std::string> parts = absl::StrSplit(value, ':');
+    if (parts.size() != 3)
+      return Wrong(absl::StrCat(
+          "expected three numbers of steps BEGIN:END:EVERY, as 100:1000:100, "
+          "found '",
+          value, "'"));
+    PARTITA_RETURN_IF_ERROR(SetCount(schedule.begin, 0)(parts[0]));
+    PARTITA_RETURN_IF_ERROR(SetCount(schedule.end, 0)(parts[1]));
+    return SetCount(schedule.every, 1)(parts[2]);
+  };
+}
+
+// "0.8" or "0.2:0.8"
+FlagSetter SetSparsity(train::PruneSchedule& schedule) {
+  return [&schedule](const std::string& value) {
+    const std::string expected =
+        "a share of zeros above 0 and up to 1, as 0.8, or two of them, as "
+        "0.2:0.8";
+    const size_t colon = value.find(':');
+    if (colon != std::string::npos) {
+      PARTITA_ASSIGN_OR_RETURN(
+          schedule.first, ParseNumber(value.substr(0, colon), 0, 1, expected));
+    }
+    const std::string last =
+        colon == std::string::npos ? value : value.substr(colon + 1);
+    PARTITA_ASSIGN_OR_RETURN(schedule.last,
+                             ParseNumber(last, 1e-30, 1, expected));
+    return absl::OkStatus();
+  };
+}
+
 std::map<std::string, FlagSetter> ValueFlags(TrainOptions& options) {
   const std::string positive = "a positive number";
   return {
@@ -92,6 +127,9 @@ std::map<std::string, FlagSetter> ValueFlags(TrainOptions& options) {
       {"--variance-doubling", SetCount(options.zero_one.variance_doubling, 1)},
       {"--local-limit", SetCount(options.zero_one.local_limit, 1)},
       {"--local-doubling", SetCount(options.zero_one.local_doubling, 1)},
+      {"--prune-schedule", SetPruneSteps(options.pruning.schedule)},
+      {"--prune-sparsity", SetSparsity(options.pruning.schedule)},
+      {"--prune-weights", SetString(options.pruning.weights)},
       {"--log", SetString(options.log)},
       {"--events", SetString(options.events)},
       {"--peak-flops", SetNumber(options.peak_flops, 1, kMost, positive)},
@@ -128,6 +166,30 @@ absl::Status CheckScheduleOptions(const train::Schedule& schedule) {
   return absl::OkStatus();
 }
 
+absl::Status CheckPruning(const session::PruneOptions& pruning,
+                          const std::string& model) {
+  const bool has_steps = pruning.schedule.every > 0,
+             has_share = pruning.schedule.last > 0,
+             has_weights = !pruning.weights.empty();
+  if (!has_steps && !has_share && !has_weights && !pruning.is_global)
+    return absl::OkStatus();
+  if (!has_steps || !has_share || !has_weights)
+    return Wrong(absl::StrCat(
+        "expected --prune-schedule BEGIN:END:EVERY, --prune-sparsity SHARE and "
+        "--prune-weights GLOBS together, found no ",
+        !has_steps   ? "--prune-schedule"
+        : !has_share ? "--prune-sparsity"
+                     : "--prune-weights"));
+  if (session::IsZeroOne(model))
+    return Wrong(
+        "--prune-schedule: expected a model of one program, found the folder "
+        "of 0/1 Adam's three; train with another optimizer");
+  const absl::Status schedule = train::CheckPruneSchedule(pruning.schedule);
+  return schedule.ok()
+             ? schedule
+             : Wrong(absl::StrCat("--prune-schedule: ", schedule.message()));
+}
+
 absl::Status Check(const TrainOptions& options) {
   if (options.run.model.empty()) return Wrong("expected a model, found none");
   if (options.schedule.steps == 0)
@@ -149,6 +211,7 @@ absl::Status Check(const TrainOptions& options) {
               : "--lr-batch: expected --lr-batch-rule linear or sqrt as well");
   PARTITA_RETURN_IF_ERROR(CheckDeviceOptions(options.run));
   PARTITA_RETURN_IF_ERROR(CheckScheduleOptions(options.schedule));
+  PARTITA_RETURN_IF_ERROR(CheckPruning(options.pruning, options.run.model));
   const absl::Status schedule = train::CheckSchedule(options.schedule);
   return schedule.ok() ? schedule
                        : Wrong(absl::StrCat("--warmup: ", schedule.message()));
@@ -186,10 +249,12 @@ absl::StatusOr<TrainOptions> ParseTrainOptions(
   options.schedule.steps = 0;
   // 0: not given.
   options.zero_one = {0, 0, 0, 0, 0};
+  options.pruning.schedule.every = 0;
   bool in_order = false;
   const Flags flags = {ValueFlags(options),
                        {{"--no-shuffle", &in_order},
                         {"--resume", &options.resume},
+                        {"--prune-global", &options.pruning.is_global},
                         {"--quiet", &options.quiet},
                         {"--debug-nan", &options.debug_nan},
                         {"--json", &options.run.json},
@@ -238,6 +303,13 @@ Steps
   --min-lr SHARE           End at this share of RATE: one_cycle in the last step, linear and cosine one step later;
                            inverse_sqrt goes no lower. Default 0
   --first-lr SHARE         Begin one_cycle (default 0.04) or range_test (default 1e-6) with this share of RATE
+Gradual pruning, for a model that partita compile --keep-zeros wrote
+  --prune-schedule B:E:N   Set the smallest weights to zero after step B (0: before the first) and after every N steps up
+                           to step E, which N must reach
+  --prune-sparsity [F:]L   Zeros are this share of the weights: F after step B, L after step E, in between
+                           L + (F - L) (1 - (step - B) / (E - B))^3; default F: 0
+  --prune-weights GLOBS    Prune these matrices, separated by ';', as given to --keep-zeros; !GLOB leaves some alone
+  --prune-global           Choose the smallest of all these weights together, not of each one
 Steps of 0/1 Adam, for a folder that partita compile --train 0/1-adam wrote
   --variance-until N       Update the variance in some of the first N steps, and exchange something in each of them;
                            default: the warm-up of the rate, or a tenth of the steps

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/data/open_source.h"
+#include "runtime/session/pruner.h"
 #include "runtime/tools/run_options.h"
 #include "runtime/train/schedule.h"
 #include "runtime/train/zero_one_schedule.h"
@@ -25,6 +26,7 @@ struct TrainOptions {
   train::BatchRule lr_batch_rule = train::BatchRule::kNone;
   int64_t lr_batch = 0;
   train::ZeroOneSchedule zero_one;  // of a folder of 0/1 Adam's steps
+  session::PruneOptions pruning;
   std::string log;
   std::string events;
   bool quiet = false;

@@ -121,6 +121,8 @@ class Loop {
         std::chrono::duration<double>(Clock::now() - begin).count();
     result_.seconds += record.seconds;
     PARTITA_RETURN_IF_ERROR(stepper_.Agree(Note(record)));
+    if (options_.after_step)
+      PARTITA_RETURN_IF_ERROR(stepper_.Agree(options_.after_step(step)));
     result_.last_step = step;
     std::vector<double> stop = {options_.stop && options_.stop() ? 1.0 : 0.0,
                                 is_ruined_ ? 1.0 : 0.0};

@@ -73,6 +73,9 @@ struct TrainerOptions {
   int64_t late_losses = 0;
   Checkpoints* checkpoints = nullptr;
   int64_t checkpoint_every = 0;  // steps; 0: only at the end
+  // Called after every step, before its checkpoint; may change parameters. An
+  // error ends the run. Null: nothing to do.
+  std::function<absl::Status(int64_t step)> after_step;
   // Called after every step: returns true to end the run. Null: never.
   std::function<bool()> stop;
   // Reports urgent messages to the user.
