@@ -363,6 +363,23 @@ const Case kMmaCases[] = {
      "lse own_lse", "f32", 1e-4},
     {"lse_and_segments", 2, 1, 1, 40, 50, 16, 16, "", "segments lse", "f32",
      1e-4},
+    {"blocks_of_tiles", 1, 2, 1, 260, 300, 32, 32, blocks(2, 3, 3, 128),
+     "lse own_lse", "bf16", 3e-2},
+    {"causal_blocks", 2, 2, 1, 300, 300, 32, 16,
+     "causal_offset = 0 window = 200 " + blocks(1, 3, 3, 128), "lse own_lse",
+     "f16", 1e-2},
+    {"blocks_of_f32", 1, 1, 1, 200, 290, 64, 64, blocks(1, 2, 3, 128), "bias",
+     "f32", 1e-4},
+    {"blocks_without_bias_gradient", 1, 2, 2, 300, 300, 16, 16,
+     blocks(2, 3, 3, 128), "", "bf16", 3e-2},
+    {"small_blocks", 1, 2, 2, 150, 250, 16, 16,
+     "causal_offset = 90 " + blocks(2, 10, 16, 16), "", "bf16", 3e-2},
+    {"blocks_and_segments", 2, 2, 2, 200, 200, 16, 16, blocks(2, 2, 2, 128),
+     "segments", "f32", 1e-4},
+    {"blocks_of_a_head", 1, 2, 2, 140, 140, 16, 16, blocks(12, 2, 2, 128),
+     "first_head", "f32", 1e-4},
+    {"blocks_that_show_nothing", 1, 1, 1, 100, 100, 16, 16,
+     blocks(1, 1, 1, 128), "", "bf16", 3e-2},
 };
 INSTANTIATE_TEST_SUITE_P(Codegen, MmaMaskedAttention,
                          testing::ValuesIn(kMmaCases),
@@ -395,6 +412,28 @@ TEST(MmaMaskedKernels, VisitOnlyTilesOfTheWindow) {
     EXPECT_GT(seen, 0);
     EXPECT_EQ(seen * kind.causal_tiles, causal * kind.window_tiles)
         << kind.backward;
+  }
+}
+
+// A table of three blocks in each direction, of which a third is seen: those
+// at the diagonal. With blocks of 128, tiles have no hidden pairs.
+TEST(MmaMaskedKernels, VisitOnlyTilesOfBlocks) {
+  std::string table = "blocks = dense<[[";
+  for (int row = 0; row < 3; ++row) {
+    table += row > 0 ? ", [" : "[";
+    for (int column = 0; column < 3; ++column)
+      table += (column > 0 ? ", " : "") + std::to_string(row == column);
+    table += "]";
+  }
+  table += "]]> : tensor<1x3x3xi1> block_size = ";
+  for (const int64_t size : {64, 128}) {
+    Case all = {"", 1, 1, 1, 3 * size, 3 * size, 16, 16, "", "", "bf16", 3e-2};
+    Case listed = all;
+    listed.attributes = table + std::to_string(size);
+    // A block of 128 queries has two rows of the table with blocks of 64.
+    EXPECT_EQ(productsOf(all, false),
+              (size == 64 ? 2 : 3) * productsOf(listed, false));
+    EXPECT_EQ(productsOf(all, true), 3 * productsOf(listed, true));
   }
 }
 

@@ -57,6 +57,16 @@ const Case kGroupCases[] = {
      "causal_offset = -140 window = 3", ""},
     {"window_behind_all_keys", 1, 1, 1, 150, 130, 128, 128,
      "causal_offset = 200 window = 90", ""},
+    // The second block of keys is hidden from the first block of queries, and
+    // the last block of queries sees no key.
+    {"blocks", 1, 2, 1, 300, 390, 64, 64,
+     "blocks = dense<[[[1, 0, 1, 1], [0, 1, 0, 0], [0, 0, 0, 0]]]> : "
+     "tensor<1x3x4xi1> block_size = 128",
+     ""},
+    {"causal_blocks_of_heads", 1, 2, 2, 256, 256, 128, 64,
+     "causal_offset = 0 blocks = dense<[[[1, 1], [0, 1]], [[1, 0], [1, 0]]]> "
+     ": tensor<2x2x2xi1> block_size = 128",
+     ""},
     {"f16", 1, 2, 2, 70, 90, 64, 64, "causal_offset = 20", "", "f16", 2e-3},
     {"f16_large_heads", 1, 2, 2, 70, 90, 128, 128, "causal_offset = 20", "",
      "f16", 2e-3},

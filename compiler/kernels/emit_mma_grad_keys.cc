@@ -16,7 +16,8 @@ class GradKeys : private MmaGradTiles {
       : MmaGradTiles(emitter, op, outputs, memory,
                      KeysPlan(op, wants(op, outputs)).bytes),
         plan_(op, wantsQueries()),
-        key_blocks_((keys_ + kGradRows - 1) / kGradRows) {}
+        key_blocks_((keys_ + kGradRows - 1) / kGradRows),
+        lists_(listsOf(plan_.query.rows, kGradRows, /*by_keys=*/true)) {}
 
   int64_t range() const { return batches_ * groups_ * key_blocks_; }
 
@@ -79,9 +80,22 @@ class GradKeys : private MmaGradTiles {
     return Values();
   }
 
-  // Goes through the tiles of queries of a head that see some of the keys. The
-  // first ones do not see all keys, and with a window neither do the last ones.
-  FailureOr<Values> throughQueries(Value first, Values state) {
+  // Tiles of queries, by their positions: in the list if there is one, else
+  // their own numbers. Some queries do not see some keys if `masked`.
+  struct Part {
+    Value begin, end;
+    bool masked;
+  };
+
+  // The tiles of queries of a head that see some of the keys. The first ones do
+  // not see all keys, and with a window neither do the last ones.
+  FailureOr<SmallVector<Part>> partsFor(Value first) {
+    if (lists_) {
+      FailureOr<TileLists::Range> range = lists_->rangeOf(head_, block_);
+      if (failed(range)) return failure();
+      return SmallVector<Part>{
+          {range->begin, range->end, causal_offset_.has_value()}};
+    }
     const int64_t width = plan_.query.rows,
                   tiles = (queries_ + width - 1) / width;
     Value end = emitter_.indexConstant(tiles);
@@ -108,21 +122,29 @@ class GradKeys : private MmaGradTiles {
         whole_end = arith::MinUIOp::create(builder_, whole_end, end);
       }
     }
-    if (plan_.buffers > 1 && failed(fillQueries(begin))) return failure();
-    struct Part {
-      Value begin, end;
-      bool masked;
-    };
     SmallVector<Part> parts;
     if (causal_offset_) parts.push_back({begin, whole, true});
     parts.push_back({whole, whole_end, false});
     if (window_) parts.push_back({whole_end, end, true});
-    for (const Part& part : parts) {
+    return parts;
+  }
+
+  FailureOr<Values> throughQueries(Value first, Values state) {
+    FailureOr<SmallVector<Part>> parts = partsFor(first);
+    if (failed(parts)) return failure();
+    Value begin = parts->front().begin, end = parts->back().end;
+    if (plan_.buffers > 1 && failed(fillQueries(begin))) return failure();
+    const int64_t width = plan_.query.rows,
+                  positions = lists_ ? std::max<int64_t>(lists_->size(), 1)
+                                     : (queries_ + width - 1) / width;
+    for (const Part& part : *parts) {
       FailureOr<Values> next = emitter_.loop(
-          part.begin, part.end, tiles, state,
-          [&](const Symbol* tile, ValueRange carried) -> FailureOr<Values> {
-            if (failed(bringQueries(tile->value, begin, end))) return failure();
-            return emitTile(first, tile->value, Values(carried), part.masked);
+          part.begin, part.end, positions, state,
+          [&](const Symbol* position, ValueRange carried) -> FailureOr<Values> {
+            if (failed(bringQueries(position->value, begin, end)))
+              return failure();
+            return emitTile(first, position->value, Values(carried),
+                            part.masked);
           });
       if (failed(next)) return failure();
       state = *next;
@@ -132,15 +154,24 @@ class GradKeys : private MmaGradTiles {
     return state;
   }
 
-  Value bufferOf(Value tile) {
+  Value tileAt(Value position) {
+    return lists_ ? lists_->tileAt(position) : position;
+  }
+  // The turn of this block at a tile.
+  Value turnAt(Value position) {
+    return lists_ ? lists_->rankAt(position) : block_;
+  }
+
+  Value bufferOf(Value position) {
     if (plan_.buffers == 1) return Value();
     Value odd =
-        arith::RemUIOp::create(builder_, tile, emitter_.indexConstant(2));
+        arith::RemUIOp::create(builder_, position, emitter_.indexConstant(2));
     return multiply(odd, plan_.buffer);
   }
 
-  LogicalResult fillQueries(Value tile) {
-    Value first = multiply(tile, plan_.query.rows), shift = bufferOf(tile);
+  LogicalResult fillQueries(Value position) {
+    Value first = multiply(tileAt(position), plan_.query.rows),
+          shift = bufferOf(position);
     const Index index[] = {batch_, head_};
     if (failed(fragments_.fill(plan_.query, shift, op_.getQ(), index, first)))
       return failure();
@@ -150,35 +181,39 @@ class GradKeys : private MmaGradTiles {
 
   // Waits for a tile, and begins to fill the next one if there is a buffer for
   // it. Passes the turn at the tile before.
-  LogicalResult bringQueries(Value tile, Value begin, Value end) {
+  LogicalResult bringQueries(Value position, Value begin, Value end) {
     if (plan_.buffers == 1) {
       fragments_.sync();
-      if (turns_ && failed(passTurn(tile, begin))) return failure();
-      if (failed(fillQueries(tile))) return failure();
+      if (turns_ && failed(passTurn(position, begin))) return failure();
+      if (failed(fillQueries(position))) return failure();
       fragments_.waitForTiles();
       return success();
     }
     fragments_.waitForTiles();
-    if (turns_ && failed(passTurn(tile, begin))) return failure();
-    Value next = add(tile, 1);
+    if (turns_ && failed(passTurn(position, begin))) return failure();
+    Value next = add(position, 1);
     Value more =
         arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult, next, end);
     return emitter_.branch(more, [&] { return fillQueries(next); });
   }
 
-  // Passes the turn at the tile before `tile`, if that is not before `begin`.
-  // All threads have met since they added to it.
-  LogicalResult passTurn(Value tile, Value begin) {
-    Value does =
-        arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult, begin, tile);
+  // Passes the turn at the tile before `position`, if that is not before
+  // `begin`. All threads have met since they added to it.
+  LogicalResult passTurn(Value position, Value begin) {
+    Value does = arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult,
+                                       begin, position);
     Value before =
-        arith::SubIOp::create(builder_, tile, emitter_.indexConstant(1));
-    return turns_->pass(turnPlaceOf(before), add(block_, 1), does);
+        arith::SubIOp::create(builder_, position, emitter_.indexConstant(1));
+    // Without a tile before, the list is read at `begin`.
+    if (lists_) before = arith::SelectOp::create(builder_, does, before, begin);
+    return turns_->pass(turnPlaceOf(tileAt(before)), add(turnAt(before), 1),
+                        does);
   }
 
-  FailureOr<Values> emitTile(Value first_key, Value tile, Values state,
+  FailureOr<Values> emitTile(Value first_key, Value position, Values state,
                              bool masked) {
-    Value shift = bufferOf(tile);
+    Value shift = bufferOf(position), tile = tileAt(position),
+          turn = turnAt(position);
     Values weights, grads;
     if (failed(emitScores(first_key, multiply(tile, plan_.query.rows), shift,
                           masked, weights, grads)))
@@ -186,9 +221,9 @@ class GradKeys : private MmaGradTiles {
     Values before;
     if (turns_) {
       putGrads(first_key, grads);
-      if (failed(turns_->await(turnPlaceOf(tile), block_))) return failure();
+      if (failed(turns_->await(turnPlaceOf(tile), turn))) return failure();
       fragments_.sync();
-      before = sumsBefore(tile);
+      before = sumsBefore(tile, turn);
     }
     const MutableArrayRef<Value> sums(state);
     if (buffers_[2].memref)
@@ -243,9 +278,9 @@ class GradKeys : private MmaGradTiles {
   }
 
   // The sums of this warp's parts over the blocks of keys before this one.
-  Values sumsBefore(Value tile) {
+  Values sumsBefore(Value tile, Value turn) {
     Value is_first = arith::CmpIOp::create(builder_, arith::CmpIPredicate::eq,
-                                           block_, firstBlockOf(tile));
+                                           turn, firstTurnOf(tile));
     Values sums;
     for (int64_t part = 0; part < partsOfWarp(); ++part)
       for (int64_t half = 0; half < 2; ++half)
@@ -325,6 +360,7 @@ class GradKeys : private MmaGradTiles {
 
   KeysPlan plan_;
   int64_t key_blocks_;
+  std::optional<TileLists> lists_;
   Value block_;               // number of the block of keys
   FragmentList key_, value_;  // left fragments
 };

@@ -111,10 +111,11 @@ class MmaGradTiles : protected MmaTiles {
   mlir::Value turnPlaceOf(mlir::Value tile) {
     return add(multiply(number(batch_ * heads_ + head_), layout_->tiles), tile);
   }
-  // The first block of keys that some query of the tile sees. The ones that see
-  // it follow each other. The turn is the number of the next one.
-  mlir::Value firstBlockOf(mlir::Value tile) {
-    if (!window_) return emitter_.indexConstant(0);
+  // The turn of the first block of keys that sees the tile. Blocks that see it
+  // follow each other, so a block's turn is its own number. With lists, it is
+  // the number of earlier blocks that see the tile.
+  mlir::Value firstTurnOf(mlir::Value tile) {
+    if (isListed() || !window_) return emitter_.indexConstant(0);
     return mlir::arith::DivUIOp::create(
         builder_, beginOfKeys(multiply(tile, layout_->tile)),
         emitter_.indexConstant(kGradRows));

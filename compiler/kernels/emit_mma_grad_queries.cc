@@ -41,7 +41,7 @@ class GradQueries : private MmaGradTiles {
     // No block of keys has added to queries that see no key.
     Value is_summed = arith::CmpIOp::create(builder_, arith::CmpIPredicate::ne,
                                             turns_->turnOf(turnPlaceOf(tile)),
-                                            firstBlockOf(tile));
+                                            firstTurnOf(tile));
     Values sums;
     for (int64_t column = 0; column < size_ / 16; ++column)
       for (int64_t half = 0; half < 2; ++half) {

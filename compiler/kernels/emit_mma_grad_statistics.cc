@@ -76,7 +76,7 @@ class GradStatistics : private MmaGradTiles {
     const int64_t count = kGradRows / layout_->tile;
     for (int64_t i = 0; i < count; ++i) {
       Value tile = add(multiply(block, count), i);
-      if (failed(turns_->start(turnPlaceOf(tile), firstBlockOf(tile))))
+      if (failed(turns_->start(turnPlaceOf(tile), firstTurnOf(tile))))
         return failure();
     }
     return success();

@@ -50,21 +50,27 @@ void MmaTiles::clampLimits() {
 
 void MmaTiles::useRing(int64_t stages, const TensorMap& keys,
                        const TensorMap& values) {
+  makeLists();
   ring_.emplace(
       emitter_, fragments_.base(), stages, tiles_.buffer,
       ArrayRef<TileRing::Part>{{tiles_.key, keys}, {tiles_.value, values}},
-      /*starts_later=*/window_.has_value());
+      /*starts_later=*/window_.has_value() || lists_,
+      lists_ ? lists_->tiles() : Buffer());
 }
 
 LogicalResult MmaTiles::fillFirstKeys(Value first, bool with_values) {
-  const Value tile = firstTileFor(first);
-  if (ring_)
+  FailureOr<Span> span = spanOf(first);
+  if (failed(span)) return failure();
+  const Value begin = span->begin;
+  if (ring_) {
+    Value origin = begin;
+    if (begin && !lists_) origin = multiply(begin, tiles_.key.rows);
     return ring_->open(number(batch_), number(group_),
-                       numberOf(tilesFor(first), tile),
-                       tile ? multiply(tile, tiles_.key.rows) : Value());
-  return fillKeys(
-      tile ? multiply(tile, tiles_.key.rows) : emitter_.indexConstant(0),
-      Value(), with_values);
+                       numberOf(span->end, begin), origin);
+  }
+  return fillKeys(begin ? multiply(tileAt(begin), tiles_.key.rows)
+                        : emitter_.indexConstant(0),
+                  Value(), with_values);
 }
 
 LogicalResult MmaTiles::fillKeys(Value first, Value shift, bool with_values) {
@@ -75,20 +81,45 @@ LogicalResult MmaTiles::fillKeys(Value first, Value shift, bool with_values) {
   return fragments_.fill(tiles_.value, shift, v_, index, first);
 }
 
-Value MmaTiles::tilesFor(Value first) {
-  return arith::CeilDivUIOp::create(builder_, visibleKeys(first),
-                                    emitter_.indexConstant(tiles_.key.rows));
+std::optional<TileLists> MmaTiles::listsOf(int64_t query_rows, int64_t key_rows,
+                                           bool by_keys) {
+  if (!table_) return std::nullopt;
+  return TileLists(
+      emitter_, *table_,
+      {queries_, keys_, query_rows, key_rows, causal_offset_, window_}, by_keys,
+      first_head_);
 }
 
-Value MmaTiles::firstTileFor(Value first) {
-  if (!window_) return {};
-  const Value tile = arith::DivUIOp::create(
-      builder_, beginOfKeys(first), emitter_.indexConstant(tiles_.key.rows));
-  return emitter_.smaller(tile, (keys_ - 1) / tiles_.key.rows);
+void MmaTiles::makeLists() {
+  if (std::exchange(has_made_lists_, true)) return;
+  if (std::optional<TileLists> lists =
+          listsOf(rows_, tiles_.key.rows, /*by_keys=*/false))
+    lists_.emplace(*lists);
 }
 
-Value MmaTiles::numberOf(Value tile, Value begin) {
-  return begin ? Value(arith::SubIOp::create(builder_, tile, begin)) : tile;
+Value MmaTiles::tileAt(Value position) {
+  return lists_ ? lists_->tileAt(position) : position;
+}
+
+FailureOr<MmaTiles::Span> MmaTiles::spanOf(Value first) {
+  makeLists();
+  const Value width = emitter_.indexConstant(tiles_.key.rows);
+  if (lists_) {
+    Value block =
+        arith::DivUIOp::create(builder_, first, emitter_.indexConstant(rows_));
+    FailureOr<TileLists::Range> range = lists_->rangeOf(head_, block);
+    if (failed(range)) return failure();
+    return Span{range->begin, range->end};
+  }
+  Value end = arith::CeilDivUIOp::create(builder_, visibleKeys(first), width);
+  if (!window_) return Span{Value(), end};
+  Value begin = arith::DivUIOp::create(builder_, beginOfKeys(first), width);
+  return Span{emitter_.smaller(begin, (keys_ - 1) / tiles_.key.rows), end};
+}
+
+Value MmaTiles::numberOf(Value position, Value begin) {
+  return begin ? Value(arith::SubIOp::create(builder_, position, begin))
+               : position;
 }
 
 Value MmaTiles::bufferOf(Value tile) {
@@ -100,7 +131,9 @@ Value MmaTiles::bufferOf(Value tile) {
 FailureOr<Values> MmaTiles::throughKeys(Value first, bool with_values,
                                         Values state, TileBody body) {
   const int64_t width = tiles_.key.rows;
-  const Value begin = firstTileFor(first), end = tilesFor(first);
+  FailureOr<Span> span = spanOf(first);
+  if (failed(span)) return failure();
+  const Value begin = span->begin, end = span->end;
   const Value zero = emitter_.indexConstant(0);
   // The tiles that all queries see completely.
   Value whole = begin ? begin : zero;
@@ -111,7 +144,9 @@ FailureOr<Values> MmaTiles::throughKeys(Value first, bool with_values,
     bool masked;
   };
   SmallVector<Part> parts;
-  if (window_) {
+  const bool has_masked = causal_offset_ || keys_ % width != 0;
+  if (lists_) whole_end = has_masked ? begin : end;
+  if (window_ && !lists_) {
     whole =
         arith::CeilDivUIOp::create(builder_, beginOfKeys(add(first, rows_ - 1)),
                                    emitter_.indexConstant(width));
@@ -120,14 +155,15 @@ FailureOr<Values> MmaTiles::throughKeys(Value first, bool with_values,
     whole_end = arith::MaxUIOp::create(builder_, whole_end, whole);
     parts.push_back({begin, whole, true});
   }
-  parts.push_back({whole, whole_end, false});
-  if (causal_offset_ || keys_ % width != 0)
-    parts.push_back({whole_end, end, true});
+  if (!lists_ || !has_masked) parts.push_back({whole, whole_end, false});
+  if (has_masked) parts.push_back({whole_end, end, true});
   for (const Part& part : parts) {
     FailureOr<Values> next =
-        emitter_.loop(part.begin, part.end, (keys_ + width - 1) / width, state,
-                      [&](const Symbol* tile, ValueRange carried) {
-                        return emitTile(tile->value, begin, end, with_values,
+        emitter_.loop(part.begin, part.end,
+                      lists_ ? std::max<int64_t>(lists_->size(), 1)
+                             : (keys_ + width - 1) / width,
+                      state, [&](const Symbol* position, ValueRange carried) {
+                        return emitTile(position->value, *span, with_values,
                                         part.masked, Values(carried), body);
                       });
     if (failed(next)) return failure();
@@ -140,24 +176,24 @@ FailureOr<Values> MmaTiles::throughKeys(Value first, bool with_values,
   return state;
 }
 
-FailureOr<Values> MmaTiles::emitTile(Value tile, Value begin, Value end,
+FailureOr<Values> MmaTiles::emitTile(Value position, const Span& span,
                                      bool with_values, bool masked,
                                      Values state, TileBody body) {
-  Value first_key = multiply(tile, tiles_.key.rows);
-  const Value place = numberOf(tile, begin);
+  Value first_key = multiply(tileAt(position), tiles_.key.rows);
+  const Value place = numberOf(position, span.begin);
   if (ring_) {
-    ring_->await(place, numberOf(end, begin));
+    ring_->await(place, numberOf(span.end, span.begin));
     FailureOr<Values> next = body(bufferOf(place), first_key, masked, state);
     if (failed(next) || failed(ring_->release(place))) return failure();
     return next;
   }
   // Now this tile is complete, and no thread reads the other buffer.
   fragments_.waitForTiles();
-  Value next = add(tile, 1);
-  Value more =
-      arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult, next, end);
+  Value next = add(position, 1);
+  Value more = arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult, next,
+                                     span.end);
   if (failed(emitter_.branch(more, [&] {
-        return fillKeys(multiply(next, tiles_.key.rows),
+        return fillKeys(multiply(tileAt(next), tiles_.key.rows),
                         bufferOf(add(place, 1)), with_values);
       })))
     return failure();

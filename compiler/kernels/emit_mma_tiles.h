@@ -5,6 +5,7 @@
 
 #include "compiler/kernels/emit_attention_tiles.h"
 #include "compiler/kernels/emit_fragments.h"
+#include "compiler/kernels/emit_tile_lists.h"
 #include "compiler/kernels/emit_tile_ring.h"
 
 namespace partita::kernels {
@@ -44,10 +45,18 @@ class MmaTiles : protected AttentionTiles {
         scale_(op.getScale().convertToDouble()),
         window_(op.getWindow()),
         k_(op.getK()),
-        v_(op.getV()) {
+        v_(op.getV()),
+        table_(nn::BlockTable::of(op)),
+        first_head_(op.getFirstHead()) {
     rows_ = rows;
     clampLimits();
   }
+
+  // True if kernels visit the tiles of lists: there is a table of blocks.
+  bool isListed() const { return table_.has_value(); }
+  // The lists, if there is a table of blocks.
+  std::optional<TileLists> listsOf(int64_t query_rows, int64_t key_rows,
+                                   bool by_keys);
 
   // --- Loops over keys ---
   // From now on, tiles of keys and values come in a ring of `stages` stages.
@@ -139,27 +148,37 @@ class MmaTiles : protected AttentionTiles {
   // `begin` is null without a window.
   mlir::Value maskFrom(mlir::Value score, int64_t key, mlir::Value begin,
                        mlir::Value end);
-  // End of the tiles with keys that the block of queries from `first` on sees.
-  mlir::Value tilesFor(mlir::Value first);
-  // The first of these tiles; null without a window.
-  mlir::Value firstTileFor(mlir::Value first);
+  // The tiles with keys that the block of queries from `first` on sees. Tiles
+  // have positions: in the list if there is one, else their own numbers. A null
+  // `begin` is 0.
+  struct Span {
+    mlir::Value begin, end;
+  };
+  mlir::FailureOr<Span> spanOf(mlir::Value first);
+  mlir::Value tileAt(mlir::Value position);
+  // Creates the lists once.
+  void makeLists();
   // A tile's number from `begin` on (null: 0). Buffers are counted so: the
   // first tile is in the first one, because queries pass through the second
   // one.
-  mlir::Value numberOf(mlir::Value tile, mlir::Value begin);
+  mlir::Value numberOf(mlir::Value position, mlir::Value begin);
   // Begins to fill tiles, `shift` elements further on, with keys from `first`
   // on, and with their values.
   mlir::LogicalResult fillKeys(mlir::Value first, mlir::Value shift,
                                bool with_values);
   // Elements before the buffer of the tile with this number.
   mlir::Value bufferOf(mlir::Value number);
-  // The tiles from `begin` to `end` (null: 0) hold keys that the block sees.
-  mlir::FailureOr<Values> emitTile(mlir::Value tile, mlir::Value begin,
-                                   mlir::Value end, bool with_values,
-                                   bool masked, Values state, TileBody body);
+  // The tile at a position of the span.
+  mlir::FailureOr<Values> emitTile(mlir::Value position, const Span& span,
+                                   bool with_values, bool masked, Values state,
+                                   TileBody body);
   bool isPlain() const { return !bias_ && softcap_ <= 0 && scale_ > 0; }
 
   mlir::Value k_, v_;
+  std::optional<nn::BlockTable> table_;
+  mlir::Value first_head_;
+  bool has_made_lists_ = false;
+  std::optional<TileLists> lists_;
 };
 
 }  // namespace partita::kernels

@@ -83,7 +83,7 @@ std::optional<TensorMap> boxesOf(Emitter& emitter, Value tensor, int64_t rows) {
 
 TileRing::TileRing(Emitter& emitter, Value base, int64_t stages,
                    int64_t stage_elements, ArrayRef<Part> parts,
-                   bool starts_later)
+                   bool starts_later, const Buffer& list)
     : emitter_(emitter),
       builder_(emitter.builder()),
       base_(base),
@@ -91,6 +91,7 @@ TileRing::TileRing(Emitter& emitter, Value base, int64_t stages,
       stage_elements_(stage_elements),
       barriers_(emitter.reserveScratch(kBarrierBytes * stages)),
       starts_later_(starts_later),
+      list_(list),
       origin_(emitter.scratch(builder_.getI32Type(), starts_later ? 3 : 2)) {
   for (const Part& part : parts) {
     tiles_.push_back(part.tile);
@@ -149,7 +150,7 @@ LogicalResult TileRing::byOne(llvm::function_ref<void()> body) {
 }
 
 LogicalResult TileRing::open(Value batch, Value head, Value count,
-                             Value first_row) {
+                             Value first) {
   const auto make = [&] {
     for (int64_t stage = 0; stage < stages_; ++stage) {
       call(kBarrierMake, {base_, toI64(full(index(stage))), i32(1)});
@@ -159,8 +160,7 @@ LogicalResult TileRing::open(Value batch, Value head, Value count,
     memref::StoreOp::create(builder_, toI32(batch), origin_.memref, index(0));
     memref::StoreOp::create(builder_, toI32(head), origin_.memref, index(1));
     if (starts_later_)
-      memref::StoreOp::create(builder_, toI32(first_row), origin_.memref,
-                              index(2));
+      memref::StoreOp::create(builder_, toI32(first), origin_.memref, index(2));
   };
   if (failed(byOne(make))) return failure();
   call(kFenceTiles, {});
@@ -182,9 +182,19 @@ void TileRing::fill(Value tile, Value count) {
         first;
   if (starts_later_)
     first = memref::LoadOp::create(builder_, origin_.memref, index(2));
+  Value listed = tile;
+  if (list_.memref) {
+    Value position =
+        arith::IndexCastOp::create(builder_, builder_.getIndexType(), first);
+    position = builder_.createOrFold<arith::AddIOp>(position, tile);
+    listed = arith::IndexCastOp::create(
+        builder_, builder_.getIndexType(),
+        memref::LoadOp::create(builder_, list_.memref, position));
+    first = Value();
+  }
   for (auto [to, map] : llvm::zip_equal(tiles_, maps_)) {
     Value row =
-        toI32(builder_.createOrFold<arith::MulIOp>(tile, index(to.rows)));
+        toI32(builder_.createOrFold<arith::MulIOp>(listed, index(to.rows)));
     if (first) row = arith::AddIOp::create(builder_, row, first);
     for (int64_t column = 0; column < to.columns; column += kPanel) {
       const int64_t first = to.first + column * to.rows;

@@ -66,18 +66,21 @@ class TileRing {
   };
   // For a kernel with teams of kBlock. The tiles lie in scratch that begins at
   // `base`; a stage begins `stage_elements` after the one before.
-  // `starts_later`: an item's first tile need not begin at row 0.
+  // `starts_later`: an item's first tile need not begin at row 0. `list`: the
+  // numbers of the tiles to copy, in i32; null: one after the other. It has
+  // `stages` more than any position requires.
   TileRing(Emitter& emitter, mlir::Value base, int64_t stages,
            int64_t stage_elements, llvm::ArrayRef<Part> parts,
-           bool starts_later = false);
+           bool starts_later = false, const Buffer& list = {});
 
   // --- Called by all threads ---
   // Called before an item's first tile. Waits until all threads have read the
   // ring's memory, and makes their writes there visible to copies. The item has
-  // `count` tiles of this batch element and head, from `first_row` on; null: 0.
+  // `count` tiles of this batch element and head, from row `first` on; null: 0.
+  // With a list, `first` is a position in it.
   // Requests the first tiles, for all stages but one.
   mlir::LogicalResult open(mlir::Value batch, mlir::Value head,
-                           mlir::Value count, mlir::Value first_row);
+                           mlir::Value count, mlir::Value first);
   // Requests the next tile that is not requested yet, once its stage is empty.
   // Then waits for `tile`.
   void await(mlir::Value tile, mlir::Value count);
@@ -120,7 +123,8 @@ class TileRing {
   Values maps_;
   int64_t barriers_;  // byte of scratch; full and empty of each stage
   bool starts_later_;
-  Buffer origin_;  // batch, head and first row; in scratch to save registers
+  Buffer list_;
+  Buffer origin_;  // batch, head and `first`; in scratch to save registers
 };
 
 }  // namespace partita::kernels
