@@ -1,12 +1,13 @@
 // Decomposition of the gradient of windowed reductions. The rows of the
 // result's gradient are spread out by the stride. For a sum, the gradient is a
 // windowed sum over the spread rows. For a maximum or minimum, each place in
-// the window contributes one shifted copy.
+// the window contributes the rows whose extreme element is there.
 #include <limits>
 
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/math_builder.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace partita::nn {
 namespace {
@@ -42,6 +43,9 @@ class WindowGrad {
   // Moves row i to row i * stride of a dimension of size * stride; the other
   // rows are filler.
   Value spreadOut(Value x, Value filler);
+  // Moves row i to row i * stride + offset of the input; the other rows are
+  // filler.
+  Value placeByStride(Value x, ArrayRef<int64_t> offsets, Value filler);
   // The element at place `at` of every window, and a mask of the elements that
   // are not padding (null: all).
   Value elementsAt(Value input, ArrayRef<int64_t> at);
@@ -213,22 +217,62 @@ Value WindowGrad::extremePlaces(Value input) {
   return found;
 }
 
+// Row o of the windows goes to row o * stride + offset = (o + whole) * stride +
+// rest. Moving by `whole` before spreading leaves one movement per reader, so
+// that kernels store neither the spread rows nor the moved ones.
+Value WindowGrad::placeByStride(Value x, ArrayRef<int64_t> offsets,
+                                Value filler) {
+  Sizes whole, coarse, split, low, high, spread;
+  for (int64_t dim = 0; dim < rank_; ++dim) {
+    const int64_t stride = op_.getStrides()[dim];
+    const int64_t moved = llvm::divideFloorSigned(offsets[dim], stride);
+    const int64_t rest = offsets[dim] - moved * stride;
+    whole.push_back(moved);
+    coarse.push_back(llvm::divideCeilSigned(shape_[dim], stride));
+    spread.push_back(coarse[dim] * stride);
+    split.push_back(coarse[dim]);
+    low.push_back(0);
+    high.push_back(0);
+    if (stride == 1) continue;
+    split.push_back(1);
+    low.push_back(rest);
+    high.push_back(stride - 1 - rest);
+  }
+  x = place(x, whole, coarse, filler);
+  if (split.size() == static_cast<size_t>(rank_)) return x;
+  Sizes padded = split;
+  for (size_t dim = 0; dim < split.size(); ++dim)
+    padded[dim] += low[dim] + high[dim];
+  x = b_.reshape(x, split);
+  x = PadOp::create(builder_, op_.getLoc(), b_.typeOf(x).clone(padded), x,
+                    filler, low, high);
+  x = b_.reshape(x, spread);
+  const RankedTensorType type = b_.typeOf(x).clone(shape_);
+  if (type == x.getType()) return x;
+  return SliceOp::create(builder_, op_.getLoc(), type, x, Sizes(rank_, 0),
+                         Sizes(rank_, 1));
+}
+
+// The places and the gradient are moved before they are compared: kernels then
+// compute the places once, not once per place.
 Value WindowGrad::extreme() {
   const Value grad = b_.widen(op_.getResultGrad());
   const Value zero = scalar(b_.typeOf(grad).getElementType(), 0);
   const Value found = extremePlaces(b_.widen(op_.getInput()));
+  const Value nowhere = scalar(b_.typeOf(found).getElementType(), -1);
   Value total;
   for (const auto& [number, at] : llvm::enumerate(places())) {
-    const Value is_here = b_.compare(
-        arith::CmpIPredicate::eq, found,
-        b_.constantInt(b_.typeOf(found), static_cast<int64_t>(number)));
-    const Value part =
-        b_.select(is_here, grad, b_.constant(b_.typeOf(grad), 0));
     Sizes offsets;
     for (int64_t dim = 0; dim < rank_; ++dim)
       offsets.push_back(at[dim] * op_.getDilations()[dim] - op_.getLow()[dim]);
-    const Value moved = place(spreadOut(part, zero), offsets, shape_, zero);
-    total = total ? b_.add(total, moved) : moved;
+    const Value moved = placeByStride(found, offsets, nowhere);
+    const Value is_here = b_.compare(
+        arith::CmpIPredicate::eq, moved,
+        b_.constantInt(b_.typeOf(moved), static_cast<int64_t>(number)));
+    const Value part = placeByStride(grad, offsets, zero);
+    const Value chosen =
+        b_.select(is_here, part, b_.constant(b_.typeOf(part), 0));
+    total = total ? b_.add(total, chosen) : chosen;
   }
   return total;
 }

@@ -40,3 +40,29 @@ func.func @softcap(%q: tensor<1x2x4x8xf32>, %g: tensor<1x2x4x8xf32>) -> (tensor<
   %0:3 = nn.attention_grad %q, %q, %q, %g, %g scale = 1.0 softcap = 2.0 : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>)
   return %0#0, %0#1, %0#2 : tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>
 }
+
+// -----
+
+// The gradient of a maximum over images is written between transposes, which cancel with those of convolutions. The places of the maxima and
+// the gradient are spread by the stride before they are compared.
+// CHECK-LABEL: @window_max
+// CHECK: nn.transpose %arg1 perm = [0, 2, 3, 1] : tensor<1x3x8x8xf32> -> tensor<1x8x8x3xf32>
+// CHECK-NOT: nn.reduce_window_grad
+// CHECK: %[[CHOSEN:.*]] = arith.select %{{.*}} : tensor<1x8x8x3xi1>, tensor<1x8x8x3xf32>
+// CHECK: nn.transpose %{{.*}} perm = [0, 3, 1, 2] : tensor<1x8x8x3xf32> -> tensor<1x3x8x8xf32>
+// CHECK-NEXT: return
+func.func @window_max(%g: tensor<1x3x4x4xf32>, %x: tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32> {
+  %0 = nn.reduce_window_grad max %g, %x window = [1, 1, 3, 3] strides = [1, 1, 2, 2] dilations = [1, 1, 1, 1] low = [0, 0, 1, 1] high = [0, 0, 0, 0] : (tensor<1x3x4x4xf32>, tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32>
+  return %0 : tensor<1x3x8x8xf32>
+}
+
+// -----
+
+// A window over channels keeps their place.
+// CHECK-LABEL: @window_of_channels
+// CHECK-NOT: nn.transpose
+// CHECK: return
+func.func @window_of_channels(%g: tensor<1x2x4x4xf32>, %x: tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32> {
+  %0 = nn.reduce_window_grad max %g, %x window = [1, 2, 1, 1] strides = [1, 2, 1, 1] dilations = [1, 1, 1, 1] low = [0, 0, 0, 0] high = [0, 0, 0, 0] : (tensor<1x2x4x4xf32>, tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32>
+  return %0 : tensor<1x4x4x4xf32>
+}
