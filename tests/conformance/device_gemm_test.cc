@@ -247,6 +247,16 @@ TEST_P(DeviceGemmTest, FewRowsByALargeMatrix) {
   }
 }
 
+// CPUs copy such matrices before they multiply.
+TEST_P(DeviceGemmTest, ManyRowsByRowsOf4KiB) {
+  Check(Dense(1, 130, 1024, 40));
+  GemmDesc desc = Dense(1, 300, 70, 33);
+  desc.rhs_strides = {0, 2048, 1};
+  desc.has_bias = desc.has_residual = true;
+  desc.activation = Activation::kRelu;
+  Check(desc);
+}
+
 TEST_P(DeviceGemmTest, PanelsDoNotChangeResults) {
   if (!Executes()) return;
   for (const int64_t m : {1, 3, 8}) {
