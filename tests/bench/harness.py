@@ -6,6 +6,7 @@ has its own environment.
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -22,6 +23,10 @@ CACHE = pathlib.Path(os.environ.get("PARTITA_BENCH_CACHE", "~/.cache/partita-ben
 # Settings for the baselines' best performance: Debian's OpenBLAS does not recognise recent AMD CPUs, and idle workers
 # must not spin while another system runs.
 FAIR_ENVIRONMENT = {"OPENBLAS_CORETYPE": "SkylakeX", "OMP_WAIT_POLICY": "ACTIVE", "KMP_BLOCKTIME": "20"}
+
+# The priority in SCHED_FIFO, for measuring beside other work. RUN_FIRST precedes a command.
+PRIORITY = 10
+RUN_FIRST = ["chrt", "-f", str(PRIORITY)]
 
 # Two ranks that may share CPU cores with other work.
 MPIRUN = ["mpirun", "--allow-run-as-root", "--bind-to", "none", "-n", "2"]
@@ -48,6 +53,11 @@ class Peer:
 
     def _signal(self, number):
         os.kill(self.process.pid, number)
+
+    def run_first(self):
+        """Runs every thread of the process before all others of the machine (SCHED_FIFO)."""
+        for task in os.listdir(f"/proc/{self.process.pid}/task"):
+            os.sched_setscheduler(int(task), os.SCHED_FIFO, os.sched_param(PRIORITY))
 
     def ask(self, **request):
         self._signal(signal.SIGCONT)
@@ -96,6 +106,15 @@ def busy(processes):
         for loop in loops:
             loop.kill()
             loop.wait()
+
+
+@contextlib.contextmanager
+def alone(path):
+    """Holds the lock of this file, by which several benchmarks take turns on one machine. None: no lock."""
+    with open(path or os.devnull, "w", encoding="utf-8") as file:
+        if path:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def warn_if_busy():

@@ -1,9 +1,11 @@
 """Full-size models in the usual exchange formats: a folder (config.json, model.safetensors) and an ONNX export of the same model.
 
 The code is Hugging Face's and timm's. The weights are those of seeded_weights.py; MiniLM has its trained weights. Needs `setup.sh
---torch`. Usage: seeded_models.py CACHE_DIR [NAME...]. Existing models are kept.
+--torch`. Usage: seeded_models.py CACHE_DIR [NAME...] [--train-batch N]. Existing models are kept. With a batch, image models are also exported for
+training.
 """
 
+import argparse
 import importlib.util
 import os
 import pathlib
@@ -22,7 +24,9 @@ import seeded_weights
 # Layers, width and heads of the models that are GPT-2 and ViT in other sizes.
 GPT2_SIZES = {"gpt2": (12, 768, 12), "gpt2-mini": (4, 256, 4), "gpt2-tiny": (2, 64, 2)}
 VIT_SIZES = {"vit-b-16": (12, 768, 12), "vit-s-16": (12, 384, 6), "vit-ti-16": (12, 192, 3), "vit-micro-16": (2, 64, 2)}
-NAMES = ("minilm", "coatnet-0", "mixtral-200m", *GPT2_SIZES, *VIT_SIZES)
+TIMM = {"coatnet-0": "coatnet_0_rw_224", "resnet-50": "resnet50", "convnext-t": "convnext_tiny",
+        "swin-t": "swin_tiny_patch4_window7_224", "efficientnet-b0": "efficientnet_b0"}
+NAMES = ("minilm", "mixtral-200m", "llama-100m", *TIMM, *GPT2_SIZES, *VIT_SIZES)
 
 
 def minilm_package():
@@ -46,10 +50,14 @@ def build(name):
         return transformers.MixtralForCausalLM(transformers.MixtralConfig(
             vocab_size=50257, hidden_size=512, intermediate_size=1408, num_hidden_layers=8, num_attention_heads=8,
             num_key_value_heads=4, num_local_experts=8, num_experts_per_tok=2, max_position_embeddings=1024, use_cache=False))
-    if name == "coatnet-0":
+    if name == "llama-100m":
+        return transformers.LlamaForCausalLM(transformers.LlamaConfig(
+            vocab_size=32000, hidden_size=768, intermediate_size=2048, num_hidden_layers=12, num_attention_heads=12,
+            num_key_value_heads=4, max_position_embeddings=1024, tie_word_embeddings=True, use_cache=False))
+    if name in TIMM:
         import timm
 
-        return timm.create_model("coatnet_0_rw_224")
+        return timm.create_model(TIMM[name], **({"drop_path_rate": 0.0} if name == "swin-t" else {}))
     raise ValueError(f"expected one of {NAMES}, found {name}")
 
 
@@ -62,7 +70,7 @@ def load(name, folder):
 
     if name == "minilm":
         module = transformers.BertModel.from_pretrained(folder, add_pooling_layer=False)
-    elif name == "coatnet-0":
+    elif name in TIMM:
         module = build(name)
         module.load_state_dict({key: torch.from_numpy(value) for key, value in
                                 safetensors.numpy.load_file(folder / "model.safetensors").items()})
@@ -90,7 +98,7 @@ def write_folder(name, folder):
             shutil.copyfile(minilm_package() / file, folder / file)
         return
     module = build(name)
-    if name == "coatnet-0":
+    if name in TIMM:
         from timm.models._hub import save_config_for_hf
 
         save_config_for_hf(module, str(folder / "config.json"))
@@ -139,10 +147,36 @@ def ensure_folder(name, cache):
     return folder
 
 
+def training_pt2(batch):
+    """The file's name in the model's folder."""
+    return f"train-{batch}.pt2"
+
+
+def export_training(name, folder, batch):
+    """torch.export in training mode: batch norms use the statistics of the batch."""
+    path = folder / training_pt2(batch)
+    if path.exists():
+        return
+    module = load(name, folder).train().requires_grad_(True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = torch.export.export(module, (torch.zeros(batch, 3, 224, 224),))
+        partial = folder / "partial.pt2"
+        torch.export.save(program, partial)
+    partial.rename(path)
+
+
 def main():
-    cache, *names = sys.argv[1:]
-    for name in names or NAMES:
-        print(ensure_folder(name, cache))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cache", type=pathlib.Path)
+    parser.add_argument("names", nargs="*", default=NAMES)
+    parser.add_argument("--train-batch", type=int)
+    arguments = parser.parse_args()
+    for name in arguments.names:
+        folder = ensure_folder(name, arguments.cache)
+        print(folder)
+        if arguments.train_batch and name in TIMM:
+            export_training(name, folder, arguments.train_batch)
 
 
 if __name__ == "__main__":

@@ -52,6 +52,8 @@ def parse_arguments():
     parser.add_argument("--against", type=pathlib.Path, metavar="TOOLS", help="another build, which takes turns as 'before'")
     parser.add_argument("--beside", type=int, default=0, metavar="N",
                         help="then measure again beside N busy processes, with every system's own way of waiting")
+    parser.add_argument("--priority", action="store_true", help="run timed processes before all others of the machine (SCHED_FIFO)")
+    parser.add_argument("--lock", type=pathlib.Path, metavar="FILE", help="hold the lock of this file while a system is timed")
     parser.add_argument("--json", type=pathlib.Path, default=harness.CACHE.parent / "training.json", metavar="FILE",
                         help="all figures (default %(default)s)")
     return parser.parse_args()
@@ -61,15 +63,15 @@ class Partita:
     """A program, compiled once. Each round is a process that takes one step before timing starts."""
 
     def __init__(self, name, workload, precision, threads, tools, plan):
-        self.name = name
+        self.name, self.prefix = name, []
         self.runner = [tools / "runtime/tools/partita-run"]
         if name.startswith("B=2 MPI"):
             self.runner = [*harness.MPIRUN, *self.runner]
             threads = 1
         self.folder = tempfile.TemporaryDirectory(prefix="partita-bench-")
         self.artifact = self._path("step.partita")
-        harness.call([tools / "compiler/tools/partita", "compile", workload.folder, "--dim", workload.dims, "--precision", precision,
-                      "--dropout", 0, "--train", "adamw", "--beta1", workloads.BETA1, "--beta2", workloads.BETA2, "--epsilon", workloads.EPSILON,
+        harness.call([tools / "compiler/tools/partita", "compile", *workload.source, "--precision", precision, "--train", "adamw",
+                      "--beta1", workloads.BETA1, "--beta2", workloads.BETA2, "--epsilon", workloads.EPSILON,
                       "--weight-decay", workloads.DECAY, "-o", self.artifact, *plan])
         self.inputs = ["--threads", threads]
         for key, value in workload.batch_of().items():
@@ -89,8 +91,12 @@ class Partita:
         return json.loads(harness.call([*self.runner, "train", self.artifact, *self.inputs, "--lr", workloads.RATE, "--steps", 2,
                                         "--quiet", "--json"]))["losses"]
 
+    def run_first(self):
+        self.prefix = harness.RUN_FIRST
+
     def ask(self, warmup, repeat):
-        report = json.loads(harness.call([*self.runner, self.artifact, *self.inputs, "--warmup", warmup, "--repeat", repeat, "--json"]))
+        report = json.loads(harness.call([*self.prefix, *self.runner, self.artifact, *self.inputs, "--warmup", warmup,
+                                          "--repeat", repeat, "--json"]))
         return {"times_ms": report["times_ms"], "cpu_ms": report["cpu_ms"], "peak_bytes": report["memory"]["peak_process"]}
 
     def close(self):
@@ -103,6 +109,8 @@ def start(workload, precision, threads, arguments):
     try:
         for name in arguments.peers:
             needed, worker, how = PEERS[name]
+            if worker == "jax" and workload.model not in workloads.JAX:
+                continue
             # In bf16 PyTorch already uses oneDNN for products.
             if needed <= threads and (how != "onednn" or precision == "f32"):
                 running.append(harness.Peer(name, [sys.executable, here / f"{worker}_worker.py", workload.name, precision,
@@ -136,9 +144,13 @@ def measure(workload, precision, threads, arguments):
     """One row: the figures of each system, and its errors."""
     systems = start(workload, precision, threads, arguments)
     try:
+        if arguments.priority:
+            for system in systems:
+                system.run_first()
         rounds = {system.name: [] for system in systems}
         for system in harness.turns(systems, arguments.rounds):
-            rounds[system.name].append(system.ask(warmup=1, repeat=3 if arguments.beside else 1))
+            with harness.alone(arguments.lock):
+                rounds[system.name].append(system.ask(warmup=1, repeat=3 if arguments.beside else 1))
             print(".", end="", file=sys.stderr, flush=True)
         beside = {system.name: [] for system in systems}
         if arguments.beside:
@@ -184,7 +196,8 @@ def main():
     for name in arguments.workloads:
         workload = workloads.find(name)
         # In a separate process, because making a model leaves gigabytes of memory behind.
-        subprocess.run([sys.executable, str(harness.ROOT / "tests/peers/seeded_models.py"), str(harness.CACHE), workload.model],
+        subprocess.run([sys.executable, str(harness.ROOT / "tests/peers/seeded_models.py"), str(harness.CACHE), workload.model,
+                        *(["--train-batch", str(workload.batch)] if workload.is_exported else [])],
                        check=True, stdout=subprocess.DEVNULL)
         for precision in arguments.precisions:
             for threads in arguments.threads:
