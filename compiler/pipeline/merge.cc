@@ -77,7 +77,7 @@ class Merger {
       name = exec::entryName(name, ranks_);
     else
       for (int i = 1; module_.lookupSymbol(name); ++i)
-        name = old.str() + "." + std::to_string(i);
+        name = old.str() + "_" + std::to_string(i);  // dots are not PTX
     function->remove();
     function.setSymName(name);
     module_.push_back(function);

@@ -363,6 +363,47 @@ TEST(GpuCodeOfExpertsTest, TrainingAssembles) {
   }
 }
 
+// The program of a pipeline has the kernels of all stages; some multiply floats
+// of 8 bits.
+TEST(GpuCodeOfPipelinesTest, TrainingWithFloatsOf8BitsAssembles) {
+  const std::string folder = "tests/data/onnx-tiny/gpt2_4l/";
+  auto inputs = ReadTensors(folder + "io.safetensors", "in.");
+  ASSERT_TRUE(inputs.ok()) << inputs.status();
+  CompilerContext context;
+  driver::ImportOptions import;
+  for (const auto& [name, tensor] : *inputs)
+    import.input_shapes[name] = tensor.shape;
+  auto module =
+      driver::importModel(folder + "model_train.onnx", import, context.get());
+  ASSERT_TRUE(module) << context.errors;
+  driver::CompileOptions options;
+  options.output = testing::TempDir() + "pipeline.partita";
+  options.target = "cuda:sm_90a";
+  options.cubins.emplace();
+  options.train.optimizer = "adamw";
+  options.precision = plan::Precision::kF8;
+  options.plan.emplace();
+  options.plan->mesh = *plan::ParseMeshOption("p=2");
+  options.plan->shard = *plan::ParseShardOption("D=p", options.plan->mesh);
+  options.plan->microbatches = 2;
+  ASSERT_TRUE(mlir::succeeded(driver::compileToFile(*module, options)))
+      << context.errors;
+  auto artifact = program::Artifact::Open(options.output);
+  ASSERT_TRUE(artifact.ok()) << artifact.status();
+  int64_t products = 0;
+  for (const auto* function : *artifact->program().functions())
+    for (const auto* instruction : *function->body())
+      if (const auto* gemm = instruction->operation_as_Gemm())
+        products += gemm->factors() >= program::GemmFactors::f8;
+  EXPECT_GT(products, 0);
+  if (!kernels::hasPtxas()) GTEST_SKIP() << kernels::kWithoutPtxas;
+  const kernels::Assembled assembled =
+      kernels::assemble(std::string(artifact->code()), "sm_90a");
+  ASSERT_TRUE(assembled.ok) << assembled.report;
+  CheckResources("pipeline", options.precision, KernelsOf(artifact->program()),
+                 assembled);
+}
+
 INSTANTIATE_TEST_SUITE_P(Matrix, GpuCodeTest, testing::ValuesIn(Matrix()),
                          [](const auto& info) { return NameOf(info.param); });
 

@@ -77,6 +77,9 @@ TEST_F(MergeTest, WhatDiffersStaysApart) {
   EXPECT_NE(CalleeOf(entries[0].main), CalleeOf(entries[1].main));
   EXPECT_EQ(CalleeOf(entries[0].main), CalleeOf(entries[2].main));
   for (const exec::Entry& entry : entries) EXPECT_FALSE(entry.init);
+  // Names of kernels become names in PTX, which have no dots.
+  for (FuncOp function : merged->getOps<FuncOp>())
+    EXPECT_FALSE(function.getSymName().contains('.'));
 }
 
 }  // namespace
