@@ -27,6 +27,18 @@ bool isComputedWide(Operation* op) {
          llvm::isa<nn::ReduceOp, nn::BatchNormOp>(op);
 }
 
+// True for a convolution of integers in f32, whose sums are exact there and
+// become integers again.
+bool convolvesIntegers(Operation* op) {
+  const auto is_integers = [](Value x) {
+    Operation* cast = x.getDefiningOp();
+    return cast &&
+           llvm::isa<mlir::arith::SIToFPOp, mlir::arith::UIToFPOp>(cast);
+  };
+  return llvm::isa<nn::ConvOp>(op) &&
+         llvm::all_of(op->getOperands(), is_integers);
+}
+
 // Rewrites one function.
 class Rewriter {
  public:
@@ -40,7 +52,9 @@ class Rewriter {
     mlir::Block& block = function_.front();
     SmallVector<Operation*> ops;
     for (Operation& op : block) ops.push_back(&op);
-    routers_ = findRouterOperations(function_);
+    wide_ = findRouterOperations(function_);
+    for (Operation* op : ops)
+      if (convolvesIntegers(op)) wide_.insert(op);
     do {
       findEpilogues(ops);
       findUnrounded(ops);
@@ -62,7 +76,7 @@ class Rewriter {
     finished_products_.clear();
     residuals_.clear();
     for (Operation* op : ops)
-      if (llvm::isa<nn::DotGeneralOp>(op) && !routers_.contains(op))
+      if (llvm::isa<nn::DotGeneralOp>(op) && !wide_.contains(op))
         if (auto epilogue =
                 nn::epilogueOf(op, !without_residual_.contains(op))) {
           finished_products_.insert(epilogue.last->getResult(0));
@@ -97,7 +111,7 @@ class Rewriter {
   // True if an operation uses its operand unrounded.
   bool takesWide(Operation* user) const {
     if (llvm::isa<mlir::func::ReturnOp>(user)) return isMain();
-    if (routers_.contains(user)) return true;
+    if (wide_.contains(user)) return true;
     if (llvm::isa<nn::BroadcastOp, nn::ReshapeOp>(user))
       return unrounded_.contains(user->getResult(0));
     return isComputedWide(user);
@@ -126,7 +140,7 @@ class Rewriter {
     if (auto call = llvm::dyn_cast<CallOp>(op)) return rewriteCall(call);
     if (llvm::isa<mlir::func::ReturnOp>(op)) return rewriteReturn(op);
     if (op->hasTrait<mlir::OpTrait::ConstantLike>()) return;
-    if (routers_.contains(op)) {  // users round the results if they must
+    if (wide_.contains(op)) {  // users round the results if they must
       for (mlir::OpOperand& operand : op->getOpOperands()) widen(operand);
       return;
     }
@@ -227,7 +241,7 @@ class Rewriter {
   const bool is_main_;
   const ExactValues& exact_;
   const mlir::FloatType type_;
-  llvm::DenseSet<Operation*> routers_;       // compute in f32
+  llvm::DenseSet<Operation*> wide_;          // compute in f32
   llvm::DenseSet<Value> finished_products_;  // with bias and residual
   SmallVector<std::pair<Operation*, Value>> residuals_;  // by product
   llvm::DenseSet<Operation*> without_residual_;          // products

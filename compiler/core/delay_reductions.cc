@@ -163,7 +163,7 @@ class Delay {
   // True if the value is partial and every device takes its own share of it,
   // perhaps after operations that pass partial sums on.
   bool IsNeverReduced(int value) const {
-    // Loops tie values in circles.
+    // Ends after all operations, since a loop's results are its operands again.
     for (size_t steps = 0; steps < graph_.ops.size(); ++steps) {
       if (partial_.count(value) == 0 || uses_[value].size() != 1) return false;
       const Op& op = graph_.ops[uses_[value].front()];
@@ -176,9 +176,8 @@ class Delay {
   }
 
   // Returns the bytes of a result per linear operand, or 0 if the result is
-  // never reduced. A gradient that is
-  // widened only to be added to the gradients of other microbatches counts as a
-  // share of their sum.
+  // never reduced. A gradient that is widened only to be added to the gradients
+  // of other microbatches counts as a share of their sum.
   int64_t ShareOf(const Op& op, int result) const {
     const auto share_of = [&](const Op& sum, int of) {
       return BytesOf(graph_.values[of]) /

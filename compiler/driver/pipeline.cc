@@ -108,7 +108,7 @@ std::vector<Phase> planResources(const LowerOptions& options) {
        [options](mlir::OpPassManager& pm) {
          pm.addPass(kernels::createLowerLoopsPass());
          // Only on CPUs: kernels of GPUs may read through a cache that does
-         // not see writes. Steps of training are not measured.
+         // not see writes. In training this was not measured.
          memory::PlanMemoryPassOptions plan;
          plan.inPlace = !options.gpu && !options.training;
          pm.addPass(memory::createPlanMemoryPass(plan));

@@ -70,10 +70,11 @@ GradWork workOf(nn::AttentionGradOp op, GradPart part,
       work.products = core::kAttentionGradient;
       read({op.getQ(), op.getK(), op.getV(), op.getResultGrad(), op.getBias()});
       // The sums of queries are in cache while blocks of keys add to them.
+      work.shared_floats = statistics;
       if (wants(op, outputs, 0))
-        work.shared_floats = statistics + sums;
+        work.shared_floats += sums;
       else
-        --work.products.of_keys, work.shared_floats = statistics;
+        --work.products.of_keys;
       give(1, work.products.of_keys);
       give(2, work.products.of_values);
       break;

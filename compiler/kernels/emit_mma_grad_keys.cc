@@ -236,7 +236,7 @@ class GradKeys : private MmaGradTiles {
 
   // --- Gradients of queries ---
   // A warp has some 16 x 16 parts of a tile, all in one band of 16 queries:
-  // from column `firstColumn()` on, each `columnStep()`-th.
+  // from column `columnOf(0)` on, each `columnStep()`-th.
   int64_t bands() const { return plan_.query.rows / 16; }
   int64_t columns() const { return size_ / 16; }
   int64_t columnStep() const { return kBlock / kWarp / bands(); }

@@ -18,15 +18,18 @@ class ExpandGradients : public impl::ExpandGradientsPassBase<ExpandGradients> {
  public:
   void runOnOperation() override {
     llvm::SmallVector<mlir::Operation*> composites;
+    bool has_convolution = false;
     getOperation().walk([&](mlir::Operation* op) {
+      has_convolution |=
+          llvm::isa<nn::ConvOp, nn::ConvInputGradOp, nn::ConvWeightGradOp>(op);
       auto attention = llvm::dyn_cast<nn::AttentionGradOp>(op);
       if (attention ? !isTiled(attention)
                     : llvm::isa<nn::ReduceWindowGradOp>(op))
         composites.push_back(op);
     });
     for (mlir::Operation* op : composites) {
-      if (auto window = llvm::dyn_cast<nn::ReduceWindowGradOp>(op))
-        op = channelsLast(window);
+      auto window = llvm::dyn_cast<nn::ReduceWindowGradOp>(op);
+      if (window && has_convolution) op = channelsLast(window);
       if (mlir::failed(decompose(op))) return signalPassFailure();
     }
   }

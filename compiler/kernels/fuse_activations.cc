@@ -120,7 +120,8 @@ bool addsFastFromAfar(exec::ConvOp conv) {
 
 // True if the memory plan will let the sum of `conv` and `value` take the
 // place of `value`: nothing reads `value` after `sum`, neither here nor in the
-// callers of a layer.
+// callers of a layer, and neither the program nor a layer with several results
+// returns it.
 class LastUses {
  public:
   explicit LastUses(mlir::ModuleOp module) {
@@ -128,6 +129,9 @@ class LastUses {
   }
 
   bool isLast(Value value, Operation* sum) const {
+    if (value.getParentBlock() != sum->getBlock() ||
+        sum->getNumResults() != 1 || isReturned(sum->getResult(0)))
+      return false;
     for (Operation* user : value.getUsers())
       if (user != sum &&
           (mlir::isa<nn::ReshapeOp>(user) ||
@@ -147,6 +151,16 @@ class LastUses {
   }
 
  private:
+  // True if the program returns the value or its activation.
+  static bool isReturned(Value value) {
+    if (const auto found = activationOf(value))
+      value = found->last->getResult(0);
+    return llvm::any_of(value.getUsers(), [](Operation* user) {
+      return mlir::isa<mlir::func::ReturnOp>(user) &&
+             !user->getParentOfType<FuncOp>().isPrivate();
+    });
+  }
+
   llvm::DenseMap<llvm::StringRef, llvm::SmallVector<CallOp>> calls_;
 };
 

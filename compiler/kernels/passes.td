@@ -64,7 +64,8 @@ def OrderRowsPass : Pass<"partita-order-rows", "::mlir::ModuleOp"> {
 def ExpandGradientsPass : Pass<"partita-expand-gradients", "::mlir::ModuleOp"> {
   let summary = "Rewrites gradients to operations that libraries and kernels support";
   let description = [{
-    `nn.reduce_window_grad` is decomposed. So is `nn.attention_grad` with a softcap or an empty operand. If its bias
+    `nn.reduce_window_grad` is decomposed; for a maximum or minimum over images of a model with convolutions, between
+    transposes to channels last. So is `nn.attention_grad` with a softcap or an empty operand. If its bias
     gets a gradient, it is decomposed as well, unless the bias has one matrix per head for the whole batch and no heads
     share keys and values. Otherwise it has a kernel, which stores no L x S matrix.
 

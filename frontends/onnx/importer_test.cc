@@ -554,6 +554,95 @@ TEST_F(ImporterTest, RefusesParametersThatDoNotFitMatrices) {
        "of 3 rows, found the shape [2]"});
 }
 
+// A convolution of bytes: [1, channels, 4, 4] by [2, channels, 3, 3].
+struct ByteConvolution {
+  std::string op = "ConvInteger";
+  std::vector<std::string> inputs = {"x", "w", "xz", "wz"}, bias = {"2"};
+  int64_t channels = 3, x_zeros = 1, w_zeros = 2;
+  int x_type = 2, w_type = 3;  // u8, i8
+
+  Message message() const {
+    const std::string c = std::to_string(channels);
+    return model(graph({node(op, inputs, {"y"})},
+                       {valueInfo("x", x_type, {"1", c, "4", "4"}),
+                        valueInfo("w", w_type, {"2", c, "3", "3"}),
+                        valueInfo("xz", 2, {std::to_string(x_zeros)}),
+                        valueInfo("wz", 3, {std::to_string(w_zeros)}),
+                        valueInfo("b", 6, bias)},
+                       {kY}, {floats("s", {1}, {1})}),
+                 10);
+  }
+};
+
+// 3 channels have sums that f32 represents, 40 have not.
+TEST_F(ImporterTest, ConvolvesBytesExactly) {
+  for (const int64_t channels : {3, 40}) {
+    ByteConvolution given;
+    given.channels = channels;
+    auto module = import(given.message());
+    ASSERT_TRUE(module) << errors_;
+    std::vector<nn::Tensor> arguments;
+    for (mlir::Type type : mainOf(module).getArgumentTypes()) {
+      nn::Tensor& tensor =
+          arguments.emplace_back(mlir::cast<mlir::RankedTensorType>(type));
+      // The largest sums, but for some smaller terms.
+      const int64_t sign = arguments.size() == 2 ? -128 : 255;
+      for (int64_t i = 0; i < tensor.size(); ++i)
+        if (!tensor.isFloat())
+          tensor.setInt(i, arguments.size() > 2 ? 2 * i + 1
+                           : i % 5 == 4         ? i % 89
+                                                : sign);
+    }
+    auto found = nn::interpret(mainOf(module), arguments);
+    ASSERT_TRUE(mlir::succeeded(found));
+    ASSERT_EQ((*found)[0].size(), 8);
+    const auto byte = [](int64_t value, bool is_signed) {
+      return is_signed ? int64_t{static_cast<int8_t>(value)} : value & 255;
+    };
+    for (int64_t out = 0; out < 8; ++out) {
+      const int64_t feature = out / 4, row = out / 2 % 2, column = out % 2;
+      int64_t sum = 0;
+      for (int64_t c = 0; c < channels; ++c)
+        for (int64_t i = 0; i < 9; ++i) {
+          const int64_t x = arguments[0].getInt(c * 16 + (row + i / 3) * 4 +
+                                                column + i % 3),
+                        w = arguments[1].getInt((feature * channels + c) * 9 +
+                                                i);
+          sum += (byte(x, false) - 1) * (byte(w, true) - (2 * feature + 1));
+        }
+      EXPECT_EQ((*found)[0].getInt(out), sum) << channels << ", " << out;
+    }
+  }
+}
+
+TEST_F(ImporterTest, RefusesConvolutionsOfBytesThatDoNotFit) {
+  const auto refused = [&](const std::string& part, auto change) {
+    ByteConvolution given;
+    change(given);
+    expectRefused(given.message(), {part});
+  };
+  const auto with_scales = [](ByteConvolution& c) {
+    c.op = "QLinearConv";
+    c.inputs = {"x", "s", "xz", "w", "s", "wz", "s", "xz", "b"};
+  };
+  refused("expected integers of 8 bits in input 0, found f32",
+          [](auto& c) { c.x_type = kF32; });
+  refused("expected integers of 8 bits in input 1, found i32",
+          [](auto& c) { c.w_type = 6; });
+  refused("expected one element in input 2, found the shape [2]",
+          [](auto& c) { c.x_zeros = 2; });
+  refused(
+      "expected one element in input 3, or one for each of 2 channels, "
+      "found the shape [3]",
+      [](auto& c) { c.w_zeros = 3; });
+  refused(
+      "expected one element for each of 2 channels in input 8, found the "
+      "shape [3]",
+      [&](auto& c) { with_scales(c), c.bias = {"3"}; });
+  refused("expected one element in input 2, found the shape [2]",
+          [&](auto& c) { with_scales(c), c.x_zeros = 2; });
+}
+
 TEST_F(ImporterTest, RefusesCycles) {
   expectRefused(model(graph({node("Add", {"x", "b"}, {"a"}, {}, "", "first"),
                              node("Neg", {"a"}, {"b"}, {}, "", "second"),

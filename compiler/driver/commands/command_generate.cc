@@ -140,10 +140,14 @@ int checkOptions(const GenerateCommand& command) {
   return runGenerate(command.options.model, words);
 }
 
-// Whether the model has a tokenizer if prompts need one; complains otherwise.
+// True if the model has a tokenizer or no text needs one; complains otherwise.
 bool canReadTexts(const GenerateCommand& command) {
   const std::string& model = command.options.model;
-  if (command.command->count("--prompt") == 0 ||
+  const auto is_given = [&](const char* option) {
+    return command.command->count(option) > 0;
+  };
+  if ((!is_given("--prompt") && !is_given("--prompts") &&
+       !is_given("--stop")) ||
       fs::exists(fs::path(model) / "tokenizer.json"))
     return true;
   complain(model +

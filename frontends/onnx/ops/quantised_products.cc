@@ -67,6 +67,16 @@ FailureOr<Val> channelsFrom(NodeContext& n, unsigned i, Val weight) {
                  " channels, found the shape " + toString(parameter.shape()));
 }
 
+// Fails unless input `i` has integers of 8 bits.
+LogicalResult expectBytes(NodeContext& n, unsigned i) {
+  auto type = mlir::dyn_cast<mlir::IntegerType>(n.in(i).element());
+  if (type && type.getWidth() == 8) return mlir::success();
+  std::string found;
+  llvm::raw_string_ostream(found) << n.in(i).element();
+  return n.error("expected integers of 8 bits in input " + llvm::Twine(i) +
+                 ", found " + found);
+}
+
 // True if all sums of a convolution of integers of 8 bits have at most 24 bits,
 // which f32 represents.
 bool fitsF32(Val weight) {
@@ -101,6 +111,7 @@ LogicalResult importQLinearMatMul(NodeContext& n) {
 }
 
 LogicalResult importConvInteger(NodeContext& n) {
+  if (failed(expectBytes(n, 0)) || failed(expectBytes(n, 1))) return failure();
   const ElementType i32{n.e.builder().getI32Type()};
   Val x = n.e.cast(n.in(0), i32), weight = n.e.cast(n.in(1), i32);
   if (n.has(2)) {
@@ -122,6 +133,9 @@ LogicalResult importConvInteger(NodeContext& n) {
 }
 
 LogicalResult importQLinearConv(NodeContext& n) {
+  if (failed(expectBytes(n, 0)) || failed(expectBytes(n, 3)) ||
+      failed(expectBytes(n, 7)))
+    return failure();
   const ElementType i32{n.e.builder().getI32Type()};
   const Val weight = n.in(3), y_zero = n.in(7);
   auto x_scale = scalarFrom(n, 1), x_zero = scalarFrom(n, 2),
@@ -131,8 +145,6 @@ LogicalResult importQLinearConv(NodeContext& n) {
   if (failed(x_scale) || failed(x_zero) || failed(weight_scale) ||
       failed(weight_zero) || failed(y_scale) || failed(zero))
     return failure();
-  if (!mlir::isa<mlir::IntegerType>(y_zero.element()))
-    return n.error("expected a zero point of integers");
   const auto real = [&](Val integers, Val zero_point, Val scale) {
     const Val steps =
         n.e.sub(n.e.cast(integers, i32), n.e.cast(zero_point, i32));
@@ -142,6 +154,10 @@ LogicalResult importQLinearConv(NodeContext& n) {
                        real(weight, *weight_zero, *weight_scale));
   if (failed(y)) return failure();
   if (n.has(8)) {
+    if (n.in(8).size() != weight.dim(0))
+      return n.error(
+          "expected one element for each of " + llvm::Twine(weight.dim(0)) +
+          " channels in input 8, found the shape " + toString(n.in(8).shape()));
     const Val steps =
         n.e.mul(n.e.cast(*x_scale, n.e.f32()), n.e.cast(n.in(4), n.e.f32()));
     *y = builder::addChannelBias(

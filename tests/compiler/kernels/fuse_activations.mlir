@@ -274,7 +274,20 @@ func.func @in_place(%x: tensor<1x7x7x4xf32>, %w: tensor<4x4x3x3xf32>) -> tensor<
   %2 = exec.conv %1, %w strides = [1, 1] dilations = [1, 1] low = [1, 1] high = [1, 1] groups = 1 channels_last : (tensor<1x7x7x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32>
   %3 = arith.addf %2, %0 : tensor<1x7x7x4xf32>
   %4 = arith.maximumf %3, %zero : tensor<1x7x7x4xf32>
-  return %4 : tensor<1x7x7x4xf32>
+  %5 = arith.negf %4 : tensor<1x7x7x4xf32>
+  return %5 : tensor<1x7x7x4xf32>
+}
+
+// -----
+
+// Results of the program have memory of their own.
+// CHECK-LABEL: @returned
+// CHECK-NOT: residual
+func.func @returned(%x: tensor<1x7x7x4xf32>, %w: tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32> {
+  %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [1, 1] high = [1, 1] groups = 1 channels_last : (tensor<1x7x7x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32>
+  %1 = exec.conv %0, %w strides = [1, 1] dilations = [1, 1] low = [1, 1] high = [1, 1] groups = 1 channels_last : (tensor<1x7x7x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32>
+  %2 = arith.addf %1, %0 : tensor<1x7x7x4xf32>
+  return %2 : tensor<1x7x7x4xf32>
 }
 
 // -----
