@@ -56,9 +56,14 @@ DType DTypeOf(const Instruction& instruction) {
     return grouped->dtype();
   if (const program::Conv* conv = instruction.operation_as_Conv())
     return conv->dtype();
+  // Kernels compute products of 16 bits if a result has 16; attention has its
+  // log-sum-exp in f32 beside it.
   const auto* types = instruction.output_types();
-  return types != nullptr && types->size() > 0 ? types->Get(0)->dtype()
-                                               : DType::f32;
+  if (program::SizeOrZero(types) == 0) return DType::f32;
+  for (const program::TensorType* type : *types)
+    if (type->dtype() == DType::bf16 || type->dtype() == DType::f16)
+      return type->dtype();
+  return types->Get(0)->dtype();
 }
 
 double BytesTouched(const Instruction& instruction) {

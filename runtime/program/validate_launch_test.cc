@@ -113,7 +113,7 @@ TEST(ValidateLaunchTest, HaveTensorMaps) {  // V7
   EXPECT_EQ(after([](TensorMapT& m) { m.operand = -1; }), "operand -1 of 2");
   EXPECT_EQ(after([](TensorMapT& m) { m.swizzle = static_cast<Swizzle>(2); }),
             "an unknown element type or swizzle");
-  EXPECT_EQ(after([](TensorMapT& m) { m.dtype = static_cast<DType>(13); }),
+  EXPECT_EQ(after([](TensorMapT& m) { m.dtype = static_cast<DType>(15); }),
             "an unknown element type or swizzle");
   EXPECT_EQ(after([](TensorMapT& m) { m.shape.clear(); }),
             "expected 1 to 5 dimensions, found 0");

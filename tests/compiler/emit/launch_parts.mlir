@@ -4,11 +4,12 @@
 // RUN: partita inspect %t.partita --all | FileCheck %s
 // RUN: partita simulate %t.partita --cluster a100-80-sxm --json | FileCheck %s --check-prefix=KERNELS
 
-// CHECK: kernels  {{ *}}2
-// CHECK: main frame_bytes=0 B instructions=2
+// CHECK: kernels  {{ *}}3
+// CHECK: main frame_bytes=0 B instructions=3
 
 // KERNELS-DAG: "calls":1,"function":"main","kind":"kernel","label":"attention_grad"
 // KERNELS-DAG: "calls":1,"function":"main","kind":"kernel","label":"attention_grad#2"
+// KERNELS-DAG: "calls":1,"function":"main","kind":"kernel","label":"attention_grad#3"
 !t = tensor<1x2x70x32xbf16>
 func.func @main(%q: !t {nn.name = "q"}, %k: !t {nn.name = "k"}, %v: !t {nn.name = "v"}, %y: !t {nn.name = "y"}, %g: !t {nn.name = "g"})
     -> (!t {nn.name = "of_q"}, !t {nn.name = "of_k"}, !t {nn.name = "of_v"}) {
