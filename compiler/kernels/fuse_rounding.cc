@@ -145,6 +145,7 @@ class FuseRounding : public impl::FuseRoundingPassBase<FuseRounding> {
     const std::optional<double> constant =
         rounding.zero ? splatOf(rounding.zero) : 0.0;
     if (constant) {
+      if (!(*constant >= -128 && *constant <= 255)) return {};
       const auto zero = static_cast<int32_t>(*constant);
       if (zero != *constant) return {};
       const auto type = RankedTensorType::get({}, builder.getI32Type());

@@ -258,6 +258,8 @@ def FuseRoundingPass : Pass<"partita-fuse-rounding", "::mlir::ModuleOp"> {
   let description = [{
     Joins a division by one scale, the rounding, one zero point and the limits of 8 bits (ONNX's QuantizeLinear) to the
     `exec.conv` of integers whose result they alone read: a quarter of the bytes, and no kernel passes over the image.
+    The library adds the zero point before it rounds. With an odd one, a number in the middle between two integers
+    therefore becomes the other of them.
 
     ```mlir
     %0 = exec.conv %x, %w input_unsigned scale(...) ... : ... -> tensor<1x8x8x4xf32>

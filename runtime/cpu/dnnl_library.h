@@ -15,6 +15,7 @@ namespace partita::cpu {
   X(dilated_convolution_forward_desc_init)          \
   X(engine_create)                                  \
   X(engine_destroy)                                 \
+  X(get_effective_cpu_isa)                          \
   X(matmul_desc_init)                               \
   X(memory_create)                                  \
   X(memory_desc_equal)                              \

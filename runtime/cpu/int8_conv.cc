@@ -10,37 +10,14 @@
 #include <utility>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/cpu/byte_conv_operands.h"
 #include "runtime/cpu/conv.h"
+#include "runtime/cpu/widened_conv.h"
 
 namespace partita::cpu {
 namespace {
 
 using device::Activation;
-
-// Numbers of the operation's operands; -1: absent.
-struct Places {
-  explicit Places(const device::ConvDesc& desc) {
-    int next = 2;
-    scale = next++;
-    if (desc.has_zero) zero = next++;
-    if (desc.has_bias) bias = next++;
-    if (desc.has_residual) residual = next++;
-    if (desc.rounds()) result_scale = next++;
-    if (desc.rounds()) result_zero = next++;
-    out = next;
-  }
-
-  // True if the primitive can contain all that it reads besides the tensors.
-  bool AreConstant(const std::vector<const void*>& constants) const {
-    for (const int place : {scale, zero, bias, result_scale, result_zero})
-      if (place >= 0 && constants[static_cast<size_t>(place)] == nullptr)
-        return false;
-    return true;
-  }
-
-  int scale = -1, zero = -1, bias = -1, residual = -1, result_scale = -1,
-      result_zero = -1, out = -1;
-};
 
 // The post-operations of a primitive, and the operands that they read.
 class PostOps {
@@ -130,8 +107,8 @@ float FloatAt(const void* data, size_t i) {
   return static_cast<const float*>(data)[i];
 }
 
-// Nothing if a bias cannot be divided by its scale.
-bool Fold(const device::ConvDesc& desc, const Places& places,
+// False if a bias cannot be divided by its scale.
+bool Fold(const device::ConvDesc& desc, const ByteConvOperands& places,
           const std::vector<const void*>& constants, Folded& folded) {
   const auto at = [&](int place) {
     return constants[static_cast<size_t>(place)];
@@ -183,7 +160,8 @@ absl::StatusOr<dnnl_memory_desc_t> ChannelsDesc(const device::ConvDesc& desc,
 absl::Status AddActivationAndResidual(const device::ConvDesc& desc,
                                       const ConvLayouts& layouts,
                                       Activation activation,
-                                      const Places& places, PostOps& post_ops) {
+                                      const ByteConvOperands& places,
+                                      PostOps& post_ops) {
   if (!desc.activates_sum)
     PARTITA_RETURN_IF_ERROR(post_ops.AddActivation(activation));
   if (desc.has_residual)
@@ -196,8 +174,9 @@ absl::Status AddActivationAndResidual(const device::ConvDesc& desc,
 
 absl::StatusOr<std::unique_ptr<DnnlOp>> Create(
     DnnlContext& context, const device::ConvDesc& desc,
-    const ConvLayouts& layouts, const Constant& weight, const Places& places,
-    const_dnnl_primitive_attr_t attr, const PostOps& post_ops, int own_bias) {
+    const ConvLayouts& layouts, const Constant& weight,
+    const ByteConvOperands& places, const_dnnl_primitive_attr_t attr,
+    const PostOps& post_ops, int own_bias) {
   dnnl_convolution_desc_t convolution;
   PARTITA_RETURN_IF_ERROR(
       DnnlStatus(Dnnl().dilated_convolution_forward_desc_init(
@@ -239,12 +218,10 @@ absl::StatusOr<DnnlAttr> MakePlainAttr() {
   return attr;
 }
 
-absl::StatusOr<std::unique_ptr<CpuOp>> MakeFolded(DnnlContext& context,
-                                                  const device::ConvDesc& desc,
-                                                  const ConvLayouts& layouts,
-                                                  const Constant& weight,
-                                                  const Places& places,
-                                                  Folded folded) {
+absl::StatusOr<std::unique_ptr<CpuOp>> MakeFolded(
+    DnnlContext& context, const device::ConvDesc& desc,
+    const ConvLayouts& layouts, const Constant& weight,
+    const ByteConvOperands& places, Folded folded) {
   PARTITA_ASSIGN_OR_RETURN(const DnnlAttr attr, MakePlainAttr());
   constexpr int kByChannel = 1 << 1;
   PARTITA_RETURN_IF_ERROR(
@@ -277,7 +254,8 @@ absl::StatusOr<std::unique_ptr<CpuOp>> MakeFolded(DnnlContext& context,
 
 absl::StatusOr<std::unique_ptr<CpuOp>> MakeByPostOps(
     DnnlContext& context, const device::ConvDesc& desc,
-    const ConvLayouts& layouts, const Constant& weight, const Places& places) {
+    const ConvLayouts& layouts, const Constant& weight,
+    const ByteConvOperands& places) {
   PARTITA_ASSIGN_OR_RETURN(const DnnlAttr attr, MakePlainAttr());
   if (desc.has_zero) {
     const int32_t at_run_time = DNNL_RUNTIME_S32_VAL;
@@ -323,9 +301,11 @@ absl::StatusOr<std::unique_ptr<CpuOp>> MakeByPostOps(
 absl::StatusOr<std::unique_ptr<CpuOp>> MakeInt8Conv(
     DnnlContext& context, const device::ConvDesc& original,
     const std::vector<const void*>& constants) {
+  if (!MultipliesBytesExactly())
+    return MakeWidenedConv(context, original, constants);
   const device::ConvDesc desc = Simplified(original);
   PARTITA_ASSIGN_OR_RETURN(const ConvLayouts layouts, LayoutsOf(desc));
-  const Places places(desc);
+  const ByteConvOperands places(desc);
   const Constant weight = {constants[1], constants[1]};
   Folded folded;
   if (places.AreConstant(constants) && Fold(desc, places, constants, folded))

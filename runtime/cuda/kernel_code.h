@@ -59,15 +59,23 @@ PARTITA_KERNEL_CODE float Load(KernelType type, const void* data, Int i) {
       return static_cast<const float*>(data)[i];
     case KernelType::kF16:
       return static_cast<float>(static_cast<const _Float16*>(data)[i]);
-    case KernelType::kF8E4M3:
-      return Float8E4M3(static_cast<const unsigned char*>(data)[i]);
-    case KernelType::kF8E5M2:
-      return Float8E5M2(static_cast<const unsigned char*>(data)[i]);
     case KernelType::kBF16:
+    case KernelType::kF8E4M3:
+    case KernelType::kF8E5M2:
       break;
   }
   const unsigned bits = static_cast<const unsigned short*>(data)[i];
   return __builtin_bit_cast(float, bits << 16);
+}
+
+// A factor of a product, which alone may have 8 bits: other kernels need fewer
+// registers without these types.
+PARTITA_KERNEL_CODE float LoadFactor(KernelType type, const void* data, Int i) {
+  if (type == KernelType::kF8E4M3)
+    return Float8E4M3(static_cast<const unsigned char*>(data)[i]);
+  if (type == KernelType::kF8E5M2)
+    return Float8E5M2(static_cast<const unsigned char*>(data)[i]);
+  return Load(type, data, i);
 }
 
 // No kernel stores floats of 8 bits.

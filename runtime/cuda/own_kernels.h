@@ -154,8 +154,8 @@ PARTITA_KERNEL_CODE void ProductElement(const ProductArgs& a, Int i) {
   const Int rhs = b * a.rhs_strides[0] + c * a.rhs_strides[2];
   float sum = 0;
   for (Int k = 0; k < a.k; ++k)
-    sum += Load(a.lhs_type, a.lhs, lhs + k * a.lhs_strides[2]) *
-           Load(a.rhs_type, a.rhs, rhs + k * a.rhs_strides[1]);
+    sum += LoadFactor(a.lhs_type, a.lhs, lhs + k * a.lhs_strides[2]) *
+           LoadFactor(a.rhs_type, a.rhs, rhs + k * a.rhs_strides[1]);
   if (a.scale) sum *= Load(KernelType::kF32, a.scale, 0);
   FinishElement(a, b, r, c, sum);
 }

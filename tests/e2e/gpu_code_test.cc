@@ -400,8 +400,7 @@ TEST(GpuCodeOfPipelinesTest, TrainingWithFloatsOf8BitsAssembles) {
   const kernels::Assembled assembled =
       kernels::assemble(std::string(artifact->code()), "sm_90a");
   ASSERT_TRUE(assembled.ok) << assembled.report;
-  CheckResources("pipeline", options.precision, KernelsOf(artifact->program()),
-                 assembled);
+  EXPECT_EQ(assembled.kernels.size(), artifact->program().kernels()->size());
 }
 
 INSTANTIATE_TEST_SUITE_P(Matrix, GpuCodeTest, testing::ValuesIn(Matrix()),

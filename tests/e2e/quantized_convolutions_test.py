@@ -64,6 +64,10 @@ class QuantizedConvolutionsTest(unittest.TestCase):
             self.assertEqual(len(calls), CONVOLUTIONS)
             for call in calls:
                 self.assertIn("u8 of u8 x i8", call)
+            # Sums of integers do not fit f16; scales come after them.
+            for precision in ("bf16", "f16"):
+                narrow, _ = self.run_model(model, "--dim", "batch=2", "--precision", precision)
+                self.assert_near(narrow, whole, 3 * facts["step"])
             for mesh, shard in DIVISIONS:
                 with self.subTest(form=form, shard=shard):
                     divided, _ = self.run_model(model, "--dim", "batch=2", "--mesh", mesh, "--shard", shard)
@@ -91,6 +95,9 @@ class QuantizedConvolutionsTest(unittest.TestCase):
         self.assertEqual(len(calls), CONVOLUTIONS)
         for call in calls:
             self.assertIn("of u8 x i8", call)
+        for precision in ("bf16", "f16"):
+            narrow, _ = self.run_model(self.path("q"), "--precision", precision)
+            self.assert_near(narrow, whole, 0.02)
         for mesh, shard in DIVISIONS:
             with self.subTest(shard=shard):
                 divided, _ = self.run_model(self.path("q"), "--mesh", mesh, "--shard", shard)
