@@ -295,6 +295,10 @@ class Quantization {
     for (size_t i = 0; i < layers_.size() && i < kMostListed; ++i)
       absl::StrAppend(&message, i == 0 ? ": " : ", ", layers_[i].weight, " (",
                       layers_[i].kept, ")");
+    if (!layers_.empty() && !options_.calibration)
+      absl::StrAppend(&message,
+                      "; give --calibrate DATA to round weights of "
+                      "convolutions to integers");
     return InvalidArgumentError(message);
   }
 

@@ -107,6 +107,7 @@ class QuantizedConvolutionsTest(unittest.TestCase):
     def test_weights_alone_stay(self):
         stay = self.call(PARTITA, "quantize", DATA + "/float.onnx", "--dim", "batch=2", "-o", self.path("q"), code=1)
         self.assertIn("stem.weight (read by nn.conv)", stay)
+        self.assertIn("; give --calibrate DATA to round weights of convolutions to integers", stay)
         refused = self.call(PARTITA, "compile", DATA + "/float.onnx", "--dim", "batch=2", "-o", self.path("m.partita"), "--fake-quantize",
                             "bits=8; convolutions=y; inputs=n", code=2)
         self.assertIn("no convolutions=y with inputs=n", refused)

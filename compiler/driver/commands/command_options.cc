@@ -160,8 +160,8 @@ void addPlan(PlanArguments& arguments, CLI::App* command) {
       "\"B=data@stage(0)\"");
   command->add_option("--precision", arguments.precision,
                       "Store parameters and activations as f32, bf16 or f16; "
-                      "f8: as bf16, and multiply numbers of 8 bits in linear "
-                      "layers; training updates f32 copies");
+                      "f8: as bf16, and round factors of linear layers to 8 "
+                      "bits; training updates f32 copies");
   command->add_option("--attention", arguments.attention,
                       "How attention is computed where L divides the "
                       "sequence: gather, ulysses (all-to-all from rows to "
