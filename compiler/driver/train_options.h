@@ -42,7 +42,8 @@ struct TrainOptions {
   int64_t microbatches = 1;  // the plan's
   // Only the first microbatch of a step, for trials that measure one.
   bool first_microbatch = false;
-  // Attention returns its log-sum-exp to its gradient, which rings and GPUs need.
+  // Attention returns its log-sum-exp to its gradient, which rings and GPUs
+  // need.
   bool keep_lse = false;
 };
 

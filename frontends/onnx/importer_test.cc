@@ -569,7 +569,8 @@ struct ByteConvolution {
                         valueInfo("xz", 2, {std::to_string(x_zeros)}),
                         valueInfo("wz", 3, {std::to_string(w_zeros)}),
                         valueInfo("b", 6, bias)},
-                       {kY}, {floats("s", {1}, {1})}),
+                       {valueInfo("y", op == "ConvInteger" ? 6 : 2, {})},
+                       {floats("s", {1}, {1})}),
                  10);
   }
 };

@@ -89,7 +89,7 @@ struct Operand {
     return batch * layout.stride + column * layout.leading + row;
   }
   float At(int64_t batch, int64_t row, int64_t column) const {
-    return Load(TypeOf(layout.type), data, IndexOf(batch, row, column));
+    return LoadFactor(TypeOf(layout.type), data, IndexOf(batch, row, column));
   }
 };
 

@@ -303,7 +303,8 @@ func.func @layers(%x: tensor<1x7x7x4xf32>, %w: tensor<4x4x3x3xf32>) -> (tensor<1
   %1 = func.call @last(%0, %w) : (tensor<1x7x7x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32>
   %2 = func.call @last(%1, %w) : (tensor<1x7x7x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32>
   %3 = func.call @kept(%2, %w) : (tensor<1x7x7x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32>
-  return %3, %2 : tensor<1x7x7x4xf32>, tensor<1x7x7x4xf32>
+  %4 = arith.negf %2 : tensor<1x7x7x4xf32>
+  return %3, %4 : tensor<1x7x7x4xf32>, tensor<1x7x7x4xf32>
 }
 func.func private @last(%x: tensor<1x7x7x4xf32>, %w: tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32> {
   %0 = exec.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [1, 1] high = [1, 1] groups = 1 channels_last : (tensor<1x7x7x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x7x7x4xf32>
