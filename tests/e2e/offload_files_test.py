@@ -118,7 +118,7 @@ class OffloadFilesTest(unittest.TestCase):
     def test_memory_of_the_process(self):
         peaks, tables = {}, {}
         for name, offload in (("host", "offload: optimizer\n"), ("files", self.files())):
-            tables[name] = self.table(name, offload, width=256, layers=8, mesh="mesh: {d: 1}\nshard: [{B: d}]\n")
+            tables[name] = self.table(name, offload, width=256, layers=12, mesh="mesh: {d: 1}\nshard: [{B: d}]\n")
             for kind, more in (("", ()), (" saved", ("--checkpoint-dir", self.path(name + ".d")))):
                 peaks[name + kind] = self.train(name, 3, "--threads", "1", *more)["memory"]["peak_process"]
         saved = tables["host"]["host"] - tables["files"]["host"]
