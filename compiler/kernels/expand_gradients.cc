@@ -35,9 +35,10 @@ class ExpandGradients : public impl::ExpandGradientsPassBase<ExpandGradients> {
   }
 
  private:
-  // Writes the gradient of a maximum or minimum over images between transposes,
-  // which meet those of the convolutions around it (choose_layouts.cc). The
-  // transposes do not sink below all operations of the decomposition.
+  // Writes the gradient of a maximum or minimum over images in channels last,
+  // between two transposes. choose_layouts.cc cancels them with the transposes
+  // of the convolutions around it. It could not move transposes through all
+  // operations of the decomposition.
   static mlir::Operation* channelsLast(nn::ReduceWindowGradOp op) {
     const int64_t rank = op.getType().getRank();
     if (op.getKind() == nn::ReduceKind::sum || rank < 4 ||

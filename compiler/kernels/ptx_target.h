@@ -9,8 +9,9 @@ class Module;
 namespace partita::kernels {
 
 // Defines the functions of emit_team.h, emit_fragments.h, emit_turns.h,
-// emit_warpgroup.h and emit_tile_ring.h that the module declares. They run on
-// sm_80 and later; those of the last two headers run on sm_90a only.
+// emit_warpgroup.h and emit_tile_ring.h that the module declares. Functions of
+// emit_warpgroup.h and emit_tile_ring.h run on sm_90a only, the others on sm_80
+// and later.
 void defineTargetFunctions(llvm::Module& module);
 
 }  // namespace partita::kernels

@@ -189,10 +189,9 @@ Value operandWith(Value value, double& constant) {
   return {};
 }
 
-// Signed integers that are rounded here, and that all readers widen to subtract
-// a constant: rounds to unsigned integers instead, 128 larger, because
-// libraries compute those with a zero point of 0 in less time, and -128 is the
-// zero point of what is never negative.
+// Rounds to unsigned integers, 128 larger, if all readers widen the signed ones
+// and subtract a constant zero point. An activation that is never negative has
+// the zero point -128, which becomes 0, and libraries need less time for that.
 void makeUnsigned(arith::FPToSIOp rounded) {
   const RankedTensorType type = tensorType(rounded.getResult());
   if (!type.getElementType().isInteger(8)) return;
