@@ -235,7 +235,7 @@ class CpuDevice : public device::Device {
           "compiled for CPUs");
     const int threads = ThreadsFor(CostOf(desc));
     const OpenMpThreads regions(threads);
-    if (!desc.has_bytes() && IsRowProduct(desc))
+    if (!desc.has_bytes() && IsRowProduct(desc, constants[1]))
       return Finish(MakeRowProduct(*context_, desc, constants[1], threads),
                     threads);
     if (desc.factors == device::Factors::kRhsI8)

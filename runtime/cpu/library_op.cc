@@ -77,7 +77,17 @@ const dnnl_memory_desc_t* WantedDesc(const_dnnl_primitive_desc_t desc,
 absl::StatusOr<std::shared_ptr<PackedWeight>> PackConstant(
     DnnlContext& context, const Constant& constant,
     const dnnl_memory_desc_t& source, const dnnl_memory_desc_t& wanted) {
-  auto range = context.packed.equal_range(constant.identity);
+  return PackConstant(
+      context, constant.identity, source, wanted, [&](void* target) {
+        return ReorderOnce(context, source, constant.data, wanted, target);
+      });
+}
+
+absl::StatusOr<std::shared_ptr<PackedWeight>> PackConstant(
+    DnnlContext& context, const void* identity,
+    const dnnl_memory_desc_t& source, const dnnl_memory_desc_t& wanted,
+    const std::function<absl::Status(void* target)>& fill) {
+  auto range = context.packed.equal_range(identity);
   for (auto it = range.first; it != range.second;) {
     std::shared_ptr<PackedWeight> weight = it->second.lock();
     if (weight == nullptr) {
@@ -96,9 +106,8 @@ absl::StatusOr<std::shared_ptr<PackedWeight>> PackConstant(
   PARTITA_ASSIGN_OR_RETURN(weight->data, AllocatePages(weight->bytes));
   weight->total = &context.packed_bytes;
   context.packed_bytes += weight->bytes;
-  PARTITA_RETURN_IF_ERROR(
-      ReorderOnce(context, source, constant.data, wanted, weight->data));
-  context.packed.emplace(constant.identity, weight);
+  PARTITA_RETURN_IF_ERROR(fill(weight->data));
+  context.packed.emplace(identity, weight);
   return weight;
 }
 

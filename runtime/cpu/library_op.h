@@ -4,6 +4,7 @@
 #define PARTITA_RUNTIME_CPU_LIBRARY_OP_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -72,6 +73,13 @@ struct Constant {
 absl::StatusOr<std::shared_ptr<PackedWeight>> PackConstant(
     DnnlContext& context, const Constant& constant,
     const dnnl_memory_desc_t& source, const dnnl_memory_desc_t& wanted);
+
+// The same for a layout that is not oneDNN's: `fill` writes the copy. `wanted`
+// has the size of the copy, and differs from all other layouts of the constant.
+absl::StatusOr<std::shared_ptr<PackedWeight>> PackConstant(
+    DnnlContext& context, const void* identity,
+    const dnnl_memory_desc_t& source, const dnnl_memory_desc_t& wanted,
+    const std::function<absl::Status(void* target)>& fill);
 
 // One argument of a oneDNN primitive.
 struct DnnlOperand {

@@ -9,6 +9,7 @@
 
 #include "runtime/base/status_macros.h"
 #include "runtime/cpu/memory.h"
+#include "runtime/cpu/pruned_rows.h"
 #include "runtime/cpu/row_kernels.h"
 #include "runtime/cpu/threads.h"
 
@@ -17,6 +18,8 @@ namespace {
 
 // Smaller matrices stay in caches, and are read where they lie.
 constexpr int64_t kLeastPackedBytes = 32 << 10;
+// Weights of a tile that stay in the second-level cache.
+constexpr int64_t kCachedWeights = 256 << 10;
 
 float Activate(device::Activation activation, float x) {
   switch (activation) {
@@ -26,9 +29,8 @@ float Activate(device::Activation activation, float x) {
       return x > 0 ? x : x == x ? 0 : x;
     case device::Activation::kGeluErf:
       return 0.5F * x * (1 + std::erf(x * 0.70710678F));
-    case device::Activation::kGeluTanh:
-      return 0.5F * x *
-             (1 + std::tanh(0.79788456F * (x + 0.044715F * x * x * x)));
+    case device::Activation::kGeluTanh:  // (1 + tanh(a)) / 2 = 1 / (1 + e^-2a)
+      return x / (1 + std::exp(-1.5957691F * (x + 0.044715F * x * x * x)));
     case device::Activation::kSilu:
       return x / (1 + std::exp(-x));
     case device::Activation::kTanh:
@@ -43,13 +45,21 @@ float Activate(device::Activation activation, float x) {
   return x;
 }
 
+// oneDNN computes these several times faster, which counts with many rows.
+bool IsSlow(device::Activation activation) {
+  return activation == device::Activation::kGeluErf ||
+         activation == device::Activation::kTanh;
+}
+
 class RowProduct : public CpuOp {
  public:
+  // `pruned`: the panels have the layout of pruned_rows.h.
   RowProduct(const device::GemmDesc& desc, std::shared_ptr<PackedWeight> panels,
-             int threads)
+             bool pruned, int threads)
       : desc_(desc),
         rows_(desc.batch * desc.m),
         kernel_(ChooseRowKernel()),
+        pruned_kernel_(pruned ? PrunedKernels().front() : nullptr),
         panels_(std::move(panels)) {
     set_threads(threads);
     if (desc.batch > 1) {
@@ -65,7 +75,9 @@ class RowProduct : public CpuOp {
     return index == 1 && panels_ != nullptr;
   }
   std::string Description() const override {
-    return panels_ == nullptr ? "rows in place" : "rows with panels";
+    return panels_ == nullptr          ? "rows in place"
+           : pruned_kernel_ == nullptr ? "rows with panels"
+                                       : "rows pruned 2:4";
   }
 
   absl::Status Run(void* const* buffers, char* scratch) override {
@@ -80,7 +92,8 @@ class RowProduct : public CpuOp {
 
  private:
   int64_t ThreadBytes() const {
-    return AlignUp(rows_ * kRowPitch * static_cast<int64_t>(sizeof(float)));
+    return AlignUp(std::min<int64_t>(rows_, kMostRows) * kRowPitch *
+                   static_cast<int64_t>(sizeof(float)));
   }
   const float* Floats(int index) const {
     return static_cast<const float*>(buffers_[index]);
@@ -95,27 +108,49 @@ class RowProduct : public CpuOp {
       return std::min(op.desc_.n, parts * index / threads * width);
     };
     const int64_t end = border(thread + 1);
-    for (int64_t begin = border(thread); begin < end; begin += kRowTile)
-      op.RunTile(thread, begin, std::min(end, begin + kRowTile));
+    // With several groups of rows, a tile is in the cache for all but the
+    // first.
+    const int64_t tile =
+        op.rows_ <= kMostRows
+            ? kRowTile
+            : std::clamp<int64_t>(kCachedWeights / op.desc_.k / width, 1,
+                                  kRowTile / width) *
+                  width;
+    for (int64_t begin = border(thread); begin < end; begin += tile)
+      for (int64_t row = 0; row < op.rows_; row += kMostRows)
+        op.RunTile(thread, row, std::min<int64_t>(op.rows_, row + kMostRows),
+                   begin, std::min(end, begin + tile));
   }
 
-  void RunTile(int thread, int64_t begin, int64_t end) const {
+  void ComputeSums(int64_t first_row, int64_t rows, int64_t begin, int64_t end,
+                   float* sums) const {
+    const float* const lhs = Floats(0) + first_row * desc_.lhs_strides[1];
+    const void* const panels = panels_ == nullptr ? nullptr : panels_->data;
+    if (pruned_kernel_ != nullptr)
+      pruned_kernel_({lhs, desc_.lhs_strides[1], panels, desc_.k, desc_.n, sums,
+                      kRowPitch, begin, end},
+                     rows);
+    else
+      kernel_({lhs, Floats(1), sums, desc_.lhs_strides[1], desc_.rhs_strides[1],
+               desc_.rhs_strides[2], desc_.k, begin, end,
+               static_cast<const float*>(panels)},
+              rows);
+  }
+
+  void RunTile(int thread, int64_t first_row, int64_t end_row, int64_t begin,
+               int64_t end) const {
     float* const sums =
         reinterpret_cast<float*>(scratch_ + thread * ThreadBytes());
-    kernel_({Floats(0), Floats(1), sums, desc_.lhs_strides[1],
-             desc_.rhs_strides[1], desc_.rhs_strides[2], desc_.k, begin, end,
-             panels_ == nullptr ? nullptr
-                                : static_cast<const float*>(panels_->data)},
-            rows_);
+    ComputeSums(first_row, end_row - first_row, begin, end, sums);
     int index = 2;
     const float* const bias = desc_.has_bias ? Floats(index++) : nullptr;
     const float* const residual =
         desc_.has_residual ? Floats(index++) : nullptr;
     float* const out = static_cast<float*>(buffers_[index]);
-    for (int64_t row = 0; row < rows_; ++row)
+    for (int64_t row = first_row; row < end_row; ++row)
       for (int64_t n = begin; n < end; ++n) {
         const int64_t at = row * desc_.out_strides[1] + n;
-        float value = sums[row * kRowPitch + n - begin];
+        float value = sums[(row - first_row) * kRowPitch + n - begin];
         if (bias != nullptr) value += bias[n];
         value = Activate(desc_.activation, value);
         if (residual != nullptr) value += residual[at];
@@ -126,6 +161,7 @@ class RowProduct : public CpuOp {
   device::GemmDesc desc_;
   const int64_t rows_;
   const RowKernel kernel_;
+  const PrunedKernel pruned_kernel_;            // null: a whole matrix
   const std::shared_ptr<PackedWeight> panels_;  // null: rhs is read in place
   void* const* buffers_ = nullptr;              // of the current run
   char* scratch_ = nullptr;
@@ -137,11 +173,25 @@ bool IsOneMatrix(const device::GemmDesc& desc,
   return desc.batch == 1 || desc.m == 1 || strides[0] == desc.m * strides[1];
 }
 
+bool IsLarge(const device::GemmDesc& desc) {
+  return desc.k * desc.n * static_cast<int64_t>(sizeof(float)) >=
+         kLeastPackedBytes;
+}
+
 // Columns that are contiguous need no copy.
 bool IsWorthPacking(const device::GemmDesc& desc) {
-  const int64_t bytes = desc.k * desc.n * static_cast<int64_t>(sizeof(float));
   return desc.rhs_strides[2] == 1 && desc.rhs_strides[1] != 1 &&
-         desc.n % kPanelColumns == 0 && bytes >= kLeastPackedBytes;
+         desc.n % kPanelColumns == 0 && IsLarge(desc);
+}
+
+MatrixView ViewOf(const device::GemmDesc& desc, const void* rhs) {
+  return {static_cast<const float*>(rhs), desc.k, desc.n, desc.rhs_strides[1],
+          desc.rhs_strides[2]};
+}
+
+bool IsPruned(const device::GemmDesc& desc, const void* rhs) {
+  return rhs != nullptr && IsLarge(desc) &&
+         IsPrunedTwoOfFour(ViewOf(desc, rhs));
 }
 
 // The layout of RowPart::panels.
@@ -160,27 +210,49 @@ absl::StatusOr<std::shared_ptr<PackedWeight>> PackPanels(
   return PackConstant(context, {rhs, rhs}, source, wanted);
 }
 
+// A row of bytes: no primitive of oneDNN has that layout.
+absl::StatusOr<std::shared_ptr<PackedWeight>> PackPrunedPanels(
+    DnnlContext& context, const device::GemmDesc& desc, const void* rhs) {
+  PARTITA_ASSIGN_OR_RETURN(
+      const dnnl_memory_desc_t source,
+      MakeMemoryDesc(desc.dtype, {desc.k, desc.n},
+                     {desc.rhs_strides[1], desc.rhs_strides[2]}));
+  PARTITA_ASSIGN_OR_RETURN(
+      const dnnl_memory_desc_t wanted,
+      MakeMemoryDesc(base::DType::kU8, {PackedPrunedBytes(desc.k, desc.n)}));
+  return PackConstant(context, rhs, source, wanted, [&](void* target) {
+    PackPruned(ViewOf(desc, rhs), target);
+    return absl::OkStatus();
+  });
+}
+
 }  // namespace
 
-bool IsRowProduct(const device::GemmDesc& desc) {
+bool IsRowProduct(const device::GemmDesc& desc, const void* constant) {
   const std::array<int64_t, 3>& rhs = desc.rhs_strides;
+  const int64_t rows = desc.batch * desc.m;
   return desc.dtype == base::DType::kF32 && desc.batch >= 1 && desc.m >= 1 &&
-         desc.batch * desc.m <= kMostRows && (desc.batch == 1 || rhs[0] == 0) &&
+         rows <= kMostPrunedRows && (desc.batch == 1 || rhs[0] == 0) &&
          IsOneMatrix(desc, desc.lhs_strides) &&
          IsOneMatrix(desc, desc.out_strides) &&
          (desc.k == 1 || desc.lhs_strides[2] == 1) &&
          (desc.n == 1 || desc.out_strides[2] == 1) &&
-         (rhs[2] == 1 || rhs[1] == 1);
+         (rhs[2] == 1 || rhs[1] == 1) &&
+         (rows <= kMostRows ||
+          (!IsSlow(desc.activation) && IsPruned(desc, constant)));
 }
 
 absl::StatusOr<std::unique_ptr<CpuOp>> MakeRowProduct(
     DnnlContext& context, const device::GemmDesc& desc, const void* rhs,
     int threads) {
   std::shared_ptr<PackedWeight> panels;
-  if (rhs != nullptr && IsWorthPacking(desc)) {
+  const bool pruned = IsPruned(desc, rhs);
+  if (pruned) {
+    PARTITA_ASSIGN_OR_RETURN(panels, PackPrunedPanels(context, desc, rhs));
+  } else if (rhs != nullptr && IsWorthPacking(desc)) {
     PARTITA_ASSIGN_OR_RETURN(panels, PackPanels(context, desc, rhs));
   }
-  return std::make_unique<RowProduct>(desc, std::move(panels), threads);
+  return std::make_unique<RowProduct>(desc, std::move(panels), pruned, threads);
 }
 
 }  // namespace partita::cpu

@@ -12,13 +12,15 @@
 namespace partita::cpu {
 
 // True for f32 products of at most kMostRows rows with one matrix whose rows or
-// columns are contiguous.
-inline constexpr int kMostRows = 8;
-bool IsRowProduct(const device::GemmDesc& desc);
+// columns are contiguous; at most kMostPrunedRows if the matrix is large,
+// constant and pruned 2:4, and the activation is not slow. `rhs` is the matrix
+// if it is constant, else null.
+inline constexpr int kMostRows = 8, kMostPrunedRows = 16;
+bool IsRowProduct(const device::GemmDesc& desc, const void* rhs);
 
-// Requires IsRowProduct. `rhs` is the matrix if it is constant, else null. A
-// large constant matrix with contiguous rows is copied into panels, which are
-// read from one end to the other. ResourceExhausted if memory ran out.
+// Requires IsRowProduct. A large constant matrix is copied into panels, which
+// are read from one end to the other, if it is pruned 2:4 or its rows are
+// contiguous. ResourceExhausted if memory ran out.
 absl::StatusOr<std::unique_ptr<CpuOp>> MakeRowProduct(
     DnnlContext& context, const device::GemmDesc& desc, const void* rhs,
     int threads);
