@@ -235,9 +235,12 @@ class CpuDevice : public device::Device {
           "compiled for CPUs");
     const int threads = ThreadsFor(CostOf(desc));
     const OpenMpThreads regions(threads);
-    if (!desc.has_bytes() && IsRowProduct(desc, constants[1]))
-      return Finish(MakeRowProduct(*context_, desc, constants[1], threads),
-                    threads);
+    if (!desc.has_bytes() && IsRowProduct(desc)) {
+      PARTITA_ASSIGN_OR_RETURN(
+          std::unique_ptr<CpuOp> op,
+          MakeRowProduct(*context_, desc, constants[1], threads));
+      if (op != nullptr) return Finish(std::move(op), threads);
+    }
     if (desc.factors == device::Factors::kRhsI8)
       return Finish(MakeInt8WeightGemm(*context_, desc, threads), threads);
     if (desc.factors == device::Factors::kRhsI4)

@@ -9,8 +9,8 @@
 
 #include "runtime/base/status_macros.h"
 #include "runtime/cpu/memory.h"
-#include "runtime/cpu/pruned_rows.h"
 #include "runtime/cpu/row_kernels.h"
+#include "runtime/cpu/sparse_weight.h"
 #include "runtime/cpu/threads.h"
 
 namespace partita::cpu {
@@ -45,22 +45,16 @@ float Activate(device::Activation activation, float x) {
   return x;
 }
 
-// oneDNN computes these several times faster, which counts with many rows.
-bool IsSlow(device::Activation activation) {
-  return activation == device::Activation::kGeluErf ||
-         activation == device::Activation::kTanh;
-}
-
 class RowProduct : public CpuOp {
  public:
-  // `pruned`: the panels have the layout of pruned_rows.h.
+  // `panels` of the whole matrix, or `sparse` with a kernel, or neither.
   RowProduct(const device::GemmDesc& desc, std::shared_ptr<PackedWeight> panels,
-             bool pruned, int threads)
+             SparseWeight sparse, int threads)
       : desc_(desc),
         rows_(desc.batch * desc.m),
         kernel_(ChooseRowKernel()),
-        pruned_kernel_(pruned ? PrunedKernels().front() : nullptr),
-        panels_(std::move(panels)) {
+        panels_(std::move(panels)),
+        sparse_(std::move(sparse)) {
     set_threads(threads);
     if (desc.batch > 1) {
       desc_.lhs_strides[1] =
@@ -72,12 +66,12 @@ class RowProduct : public CpuOp {
 
   int64_t scratch_bytes() const override { return threads() * ThreadBytes(); }
   bool Packed(int index) const override {
-    return index == 1 && panels_ != nullptr;
+    return index == 1 && (panels_ != nullptr || sparse_.kernel != nullptr);
   }
   std::string Description() const override {
-    return panels_ == nullptr          ? "rows in place"
-           : pruned_kernel_ == nullptr ? "rows with panels"
-                                       : "rows pruned 2:4";
+    return sparse_.kernel != nullptr ? sparse_.description
+           : panels_ != nullptr      ? "rows with panels"
+                                     : "rows in place";
   }
 
   absl::Status Run(void* const* buffers, char* scratch) override {
@@ -102,7 +96,9 @@ class RowProduct : public CpuOp {
   static void RunPart(void* data, int thread, int threads) {
     const RowProduct& op = *static_cast<RowProduct*>(data);
     // Whole vectors or panels for each thread.
-    const int64_t width = op.panels_ == nullptr ? kRowLanes : kPanelColumns;
+    const int64_t width = op.panels_ != nullptr || op.sparse_.kernel != nullptr
+                              ? kPanelColumns
+                              : kRowLanes;
     const int64_t parts = (op.desc_.n + width - 1) / width;
     const auto border = [&](int64_t index) {
       return std::min(op.desc_.n, parts * index / threads * width);
@@ -125,15 +121,15 @@ class RowProduct : public CpuOp {
   void ComputeSums(int64_t first_row, int64_t rows, int64_t begin, int64_t end,
                    float* sums) const {
     const float* const lhs = Floats(0) + first_row * desc_.lhs_strides[1];
-    const void* const panels = panels_ == nullptr ? nullptr : panels_->data;
-    if (pruned_kernel_ != nullptr)
-      pruned_kernel_({lhs, desc_.lhs_strides[1], panels, desc_.k, desc_.n, sums,
-                      kRowPitch, begin, end},
+    if (sparse_.kernel != nullptr)
+      sparse_.kernel({lhs, desc_.lhs_strides[1], sparse_.packed->data, desc_.k,
+                      desc_.n, sums, kRowPitch, begin, end},
                      rows);
     else
       kernel_({lhs, Floats(1), sums, desc_.lhs_strides[1], desc_.rhs_strides[1],
                desc_.rhs_strides[2], desc_.k, begin, end,
-               static_cast<const float*>(panels)},
+               panels_ == nullptr ? nullptr
+                                  : static_cast<const float*>(panels_->data)},
               rows);
   }
 
@@ -161,9 +157,9 @@ class RowProduct : public CpuOp {
   device::GemmDesc desc_;
   const int64_t rows_;
   const RowKernel kernel_;
-  const PrunedKernel pruned_kernel_;            // null: a whole matrix
-  const std::shared_ptr<PackedWeight> panels_;  // null: rhs is read in place
-  void* const* buffers_ = nullptr;              // of the current run
+  const std::shared_ptr<PackedWeight> panels_;
+  const SparseWeight sparse_;
+  void* const* buffers_ = nullptr;  // of the current run
   char* scratch_ = nullptr;
 };
 
@@ -173,25 +169,11 @@ bool IsOneMatrix(const device::GemmDesc& desc,
   return desc.batch == 1 || desc.m == 1 || strides[0] == desc.m * strides[1];
 }
 
-bool IsLarge(const device::GemmDesc& desc) {
-  return desc.k * desc.n * static_cast<int64_t>(sizeof(float)) >=
-         kLeastPackedBytes;
-}
-
 // Columns that are contiguous need no copy.
 bool IsWorthPacking(const device::GemmDesc& desc) {
+  const int64_t bytes = desc.k * desc.n * static_cast<int64_t>(sizeof(float));
   return desc.rhs_strides[2] == 1 && desc.rhs_strides[1] != 1 &&
-         desc.n % kPanelColumns == 0 && IsLarge(desc);
-}
-
-MatrixView ViewOf(const device::GemmDesc& desc, const void* rhs) {
-  return {static_cast<const float*>(rhs), desc.k, desc.n, desc.rhs_strides[1],
-          desc.rhs_strides[2]};
-}
-
-bool IsPruned(const device::GemmDesc& desc, const void* rhs) {
-  return rhs != nullptr && IsLarge(desc) &&
-         IsPrunedTwoOfFour(ViewOf(desc, rhs));
+         desc.n % kPanelColumns == 0 && bytes >= kLeastPackedBytes;
 }
 
 // The layout of RowPart::panels.
@@ -210,49 +192,31 @@ absl::StatusOr<std::shared_ptr<PackedWeight>> PackPanels(
   return PackConstant(context, {rhs, rhs}, source, wanted);
 }
 
-// A row of bytes: no primitive of oneDNN has that layout.
-absl::StatusOr<std::shared_ptr<PackedWeight>> PackPrunedPanels(
-    DnnlContext& context, const device::GemmDesc& desc, const void* rhs) {
-  PARTITA_ASSIGN_OR_RETURN(
-      const dnnl_memory_desc_t source,
-      MakeMemoryDesc(desc.dtype, {desc.k, desc.n},
-                     {desc.rhs_strides[1], desc.rhs_strides[2]}));
-  PARTITA_ASSIGN_OR_RETURN(
-      const dnnl_memory_desc_t wanted,
-      MakeMemoryDesc(base::DType::kU8, {PackedPrunedBytes(desc.k, desc.n)}));
-  return PackConstant(context, rhs, source, wanted, [&](void* target) {
-    PackPruned(ViewOf(desc, rhs), target);
-    return absl::OkStatus();
-  });
-}
-
 }  // namespace
 
-bool IsRowProduct(const device::GemmDesc& desc, const void* constant) {
+bool IsRowProduct(const device::GemmDesc& desc) {
   const std::array<int64_t, 3>& rhs = desc.rhs_strides;
-  const int64_t rows = desc.batch * desc.m;
   return desc.dtype == base::DType::kF32 && desc.batch >= 1 && desc.m >= 1 &&
-         rows <= kMostPrunedRows && (desc.batch == 1 || rhs[0] == 0) &&
+         (desc.batch == 1 || rhs[0] == 0) &&
          IsOneMatrix(desc, desc.lhs_strides) &&
          IsOneMatrix(desc, desc.out_strides) &&
          (desc.k == 1 || desc.lhs_strides[2] == 1) &&
          (desc.n == 1 || desc.out_strides[2] == 1) &&
-         (rhs[2] == 1 || rhs[1] == 1) &&
-         (rows <= kMostRows ||
-          (!IsSlow(desc.activation) && IsPruned(desc, constant)));
+         (rhs[2] == 1 || rhs[1] == 1);
 }
 
 absl::StatusOr<std::unique_ptr<CpuOp>> MakeRowProduct(
     DnnlContext& context, const device::GemmDesc& desc, const void* rhs,
     int threads) {
+  PARTITA_ASSIGN_OR_RETURN(SparseWeight sparse, PackSparse(context, desc, rhs));
+  if (sparse.kernel == nullptr && desc.batch * desc.m > kMostRows)
+    return std::unique_ptr<CpuOp>();
   std::shared_ptr<PackedWeight> panels;
-  const bool pruned = IsPruned(desc, rhs);
-  if (pruned) {
-    PARTITA_ASSIGN_OR_RETURN(panels, PackPrunedPanels(context, desc, rhs));
-  } else if (rhs != nullptr && IsWorthPacking(desc)) {
+  if (sparse.kernel == nullptr && rhs != nullptr && IsWorthPacking(desc)) {
     PARTITA_ASSIGN_OR_RETURN(panels, PackPanels(context, desc, rhs));
   }
-  return std::make_unique<RowProduct>(desc, std::move(panels), pruned, threads);
+  return std::make_unique<RowProduct>(desc, std::move(panels),
+                                      std::move(sparse), threads);
 }
 
 }  // namespace partita::cpu

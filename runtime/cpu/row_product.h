@@ -1,5 +1,6 @@
-// Products of a few rows with a matrix. They read the matrix once, at the speed
-// of memory; oneDNN is several times slower at one row.
+// Products of a few rows with a matrix, or with a sparse matrix. They read the
+// matrix once, at the speed of memory; oneDNN is several times slower at one
+// row.
 #ifndef PARTITA_RUNTIME_CPU_ROW_PRODUCT_H_
 #define PARTITA_RUNTIME_CPU_ROW_PRODUCT_H_
 
@@ -11,16 +12,17 @@
 
 namespace partita::cpu {
 
-// True for f32 products of at most kMostRows rows with one matrix whose rows or
-// columns are contiguous; at most kMostPrunedRows if the matrix is large,
-// constant and pruned 2:4, and the activation is not slow. `rhs` is the matrix
-// if it is constant, else null.
-inline constexpr int kMostRows = 8, kMostPrunedRows = 16;
-bool IsRowProduct(const device::GemmDesc& desc, const void* rhs);
+// True for f32 products with one matrix whose rows or columns are contiguous.
+bool IsRowProduct(const device::GemmDesc& desc);
 
-// Requires IsRowProduct. A large constant matrix is copied into panels, which
-// are read from one end to the other, if it is pruned 2:4 or its rows are
-// contiguous. ResourceExhausted if memory ran out.
+// The most rows of a product with a whole matrix.
+inline constexpr int kMostRows = 8;
+
+// Requires IsRowProduct. `rhs` is the matrix if it is constant, else null. A
+// large constant matrix is copied into panels, which are read from one end to
+// the other, if it is sparse (sparse_weight.h) or its rows are contiguous. Null
+// if there are more than kMostRows rows and the matrix is not sparse.
+// ResourceExhausted if memory ran out.
 absl::StatusOr<std::unique_ptr<CpuOp>> MakeRowProduct(
     DnnlContext& context, const device::GemmDesc& desc, const void* rhs,
     int threads);

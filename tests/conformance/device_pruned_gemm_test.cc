@@ -1,5 +1,5 @@
-// Products with constant weights that are pruned 2:4, on every device, beside
-// plain loops. CPUs pack them if there are few rows.
+// Products with constant weights that are pruned 2:4 or by blocks, on every
+// device, beside plain loops. CPUs pack them without zeros.
 #include <string>
 #include <vector>
 
@@ -31,6 +31,17 @@ class DevicePrunedGemmTest : public DeviceTest {
     for (int64_t n = 0; n < desc.n; ++n)
       for (int64_t k = 0; k < desc.k; ++k)
         if (k % 4 == 2 || k % 4 == (n % 2 == 0 ? 3 : 0))
+          weight[static_cast<size_t>(k * desc.rhs_strides[1] +
+                                     n * desc.rhs_strides[2])] = 0;
+    return weight;
+  }
+
+  // A fourth of the blocks of 32 x 32 is not zero.
+  static std::vector<float> Blocks(const GemmDesc& desc) {
+    std::vector<float> weight = Values(desc.n * desc.k, 2);
+    for (int64_t n = 0; n < desc.n; ++n)
+      for (int64_t k = 0; k < desc.k; ++k)
+        if ((k / 32 + n / 32) % 4 != 0)
           weight[static_cast<size_t>(k * desc.rhs_strides[1] +
                                      n * desc.rhs_strides[2])] = 0;
     return weight;
@@ -113,6 +124,18 @@ TEST_P(DevicePrunedGemmTest, BatchOfRows) {
   desc.has_residual = true;
   const std::string found = Check(desc, Weight(desc));
   if (IsCpu()) EXPECT_EQ(found, "rows pruned 2:4");
+}
+
+TEST_P(DevicePrunedGemmTest, BlocksOfZeros) {
+  for (const bool transposed : {false, true})
+    for (const int64_t m : {1, 9, 70}) {
+      SCOPED_TRACE(::testing::Message() << m << " rows " << transposed);
+      GemmDesc desc = Product(m, 1300, 200, transposed);
+      desc.has_bias = desc.has_residual = true;
+      desc.activation = Activation::kRelu;
+      const std::string found = Check(desc, Blocks(desc));
+      if (IsCpu()) EXPECT_EQ(found, "rows without zero blocks");
+    }
 }
 
 // Other weights are multiplied whole.
