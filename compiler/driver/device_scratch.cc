@@ -1,5 +1,5 @@
 // Computes scratch as runtime/cuda reserves it: a workspace of the library, f32
-// sums if the library does not finish a product itself, and a copy of a
+// sums if the library may not finish a product itself, and a copy of a
 // convolution's weight in the library's layout.
 #include "compiler/driver/device_scratch.h"
 
@@ -25,22 +25,33 @@ mlir::RankedTensorType typeOf(mlir::Value value) {
   return llvm::cast<mlir::RankedTensorType>(value.getType());
 }
 
-bool libraryFinishes(exec::GemmOp gemm) {
-  switch (gemm.getActivation()) {
-    case exec::Activation::kNone:
-      return true;
-    case exec::Activation::kRelu:
-    case exec::Activation::kGeluTanh:
-      return !gemm.getResidual();
-    default:
-      return false;
-  }
+// True if an own kernel may have to finish the product, from its f32 sums: the
+// library lacks some activations, and an installed version may refuse others.
+// It adds a bias of 16 bits only to products of floats of 8 bits.
+bool mayFinishItself(exec::GemmOp gemm) {
+  const bool has_wide_bias =
+      gemm.getBias() &&
+      llvm::isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(
+          typeOf(gemm.getLhs()).getElementType()) &&
+      typeOf(gemm.getResult()).getElementType().isF32();
+  return gemm.getActivation() != exec::Activation::kNone || has_wide_bias;
+}
+
+// Partial sums of a factor, in case that the library refuses to sum it.
+int64_t factorSums(exec::GemmOp gemm) {
+  const int64_t parts =
+      llvm::divideCeil(gemm.getSizes()[3], program::kFactorSumRows);
+  int64_t sums = 0;
+  for (mlir::Value value : {gemm.getLhsSums(), gemm.getRhsSums()})
+    if (value) sums += typeOf(value).getNumElements() * parts * 4;
+  return sums;
 }
 
 int64_t scratchOf(exec::GemmOp gemm) {
   const int64_t sums =
-      libraryFinishes(gemm) ? 0 : typeOf(gemm.getResult()).getNumElements() * 4;
-  return llvm::alignTo(sums, kPart) + program::kProductWorkspaceBytes;
+      mayFinishItself(gemm) ? typeOf(gemm.getResult()).getNumElements() * 4 : 0;
+  return llvm::alignTo(sums, kPart) + program::kProductWorkspaceBytes +
+         factorSums(gemm);
 }
 
 int64_t scratchOf(exec::ConvOp conv) {

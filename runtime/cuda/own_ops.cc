@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cuda/product_plan.h"
+#include "runtime/program/library_limits.h"
 
 namespace partita::cuda {
 
@@ -17,7 +18,7 @@ extern const char kOwnKernelsPtx[];
 namespace {
 
 constexpr int64_t kThreads = 256;
-constexpr int64_t kPart = 64;  // rows that a thread sums
+constexpr int64_t kPart = program::kFactorSumRows;
 
 absl::StatusOr<KernelType> TypeOf(base::DType dtype) {
   switch (dtype) {

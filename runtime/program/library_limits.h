@@ -14,6 +14,10 @@ namespace partita::program {
 inline constexpr int64_t kProductWorkspaceBytes = int64_t{32} << 20;
 inline constexpr int64_t kConvolutionWorkspaceBytes = int64_t{128} << 20;
 
+// Rows of a factor that one thread sums if the library does not sum a factor of
+// a product. Each thread writes one f32 to the scratch.
+inline constexpr int64_t kFactorSumRows = 64;
+
 // Workspace of a convolution whose input, weight and output have `tensor_bytes`
 // together. In f32 the plans that cuDNN 9.19 prefers copy all of them to
 // another layout: 23 of 156 convolutions of CoAtNet's sizes prefer more than
