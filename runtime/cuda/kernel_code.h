@@ -71,11 +71,11 @@ PARTITA_KERNEL_CODE float Load(KernelType type, const void* data, Int i) {
 // A factor of a product, which alone may have 8 bits: other kernels need fewer
 // registers without these types.
 PARTITA_KERNEL_CODE float LoadFactor(KernelType type, const void* data, Int i) {
-  if (type == KernelType::kF8E4M3)
-    return Float8E4M3(static_cast<const unsigned char*>(data)[i]);
-  if (type == KernelType::kF8E5M2)
-    return Float8E5M2(static_cast<const unsigned char*>(data)[i]);
-  return Load(type, data, i);
+  if (type != KernelType::kF8E4M3 && type != KernelType::kF8E5M2)
+    return Load(type, data, i);
+  const unsigned char* const bits = static_cast<const unsigned char*>(data) + i;
+  PARTITA_KERNEL_READS(bits, 1ul);
+  return type == KernelType::kF8E4M3 ? Float8E4M3(*bits) : Float8E5M2(*bits);
 }
 
 // No kernel stores floats of 8 bits.

@@ -156,6 +156,9 @@ class Machine {
 
 using Lock = std::lock_guard<std::recursive_mutex>;
 
+// A result set by FailNext with which a call succeeds and does nothing.
+constexpr CuResult kSkipped = static_cast<CuResult>(-1);
+
 // Goes first in each driver function: takes the lock, logs the call, and
 // returns an injected failure.
 #define PARTITA_ENTER(...)                                            \
@@ -163,7 +166,7 @@ using Lock = std::lock_guard<std::recursive_mutex>;
   const Lock lock(machine.mutex);                                     \
   if (const CuResult result = machine.Enter(__func__, ##__VA_ARGS__); \
       result != kCuSuccess)                                           \
-    return result;                                                    \
+    return result == kSkipped ? kCuSuccess : result;                  \
   static_cast<void>(machine)
 
 // Waits until `done` returns true under the machine's lock. After a while work
