@@ -16,6 +16,9 @@ TEST(AbiCheck, NeedsHeaders) {
 #include <cuda.h>
 #include <cudnn.h>
 #include <nccl.h>
+#if __has_include(<cusparseLt.h>)
+#include <cusparseLt.h>
+#endif
 
 #include <type_traits>
 
@@ -23,6 +26,7 @@ TEST(AbiCheck, NeedsHeaders) {
 #include "runtime/cuda/dnn_api.h"
 #include "runtime/cuda/driver_api.h"
 #include "runtime/cuda/nccl_api.h"
+#include "runtime/cuda/sparse_api.h"
 
 namespace partita::cuda {
 namespace {
@@ -329,6 +333,37 @@ TEST(AbiCheck, NumbersOfNccl) {
   ExpectSame(offsetof(NcclConfig, blocking), offsetof(ncclConfig_t, blocking));
   EXPECT_LE(sizeof(NcclConfig), sizeof(ncclConfig_t));
 }
+
+#if __has_include(<cusparseLt.h>)
+
+#define PARTITA_SAME(member, symbol, parameters)                        \
+  static_assert(                                                        \
+      SameFunction<SparseStatus parameters, decltype(::symbol)>::value, \
+      #symbol);
+PARTITA_CUDA_SPARSE_FUNCTIONS(PARTITA_SAME)
+#undef PARTITA_SAME
+
+TEST(AbiCheck, NumbersOfCuSparseLt) {
+  ExpectSame(kSparseSuccess, CUSPARSE_STATUS_SUCCESS);
+  ExpectSame(kSparseNotInitialized, CUSPARSE_STATUS_NOT_INITIALIZED);
+  ExpectSame(kSparseInvalidValue, CUSPARSE_STATUS_INVALID_VALUE);
+  ExpectSame(kSparseArchMismatch, CUSPARSE_STATUS_ARCH_MISMATCH);
+  ExpectSame(kSparseNotSupported, CUSPARSE_STATUS_NOT_SUPPORTED);
+  ExpectSame(kSparseAsIs, CUSPARSE_OPERATION_NON_TRANSPOSE);
+  ExpectSame(kSparseTransposed, CUSPARSE_OPERATION_TRANSPOSE);
+  ExpectSame(kSparseColumnMajor, CUSPARSE_ORDER_COL);
+  ExpectSame(kSparseComputeF32, CUSPARSE_COMPUTE_32F);
+  ExpectSame(kSparseTwoOfFour, CUSPARSELT_SPARSITY_50_PERCENT);
+  ExpectSame(kSparseDefaultAlgorithm, CUSPARSELT_MATMUL_ALG_DEFAULT);
+  ExpectSame(kSparseRelu, CUSPARSELT_MATMUL_ACTIVATION_RELU);
+  ExpectSame(kSparseBiasPointer, CUSPARSELT_MATMUL_BIAS_POINTER);
+  ExpectSame(kSparseMajor, MAJOR_VERSION);
+  ExpectSame(kSparseMinor, MINOR_VERSION);
+  EXPECT_GE(sizeof(SparseObject), sizeof(cusparseLtMatmulPlan_t));
+  EXPECT_GE(sizeof(SparseObject), sizeof(cusparseLtHandle_t));
+}
+
+#endif
 
 }  // namespace
 }  // namespace partita::cuda

@@ -66,7 +66,7 @@ class CudaDevice : public device::Device {
       : context_(std::move(context)),
         cuda_(context_->driver()),
         staging_(context_),
-        workshop_(context_, options.blas, options.dnn,
+        workshop_(context_, options.blas, options.dnn, options.sparse,
                   {options.tuned, options.measures, options.warms}),
         ranges_(options.nvtx),
         blocking_(blocking),
@@ -123,7 +123,7 @@ class CudaDevice : public device::Device {
   absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareGemm(
       const device::GemmDesc& desc,
       const std::vector<const void*>& constants) override {
-    return workshop_.PrepareGemm(desc);
+    return workshop_.PrepareGemm(desc, constants);
   }
   absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareConv(
       const device::ConvDesc& desc,

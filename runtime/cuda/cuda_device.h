@@ -30,6 +30,9 @@ struct CudaOptions {
   // Run each product and convolution once when it is prepared, so that the
   // libraries' kernels are loaded before the first step.
   bool warms = false;
+  // cuSPARSELt, which multiplies by constant weights of the 2:4 pattern. Empty:
+  // the installed one, if any. "none": they are multiplied as dense ones.
+  std::string sparse;
 };
 
 // FailedPrecondition, with advice, if there is no driver or no such GPU.

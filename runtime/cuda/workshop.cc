@@ -5,6 +5,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/cuda/conv.h"
 #include "runtime/cuda/gemm.h"
+#include "runtime/cuda/sparse_product.h"
 
 namespace partita::cuda {
 
@@ -62,6 +63,12 @@ std::vector<std::string> Workshop::Warnings() const {
         " matrix ", count == 1 ? "product" : "products",
         ", which Partita's own kernels compute in passes of their own: ",
         reason));
+  for (const auto& [reason, count] : dense_)
+    warnings.push_back(absl::StrCat(
+        count, " matrix ", count == 1 ? "product has" : "products have",
+        " a weight in which two of four numbers are 0 (2:4), and ",
+        count == 1 ? "is" : "are",
+        " not computed at the GPU's double rate: ", reason));
   if (const int cold = tuner_.cold(); cold > 0)
     warnings.push_back(absl::StrCat(
         cold, cold == 1 ? " operation" : " operations",
@@ -72,7 +79,7 @@ std::vector<std::string> Workshop::Warnings() const {
 }
 
 absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareGemm(
-    const device::GemmDesc& desc) {
+    const device::GemmDesc& desc, const std::vector<const void*>& constants) {
   if (desc.has_bytes() && !desc.has_float8())
     return absl::UnimplementedError(
         "expected a matrix product of floats, found integers of 8 bits, which "
@@ -91,7 +98,32 @@ absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareGemm(
   } else if (!unfinished.ok()) {
     ++unfinished_[std::string(unfinished.message())];
   }
+  if (op.ok()) PARTITA_RETURN_IF_ERROR(UseSparseWeight(desc, constants, *op));
   return ReserveScratch(std::move(op));
+}
+
+absl::Status Workshop::UseSparseWeight(
+    const device::GemmDesc& desc, const std::vector<const void*>& constants,
+    std::unique_ptr<CudaOp>& op) {
+  if (sparse_path_ == "none") return absl::OkStatus();
+  PARTITA_ASSIGN_OR_RETURN(const bool has_pattern,
+                           HasTwoOfFourWeight(desc, constants, *context_));
+  if (!has_pattern) return absl::OkStatus();
+  PARTITA_ASSIGN_OR_RETURN(const Sparse* const sparse,
+                           Find(sparse_path_, sparse_));
+  if (sparse == nullptr) {
+    ++dense_[sparse_->reason];
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::unique_ptr<CudaOp>> product =
+      MakeSparseProduct(*sparse, context_, tuner_, desc, constants, op);
+  if (absl::IsUnimplemented(product.status())) {
+    ++dense_[std::string(product.status().message())];
+    return absl::OkStatus();
+  }
+  PARTITA_RETURN_IF_ERROR(product.status());
+  op = *std::move(product);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareConv(

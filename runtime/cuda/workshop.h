@@ -19,6 +19,7 @@
 #include "runtime/cuda/library_op.h"
 #include "runtime/cuda/own_ops.h"
 #include "runtime/cuda/scratch.h"
+#include "runtime/cuda/sparse.h"
 #include "runtime/cuda/tuner.h"
 #include "runtime/device/operations.h"
 
@@ -26,27 +27,29 @@ namespace partita::cuda {
 
 class Workshop {
  public:
-  // `blas` and `dnn` are the libraries to open. Empty: the installed ones, if
-  // any. "none": no library.
+  // `blas`, `dnn` and `sparse` are the libraries to open. Empty: the installed
+  // ones, if any. "none": no library.
   Workshop(std::shared_ptr<Context> context, std::string blas, std::string dnn,
-           TunerOptions tuning)
+           std::string sparse, TunerOptions tuning)
       : context_(std::move(context)),
         blas_path_(std::move(blas)),
         dnn_path_(std::move(dnn)),
+        sparse_path_(std::move(sparse)),
         scratch_(context_, "the scratch of operations"),
         tuner_(context_, std::move(tuning)) {}
   Workshop(const Workshop&) = delete;
   ~Workshop();
 
   absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareGemm(
-      const device::GemmDesc& desc);
+      const device::GemmDesc& desc, const std::vector<const void*>& constants);
   absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareConv(
       const device::ConvDesc& desc);
   absl::Status Execute(CudaOp& op, CuStream stream, void* const* buffers,
                        int count);
   // Operations that run on Partita's own kernels although a library should run
-  // them, one sentence per kind and reason; and operations that could not be
-  // warmed (CudaOptions::warms).
+  // them, one sentence per kind and reason; products with 2:4 weights that are
+  // multiplied as dense ones; and operations that could not be warmed
+  // (CudaOptions::warms).
   std::vector<std::string> Warnings() const;
   // The scratch of all operations and launches.
   Scratch& scratch() { return scratch_; }
@@ -87,13 +90,21 @@ class Workshop {
                      const std::optional<Opened<L>>& opened,
                      const absl::Status& refused);
 
-  const std::string blas_path_, dnn_path_;
+  // Replaces the product by one of cuSPARSELt if its weight has the 2:4 pattern
+  // and the library can be used.
+  absl::Status UseSparseWeight(const device::GemmDesc& desc,
+                               const std::vector<const void*>& constants,
+                               std::unique_ptr<CudaOp>& op);
+
+  const std::string blas_path_, dnn_path_, sparse_path_;
   Scratch scratch_;
   Tuner tuner_;
   std::optional<Opened<Blas>> blas_;  // none: not opened yet
   std::optional<Opened<Dnn>> dnn_;
+  std::optional<Opened<Sparse>> sparse_;
   std::map<std::pair<std::string, std::string>, int> fallbacks_;
   std::map<std::string, int> unfinished_;  // products, by the library's reason
+  std::map<std::string, int> dense_;  // products with 2:4 weights, by reason
   std::shared_ptr<const OwnKernels> kernels_;
   CuStream user_ = nullptr;  // stream that owns the scratch
   CuEvent handed_over_ = nullptr;
