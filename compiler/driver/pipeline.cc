@@ -36,9 +36,11 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
        [options](mlir::OpPassManager& pm) {
          simplify::LoadTimeOptions load_time;
          load_time.training = options.training;
+         load_time.gpu = options.gpu;
          simplify::buildLoadTimePipeline(pm, load_time);
        },
-       options.training ? "training" : ""},
+       (options.training ? std::string("training") : "") +
+           (options.gpu ? " gpu" : "")},
       // Chooses layouts while convolutions and transposes are still nn
       // operations that can be moved.
       {"layouts",

@@ -324,7 +324,8 @@ class SelectLibraryCalls
 
   // Selects a convolution of integers of 8 bits.
   bool selectByteConv(nn::ConvOp op) {
-    const std::optional<ByteConvolution> found = matchByteConvolution(op);
+    const std::optional<nn::ByteConvolution> found =
+        nn::matchByteConvolution(op);
     if (!found) return false;
     const exec::ConvOp conv = buildByteConvolution(op, *found);
     mlir::Operation* const last = found->scaling ? found->scaling : op;

@@ -3,6 +3,7 @@
 #include "compiler/simplify/passes.h"
 #include "compiler/simplify/stored_values.h"
 #include "compiler/simplify/view.h"
+#include "dialects/nn/byte_convolution.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
@@ -103,26 +104,13 @@ bool isWorthKeeping(Value value) {
          bytesOf(value) <= kMaxGrowth * largest_source;
 }
 
-// True if the value has the numbers of integers of 8 bits, perhaps less a zero
-// point.
-bool isFromBytes(Value value) {
-  while (Operation* op = value.getDefiningOp()) {
-    if (!mlir::isa<nn::TransposeOp, nn::ReshapeOp, arith::SIToFPOp,
-                   arith::UIToFPOp, arith::SubIOp, arith::ExtSIOp,
-                   arith::ExtUIOp>(op))
-      break;
-    value = op->getOperand(0);
-  }
-  return tensorType(value).getElementType().isInteger(8);
-}
-
 // True if a convolution reads the value as its weight. Libraries pack stored
-// weights, and multiply floats by floats, or integers by integers.
-bool isConvWeight(Value value) {
-  return llvm::any_of(value.getUses(), [](mlir::OpOperand& use) {
+// weights. On CPUs they read the integers of a stored weight themselves.
+bool isConvWeight(Value value, bool gpu) {
+  return llvm::any_of(value.getUses(), [gpu](mlir::OpOperand& use) {
     auto conv = mlir::dyn_cast<nn::ConvOp>(use.getOwner());
     return conv && conv.getWeight() == use.get() &&
-           !(isFromBytes(use.get()) && isFromBytes(conv.getInput()));
+           (gpu || !nn::matchByteConvolution(conv));
   });
 }
 
@@ -130,7 +118,8 @@ bool isConvWeight(Value value) {
 // outside of the stored set use.
 class Frontier {
  public:
-  Frontier(FuncOp function, const StoredValues& stored) : stored_(stored) {
+  Frontier(FuncOp function, const StoredValues& stored, bool gpu)
+      : stored_(stored), gpu_(gpu) {
     for (Operation& op : function.front()) {
       const bool is_stored =
           op.getNumResults() > 0 && stored.contains(op.getResult(0));
@@ -148,7 +137,8 @@ class Frontier {
         !mlir::isa<mlir::RankedTensorType>(value.getType()))
       return;
     if (!seen_.insert(value).second) return;
-    if (!staysBehind(op) && (isWorthKeeping(value) || isConvWeight(value))) {
+    if (!staysBehind(op) &&
+        (isWorthKeeping(value) || isConvWeight(value, gpu_))) {
       values_.push_back(value);
       return;
     }
@@ -156,6 +146,7 @@ class Frontier {
   }
 
   const StoredValues& stored_;
+  const bool gpu_;
   SmallVector<Value> values_;
   llvm::DenseSet<Value> seen_;
 };
@@ -174,8 +165,8 @@ mlir::LogicalResult replaceByArgument(FuncOp function, Value value,
 // Moves the frontier of a layer function to its callers.
 mlir::LogicalResult hoistToCallers(FuncOp function,
                                    mlir::ArrayRef<CallOp> calls,
-                                   StoredValues& stored) {
-  const Frontier frontier(function, stored);
+                                   StoredValues& stored, bool gpu) {
+  const Frontier frontier(function, stored, gpu);
   if (frontier.values().empty()) return mlir::success();
   const Slice slice(frontier.values());
   for (CallOp call : calls) {
@@ -282,6 +273,10 @@ class InitFunction {
 
 class HoistParameterWorkPass
     : public impl::HoistParameterWorkPassBase<HoistParameterWorkPass> {
+ public:
+  using HoistParameterWorkPassBase::HoistParameterWorkPassBase;
+
+ private:
   void runOnOperation() override {
     auto main = getOperation().lookupSymbol<FuncOp>("main");
     if (!main || main.isExternal()) {
@@ -298,13 +293,14 @@ class HoistParameterWorkPass
     StoredValues stored(main, graph);
     for (FuncOp function : llvm::reverse(graph.functions)) {
       if (function == main || !graph.isOnlyCalled(function)) continue;
-      if (failed(hoistToCallers(function, graph.calls.at(function), stored)))
+      if (failed(
+              hoistToCallers(function, graph.calls.at(function), stored, gpu)))
         return mlir::failure();
     }
     shareEqual(main);
     // Sharing erased operations, so search again.
     const StoredValues in_main(main, graph);
-    const Frontier frontier(main, in_main);
+    const Frontier frontier(main, in_main, gpu);
     if (frontier.values().empty()) return mlir::success();
     derived += frontier.values().size();
     if (failed(InitFunction(getOperation(), main).move(frontier.values())))

@@ -317,7 +317,8 @@ def HoistParameterWorkPass : Pass<"partita-hoist-parameter-work", "::mlir::Modul
     drops arguments that it no longer needs; `@init` has the arguments that it
     needs, with their attributes. Broadcasts, reshapes and widenings stay where
     they are: moving them would only store more bytes. A weight that a convolution
-    reads moves, however much smaller it is stored, because libraries pack it.
+    reads moves, however much smaller it is stored, because libraries pack it. Without `gpu`, integers of 8 bits stay
+    integers if the convolution's input has such integers, too: the library for CPUs reads them.
 
     The weights must not change between runs, so this is not for training.
 
@@ -334,6 +335,7 @@ def HoistParameterWorkPass : Pass<"partita-hoist-parameter-work", "::mlir::Modul
     ```
   }];
   let dependentDialects = ["::mlir::func::FuncDialect", "::partita::nn::NNDialect"];
+  let options = [Option<"gpu", "gpu", "bool", "false", "Use the libraries of a GPU">];
   let statistics = [Statistic<"derived", "derived", "Tensors computed at load time">,
                     Statistic<"dropped", "dropped", "Arguments that @main no longer needs">];
 }

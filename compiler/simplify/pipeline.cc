@@ -48,7 +48,7 @@ void buildLoadTimePipeline(mlir::OpPassManager& pm,
     // Before the widening is stored, and while layers widen nothing else.
     pm.addPass(createSinkWideningPass());
     // After layers are functions, which receive parameters as arguments.
-    pm.addPass(createHoistParameterWorkPass());
+    pm.addPass(createHoistParameterWorkPass({options.gpu}));
   }
   // After microbatches are separate calls; before their unused results are
   // removed.

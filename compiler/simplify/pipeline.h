@@ -23,6 +23,8 @@ struct LoadTimeOptions {
   bool training = false;
   // Merge matrix products that share their left operand.
   bool merge_projections = false;
+  // The libraries of a GPU run the program.
+  bool gpu = false;
 };
 
 // Builds the passes on one device's program: in inference, work on parameters

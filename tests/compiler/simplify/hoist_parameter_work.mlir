@@ -112,13 +112,33 @@ func.func @main(%x: tensor<4xf32> {nn.kind = "input", nn.name = "x"},
 // A convolution of integers reads the weight's integers, too.
 // CHECK-LABEL: func @main
 // CHECK: arith.sitofp %{{.*}} : tensor<4x3x1x1xi8> to tensor<4x3x1x1xf32>
-// CHECK-NOT: func @init
 func.func @main(%x: tensor<1x3x1x1xi8> {nn.kind = "input", nn.name = "x"},
                 %w: tensor<4x3x1x1xi8> {nn.kind = "buffer", nn.name = "w", nn.source = #nn.init<"ones", 1.0 : f64, 0>}) -> tensor<1x4x1x1xf32> {
   %0 = arith.uitofp %x : tensor<1x3x1x1xi8> to tensor<1x3x1x1xf32>
   %1 = arith.sitofp %w : tensor<4x3x1x1xi8> to tensor<4x3x1x1xf32>
   %2 = nn.conv %0, %1 strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<1x3x1x1xf32>, tensor<4x3x1x1xf32> -> tensor<1x4x1x1xf32>
   return %2 : tensor<1x4x1x1xf32>
+}
+
+// -----
+
+// Libraries do not multiply unsigned weights, or weights with a zero point: they read floats.
+// CHECK-LABEL: func @init
+// CHECK-DAG: arith.uitofp %{{.*}} : tensor<4x3x1x1xi8> to tensor<4x3x1x1xf32>
+// CHECK-DAG: arith.subi %{{.*}} : tensor<4x3x1x1xi32>
+// CHECK: return %{{.*}}, %{{.*}} : tensor<4x3x1x1xf32>, tensor<4x3x1x1xf32>
+func.func @main(%x: tensor<1x3x1x1xi8> {nn.kind = "input", nn.name = "x"},
+                %w: tensor<4x3x1x1xi8> {nn.kind = "buffer", nn.name = "w", nn.source = #nn.init<"ones", 1.0 : f64, 0>},
+                %v: tensor<4x3x1x1xi8> {nn.kind = "buffer", nn.name = "v", nn.source = #nn.init<"ones", 1.0 : f64, 0>}) -> (tensor<1x4x1x1xf32>, tensor<1x4x1x1xf32>) {
+  %zero = arith.constant dense<3> : tensor<4x3x1x1xi32>
+  %0 = arith.uitofp %x : tensor<1x3x1x1xi8> to tensor<1x3x1x1xf32>
+  %1 = arith.uitofp %w : tensor<4x3x1x1xi8> to tensor<4x3x1x1xf32>
+  %2 = nn.conv %0, %1 strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<1x3x1x1xf32>, tensor<4x3x1x1xf32> -> tensor<1x4x1x1xf32>
+  %3 = arith.extsi %v : tensor<4x3x1x1xi8> to tensor<4x3x1x1xi32>
+  %4 = arith.subi %3, %zero : tensor<4x3x1x1xi32>
+  %5 = arith.sitofp %4 : tensor<4x3x1x1xi32> to tensor<4x3x1x1xf32>
+  %6 = nn.conv %0, %5 strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<1x3x1x1xf32>, tensor<4x3x1x1xf32> -> tensor<1x4x1x1xf32>
+  return %2, %6 : tensor<1x4x1x1xf32>, tensor<1x4x1x1xf32>
 }
 
 // -----
