@@ -115,9 +115,11 @@ def RoundFloat8FactorsPass : Pass<"partita-round-float8-factors", "::mlir::Modul
         p = the least power of two with |x| <= 1.75 p for all elements
         x' = p / t * round(t / p * x), with t = 2^8 for e4m3 and 2^15 for e5m2
 
-    The largest number of both formats is 1.75 t, so nothing overflows. Powers of
-    two make all steps but the rounding exact, and bf16 holds x'. So the product
-    of bf16 numbers has the value that a product of bytes and one scale has. If
+    The largest number of both formats is 1.75 t, so the rounding to 8 bits does
+    not overflow; numbers above 1.75 * 2^127 may become infinite. An infinite
+    number becomes NaN, and the others are rounded with p = 2^128. Powers of two
+    make all steps but the rounding exact, and bf16 holds x'. So the product of
+    bf16 numbers has the value that a product of bytes and one scale has. If
     devices divide x, p needs the maximum over all of them, an all-reduce of one
     number; a divided step therefore rounds as an undivided one. Gradients pass
     the rounding unchanged, since they are made before.

@@ -19,14 +19,16 @@ using mlir::Value;
 // The largest number of either format is 1.75 times a power of two: 2^8 for
 // e4m3, 2^15 for e5m2.
 constexpr double kTopE4M3 = 256, kTopE5M2 = 32768;
-// Bits of an f32: its exponent, and what carries into the exponent from
-// fractions above 0.75.
-constexpr int64_t kExponentBits = 0x7f800000, kAboveThreeQuarters = 0x1fffff;
-// Lower bound of a factor's power of two, for factors of zeros.
-constexpr double kLeastPower = 0x1p-100;
+// Bits of an f32: its exponent, what carries into the exponent from fractions
+// above 0.75, and a factor of two.
+constexpr int64_t kExponentBits = 0x7f800000, kAboveThreeQuarters = 0x1fffff,
+                  kTwo = 0x800000;
+// Lower bound of p / 2, for factors of zeros.
+constexpr double kLeastHalf = 0x1p-101;
 
-// The least power of two p such that |x| <= 1.75 p for all elements: f32[].
-Value powerOf(nn::MathBuilder& math, mlir::OpBuilder& builder, Value wide) {
+// Half of the least power of two p such that |x| <= 1.75 p for all elements:
+// f32[]. p itself may be 2^128, which is no f32.
+Value halfPowerOf(nn::MathBuilder& math, mlir::OpBuilder& builder, Value wide) {
   auto type = nn::MathBuilder::typeOf(wide);
   const Value size = mlir::math::AbsFOp::create(builder, wide.getLoc(), wide);
   const Value largest =
@@ -35,12 +37,13 @@ Value powerOf(nn::MathBuilder& math, mlir::OpBuilder& builder, Value wide) {
   auto number = nn::MathBuilder::typeOf(largest);
   const Value bits = mlir::arith::BitcastOp::create(
       builder, wide.getLoc(), number.clone(builder.getI32Type()), largest);
-  const Value exponent =
-      math.andInt(math.addInt(bits, kAboveThreeQuarters), kExponentBits);
+  const Value exponent = math.addInt(
+      math.andInt(math.addInt(bits, kAboveThreeQuarters), kExponentBits),
+      -kTwo);
   const Value power =
       mlir::arith::BitcastOp::create(builder, wide.getLoc(), number, exponent);
   return mlir::arith::MaximumFOp::create(builder, wide.getLoc(), power,
-                                         math.constant(number, kLeastPower));
+                                         math.constant(number, kLeastHalf));
 }
 
 // The factor with each number rounded to `narrow` times a power of two.
@@ -50,11 +53,11 @@ Value rounded(mlir::OpBuilder& builder, Value factor, FloatType narrow) {
       mlir::isa<mlir::Float8E5M2Type>(narrow) ? kTopE5M2 : kTopE4M3;
   const Value wide = math.widen(factor);
   auto type = nn::MathBuilder::typeOf(wide);
-  const Value power = powerOf(math, builder, wide);
-  auto number = nn::MathBuilder::typeOf(power);
-  const Value up =
-      math.broadcast(math.divide(math.constant(number, top), power), type, {});
-  const Value down = math.broadcast(math.divide(power, top), type, {});
+  const Value half = halfPowerOf(math, builder, wide);
+  auto number = nn::MathBuilder::typeOf(half);
+  const Value up = math.broadcast(
+      math.divide(math.constant(number, top / 2), half), type, {});
+  const Value down = math.broadcast(math.divide(half, top / 2), type, {});
   const Value bytes = math.narrow(math.multiply(wide, up), type.clone(narrow));
   return math.narrow(math.multiply(math.widen(bytes), down),
                      nn::MathBuilder::typeOf(factor));

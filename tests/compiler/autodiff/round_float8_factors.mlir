@@ -2,7 +2,7 @@
 
 // Each factor gets one scale, a power of two by its largest magnitude. The gradient is e5m2.
 // CHECK-LABEL: func.func @main
-// CHECK: %[[TOP2:.*]] = arith.constant dense<3.276800e+04>
+// CHECK: %[[TOP2:.*]] = arith.constant dense<1.638400e+04>
 // CHECK: %[[G:.*]] = arith.extf %arg0 : tensor<16x32xbf16> to tensor<16x32xf32>
 // CHECK: %[[SIZE:.*]] = math.absf %[[G]]
 // CHECK: %[[MAX:.*]] = nn.reduce max %[[SIZE]] dims = [0, 1]
