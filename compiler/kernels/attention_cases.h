@@ -20,6 +20,7 @@ struct Case {
   std::string bias;  // shape of the bias; empty: no bias
   std::string element = "bf16";
   double tolerance = 2e-2;
+  bool lse = false;  // the kernel returns the log-sum-exp, too
 };
 
 inline void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
@@ -38,12 +39,18 @@ inline std::string textOf(const Case& test) {
                     y = typeOf(test, {test.b, test.n, test.l, test.hv}),
                     bias = "tensor<" + test.bias + "x" + test.element + ">";
   const bool biased = !test.bias.empty();
+  const std::string results = !test.lse
+                                  ? y
+                                  : y + ", tensor<" + std::to_string(test.b) +
+                                        "x" + std::to_string(test.n) + "x" +
+                                        std::to_string(test.l) + "xf32>";
   return "func.func @k(%q: " + q + ", %k: " + k + ", %v: " + v +
-         (biased ? ", %b: " + bias : "") + ") -> " + y +
-         " { %r = nn.attention %q, %k, %v" + (biased ? ", %b" : "") +
-         " scale = 3.0e-1 " + test.attributes + " : (" + q + ", " + k + ", " +
-         v + (biased ? ", " + bias : "") + ") -> " + y + " return %r : " + y +
-         " }";
+         (biased ? ", %b: " + bias : "") + ") -> (" + results +
+         ") { %r:" + (test.lse ? "2" : "1") + " = nn.attention %q, %k, %v" +
+         (biased ? ", %b" : "") + " scale = 3.0e-1 " + test.attributes +
+         " : (" + q + ", " + k + ", " + v + (biased ? ", " + bias : "") +
+         ") -> (" + results + ") return %r#0" + (test.lse ? ", %r#1" : "") +
+         " : " + results + " }";
 }
 
 inline CodegenOptions emulated(const std::string& chip = "sm_90") {

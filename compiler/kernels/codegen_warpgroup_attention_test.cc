@@ -10,6 +10,7 @@
 #include "compiler/kernels/emit_team.h"
 #include "compiler/kernels/emit_tile_ring.h"
 #include "compiler/kernels/ptxas.h"
+#include "compiler/kernels/warpgroup_emulation.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -70,6 +71,17 @@ const Case kGroupCases[] = {
     {"f16", 1, 2, 2, 70, 90, 64, 64, "causal_offset = 20", "", "f16", 2e-3},
     {"f16_large_heads", 1, 2, 2, 70, 90, 128, 128, "causal_offset = 20", "",
      "f16", 2e-3},
+    {"lse", 2, 2, 1, 100, 130, 64, 64, "", "", "bf16", 2e-2, true},
+    {"lse_of_two_bands", 1, 1, 1, 150, 150, 128, 128, "causal_offset = 0", "",
+     "f16", 2e-3, true},
+    {"lse_of_hidden_keys", 1, 1, 1, 100, 60, 64, 64, "causal_offset = -30", "",
+     "bf16", 2e-2, true},
+    {"lse_of_window", 1, 2, 1, 300, 330, 64, 64,
+     "causal_offset = 60 window = 121 softcap = 2.0", "", "bf16", 2e-2, true},
+    {"lse_of_blocks", 1, 1, 1, 300, 300, 64, 128,
+     "blocks = dense<[[[1, 0, 1], [0, 1, 0], [0, 0, 0]]]> : "
+     "tensor<1x3x3xi1> block_size = 128",
+     "", "bf16", 2e-2, true},
 };
 INSTANTIATE_TEST_SUITE_P(Codegen, WarpgroupAttention,
                          testing::ValuesIn(kGroupCases),
@@ -278,6 +290,33 @@ INSTANTIATE_TEST_SUITE_P(Codegen, WarpgroupAttentionDamage,
                          testing::ValuesIn(kDamages),
                          [](const auto& info) { return info.param.name; });
 
+// The products of warpgroups of a kernel that is run several times.
+int64_t productsOf(const Case& test) {
+  std::unique_ptr<CompiledKernel> kernel =
+      CompiledKernel::fromText(textOf(test), emulated("sm_90a"));
+  const int64_t before = multipliedGroups();
+  EXPECT_EQ(kernel->difference(test.tolerance, test.tolerance), "");
+  return multipliedGroups() - before;
+}
+
+// Blocks of 128 queries see tiles of 64 keys: with a causal mask, one block
+// sees two and the other four; with a window of 64 keys, two and three. The
+// table shows two of the three blocks of keys to one of three blocks of
+// queries, and one to another.
+TEST(WarpgroupAttentionTest, VisitsOnlyTilesThatAreSeen) {
+  Case test = {"", 1, 1, 1, 256, 256, 64, 64, "causal_offset = 0", ""};
+  const int64_t causal = productsOf(test);
+  EXPECT_GT(causal, 0);
+  test.attributes += " window = 64";
+  EXPECT_EQ(6 * productsOf(test), 5 * causal);
+  test = {"", 1, 1, 1, 384, 384, 64, 64, "", ""};
+  const int64_t all = productsOf(test);
+  test.attributes =
+      "blocks = dense<[[[1, 0, 1], [0, 1, 0], [0, 0, 0]]]> : "
+      "tensor<1x3x3xi1> block_size = 128";
+  EXPECT_EQ(9 * productsOf(test), 3 * all);
+}
+
 // Warps multiply the cases that warpgroups do not.
 TEST(WarpgroupAttentionTest, OthersHaveWarps) {
   for (const Case& test : {Case{"", 1, 1, 1, 20, 20, 32, 64, "", ""},
@@ -299,9 +338,11 @@ struct GroupSize {
   // 255 is the hardware's limit; there the check is that nothing is spilled.
   int most_registers;
   int64_t shared_bytes;  // that a launch requests
+  bool lse = false;
 };
 void PrintTo(const GroupSize& size, std::ostream* out) {
-  *out << size.element << "_" << size.head << " " << size.attributes;
+  *out << size.element << "_" << size.head << " " << size.attributes
+       << (size.lse ? " lse" : "");
 }
 class WarpgroupAttentionCode : public testing::TestWithParam<GroupSize> {};
 
@@ -313,6 +354,7 @@ TEST_P(WarpgroupAttentionCode, FitsIntoRegistersAndSharedMemory) {
   Case test = {"", 8, 12, 12, 1024, 1024, size.head, size.head};
   test.attributes = size.attributes;
   test.element = size.element;
+  test.lse = size.lse;
   const std::string ptx = ptxOf(textOf(test), "sm_90a", launch);
   ASSERT_NE(ptx, "");
   EXPECT_NE(
@@ -322,7 +364,9 @@ TEST_P(WarpgroupAttentionCode, FitsIntoRegistersAndSharedMemory) {
                      "mbarrier::complete_tx::bytes"),
             std::string::npos);
   EXPECT_NE(ptx.find("mbarrier.try_wait.parity.shared"), std::string::npos);
-  EXPECT_NE(ptx.find(".param .align 64 .b8 k_param_5[128]"), std::string::npos);
+  EXPECT_NE(ptx.find(size.lse ? ".param .align 64 .b8 k_param_6[128]"
+                              : ".param .align 64 .b8 k_param_5[128]"),
+            std::string::npos);
   EXPECT_EQ(ptx.find(" mma.sync"), std::string::npos);
   // Copies of boxes read the maps in the parameters, not a copy on the stack.
   EXPECT_EQ(ptx.find("__local_depot"), std::string::npos);
@@ -345,13 +389,17 @@ const GroupSize kGroupSizes[] = {
     {"bf16", 64, "causal_offset = 0", 180, 80 * 1024 + kRingBytes},
     {"f16", 64, "causal_offset = 0", 180, 80 * 1024 + kRingBytes},
     {"bf16", 128, "", 254, 96 * 1024 + kRingBytes},
-    {"bf16", 128, "causal_offset = 0", 255, 96 * 1024 + kRingBytes}};
+    {"bf16", 128, "causal_offset = 0", 255, 96 * 1024 + kRingBytes},
+    // Training keeps the log-sum-exp.
+    {"bf16", 64, "causal_offset = 0", 180, 80 * 1024 + kRingBytes, true},
+    {"bf16", 128, "causal_offset = 0", 255, 96 * 1024 + kRingBytes, true}};
 INSTANTIATE_TEST_SUITE_P(Codegen, WarpgroupAttentionCode,
                          testing::ValuesIn(kGroupSizes), [](const auto& info) {
                            return info.param.element + "Heads" +
                                   std::to_string(info.param.head) +
                                   (info.param.attributes.empty() ? ""
-                                                                 : "Causal");
+                                                                 : "Causal") +
+                                  (info.param.lse ? "Lse" : "");
                          });
 
 // Tiles for warps need less shared memory, so they are used if it is short.

@@ -11,6 +11,7 @@ namespace partita::kernels {
 namespace {
 
 constexpr int kRows = 64, kDepth = 16;
+int64_t multiplied = 0;
 // A signalling NaN, which arithmetic does not make, with a number.
 constexpr uint32_t kName = 0x7fa00000, kNumber = 0x000fffff;
 
@@ -42,6 +43,8 @@ std::string inHex(uint64_t value) {
 }
 
 }  // namespace
+
+int64_t multipliedGroups() { return multiplied; }
 
 std::string WarpgroupEmulation::read(uint64_t descriptor, bool rows_together,
                                      int count, bool bf16, Matrix& matrix,
@@ -141,6 +144,7 @@ std::string WarpgroupEmulation::begin(
       std::memcpy(&threads[thread]->sums[i], &named, sizeof(named));
   ++sums_[name].in_flight;
   pending.sums = name;
+  multiplied += first.columns / 64;
   pending_.push_back(std::move(pending));
   return "";
 }

@@ -51,6 +51,10 @@ struct SharedRange {
   const char* end = nullptr;
 };
 
+// Products, of 64 rows by 64 columns of results each, that all warpgroups have
+// begun since the program started. One of 128 columns counts twice.
+int64_t multipliedGroups();
+
 class WarpgroupEmulation {
  public:
   // Makes `memory` the byte of shared memory at address kSharedBegin.
