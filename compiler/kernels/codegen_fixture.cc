@@ -198,14 +198,17 @@ CompiledKernel::Entry CompiledKernel::find(const KernelCode& code) {
 }
 
 void CompiledKernel::run(std::vector<AlignedBytes>& buffers, int64_t begin,
-                         int64_t end) {
+                         const std::vector<int64_t>& ends) {
   std::vector<void*> pointers;
   for (AlignedBytes& buffer : buffers) pointers.push_back(buffer.data());
   AlignedBytes memory(code_.memory_bytes);
   if (code_.memory_bytes > 0) pointers.push_back(memory.data());
   for (const KernelCode& part : code_.before)
     runPart(part, find(part), pointers, 0, part.range);
-  runPart(code_, entry_, pointers, begin, end);
+  for (int64_t end : ends) {
+    runPart(code_, entry_, pointers, begin, end);
+    begin = end;
+  }
   if (!memory.isGuardIntact())
     llvm::report_fatal_error("the kernel wrote behind its memory");
 }
@@ -236,12 +239,9 @@ std::vector<nn::Tensor> CompiledKernel::results(
     const std::vector<nn::Tensor>& arguments,
     const std::vector<double>& parts) {
   std::vector<AlignedBytes> buffers = makeBuffers(arguments);
-  int64_t begin = 0;
-  for (double part : parts) {
-    int64_t end = std::llround(part * code_.range);
-    run(buffers, begin, end);
-    begin = end;
-  }
+  std::vector<int64_t> ends;
+  for (double part : parts) ends.push_back(std::llround(part * code_.range));
+  run(buffers, 0, ends);
   std::vector<nn::Tensor> results;
   for (auto [i, type] : llvm::enumerate(function_.getResultTypes())) {
     AlignedBytes& buffer = buffers[arguments.size() + i];

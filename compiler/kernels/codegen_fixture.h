@@ -60,8 +60,13 @@ class CompiledKernel {
   std::vector<AlignedBytes> makeBuffers(
       const std::vector<nn::Tensor>& arguments);
   // Runs a team's threads in turns, item by item. If the kernel has several
-  // parts, runs the whole range of each.
-  void run(std::vector<AlignedBytes>& buffers, int64_t begin, int64_t end);
+  // parts, runs the whole range of those before the last one.
+  void run(std::vector<AlignedBytes>& buffers, int64_t begin, int64_t end) {
+    run(buffers, begin, std::vector<int64_t>{end});
+  }
+  // The same for ranges that follow each other; the parts before run once.
+  void run(std::vector<AlignedBytes>& buffers, int64_t begin,
+           const std::vector<int64_t>& ends);
   // Returns the results after running the range in parts that end at these
   // fractions of it.
   std::vector<nn::Tensor> results(const std::vector<nn::Tensor>& arguments,

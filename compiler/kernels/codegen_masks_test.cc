@@ -320,7 +320,11 @@ TEST(RowOfAttention, SkipsKeysOutsideOfItsRange) {
 class MmaMaskedAttention : public testing::TestWithParam<Case> {};
 
 TEST_P(MmaMaskedAttention, EqualsTheInterpreter) {
+  const int64_t before = multipliedFragments();
   expectEqual(GetParam(), /*backward=*/false, ptxCodegenOptions());
+  // Windows, shifts, segments and lse stay on tensor cores.
+  if (GetParam().name != "blocks_that_show_nothing")
+    EXPECT_GT(multipliedFragments(), before);
 }
 TEST_P(MmaMaskedAttention, GradientEqualsTheInterpreter) {
   expectEqual(GetParam(), /*backward=*/true, ptxCodegenOptions());
@@ -448,19 +452,8 @@ TEST(MmaMaskedKernels, MultiplyEachTileOnceForEachResult) {
   const int64_t product = 2 * 128 * 192 * 64 / (16 * 8 * 16);
   // The kernel runs once, and then in three parts.
   EXPECT_EQ(productsOf(test, false), 2 * product * 2);
-  // All parts of a gradient but the last are run again with each part of it.
-  EXPECT_EQ(productsOf(test, true), 4 * product * 6);
-  EXPECT_EQ(productsOf(kept, true), 4 * product * 5);
-}
-
-// Windows, shifts, segments and lse stay on tensor cores.
-TEST(MmaMaskedKernels, UseTensorCores) {
-  for (const Case& test : kMmaCases) {
-    std::unique_ptr<CompiledKernel> kernel =
-        CompiledKernel::fromText(textOf(test, false), ptxCodegenOptions());
-    ASSERT_NE(kernel, nullptr);
-    EXPECT_EQ(kernel->code().team, kBlock) << test.name;
-  }
+  EXPECT_EQ(productsOf(test, true), 2 * product * 6);
+  EXPECT_EQ(productsOf(kept, true), 2 * product * 5);
 }
 
 }  // namespace
