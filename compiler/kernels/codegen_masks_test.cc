@@ -382,6 +382,16 @@ const Case kMmaCases[] = {
      "segments", "f32", 1e-4},
     {"blocks_of_a_head", 1, 2, 2, 140, 140, 16, 16, blocks(12, 2, 2, 128),
      "first_head", "f32", 1e-4},
+    {"blocks_and_shift", 2, 2, 1, 150, 270, 16, 16,
+     "causal_offset = 150 window = 90 " + blocks(2, 3, 5, 64), "shift segments",
+     "bf16", 3e-2},
+    {"blocks_and_sinks", 1, 2, 2, 200, 200, 16, 16,
+     "causal_offset = 0 window = 20 sinks = 8 " + blocks(2, 2, 2, 128),
+     "lse own_lse", "bf16", 3e-2},
+    {"window_of_tiles_with_bias", 2, 1, 1, 150, 200, 16, 16,
+     "causal_offset = 40 window = 70", "bias", "bf16", 3e-2},
+    {"blocks_of_tiles_with_bias", 2, 2, 1, 200, 260, 16, 16,
+     "causal_offset = 60 " + blocks(2, 4, 5, 64), "bias", "bf16", 3e-2},
     {"blocks_that_show_nothing", 1, 1, 1, 100, 100, 16, 16,
      blocks(1, 1, 1, 128), "", "bf16", 3e-2},
 };
@@ -438,6 +448,36 @@ TEST(MmaMaskedKernels, VisitOnlyTilesOfBlocks) {
     EXPECT_EQ(productsOf(all, false),
               (size == 64 ? 2 : 3) * productsOf(listed, false));
     EXPECT_EQ(productsOf(all, true), 3 * productsOf(listed, true));
+  }
+}
+
+// Sinks and their window hide pairs of the tiles that the table shows; they are
+// a bias.
+TEST(MmaMaskedKernels, VisitOnlyTilesOfBlocksWithSinks) {
+  const Case all = {"", 1, 1, 1, 192, 192, 16, 16, "", "", "bf16", 3e-2};
+  Case masked = all;
+  masked.attributes =
+      "causal_offset = 0 window = 20 sinks = 8 "
+      "blocks = dense<[[[1, 0, 0], [0, 1, 0], [0, 0, 1]]]> : "
+      "tensor<1x3x3xi1> block_size = 64";
+  EXPECT_EQ(productsOf(all, false), 2 * productsOf(masked, false));
+  EXPECT_EQ(productsOf(all, true), 3 * productsOf(masked, true));
+}
+
+// The gradient of a bias is 0 in blocks of 64 x 64 that no other mask shows.
+TEST(MmaMaskedKernels, VisitOnlySeenBlocksOfABias) {
+  const Case all = {"", 1, 1, 1, 192, 192, 16, 16, "", "bias", "bf16", 3e-2};
+  const int64_t products = productsOf(all, true);
+  // Of 9 blocks, causality shows 6, a window of 64 keys 5, the table 3.
+  for (const auto& [attributes, seen] :
+       {std::pair("causal_offset = 0", 6),
+        std::pair("causal_offset = 0 window = 64", 5),
+        std::pair("blocks = dense<[[[1, 0, 0], [0, 1, 0], [0, 0, 1]]]> : "
+                  "tensor<1x3x3xi1> block_size = 64",
+                  3)}) {
+    Case masked = all;
+    masked.attributes = attributes;
+    EXPECT_EQ(seen * products, 9 * productsOf(masked, true)) << attributes;
   }
 }
 

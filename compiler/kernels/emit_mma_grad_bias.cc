@@ -35,7 +35,8 @@ class GradBias : private MmaGradTiles {
            Value memory)
       : MmaGradTiles(emitter, op, outputs, memory, Plan(op).bytes),
         plan_(op),
-        key_blocks_((keys_ + plan_.keys - 1) / plan_.keys) {}
+        key_blocks_((keys_ + plan_.keys - 1) / plan_.keys),
+        flags_(flagsOf(kGradRows, plan_.keys)) {}
 
   int64_t range() const { return heads_ * layout_->blocks * key_blocks_; }
 
@@ -54,16 +55,50 @@ class GradBias : private MmaGradTiles {
     Value first_query = multiply(number(query_block), kGradRows),
           first_key = multiply(number(key_block), plan_.keys);
     Values sums(4 * plan_.keys / 8, f32(0));
-    FailureOr<Values> all = emitter_.loop(
-        batches_, sums, [&](const Symbol* batch, ValueRange carried) {
-          batch_ = Index(batch);
-          return emitBatch(first_query, first_key, Values(carried));
-        });
+    const auto body = [&](const Symbol* batch, ValueRange carried) {
+      batch_ = Index(batch);
+      return emitBatch(first_query, first_key, Values(carried));
+    };
+    FailureOr<Value> is_seen =
+        isSeen(number(query_block), number(key_block), first_query, first_key);
+    if (failed(is_seen)) return failure();
+    FailureOr<Values> all =
+        *is_seen ? emitter_.loop(
+                       emitter_.indexConstant(0),
+                       arith::SelectOp::create(builder_, *is_seen,
+                                               emitter_.indexConstant(batches_),
+                                               emitter_.indexConstant(0)),
+                       batches_, sums, body)
+                 : emitter_.loop(batches_, sums, body);
     if (failed(all)) return failure();
     for (auto [i, sum] : llvm::enumerate(*all))
       if (failed(store(sum, rowAt(first_query, i), columnAt(first_key, i))))
         return failure();
     return Values();
+  }
+
+  // False if causality, a window or the table of blocks hide all pairs of the
+  // blocks, whose gradients are 0; null if there are no such masks.
+  FailureOr<Value> isSeen(Value query_block, Value key_block, Value first_query,
+                          Value first_key) {
+    Value seen;
+    const auto require = [&](Value condition) {
+      seen = seen ? Value(arith::AndIOp::create(builder_, seen, condition))
+                  : condition;
+    };
+    if (causal_offset_)
+      require(
+          arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult, first_key,
+                                endOfKeys(add(first_query, kGradRows - 1))));
+    if (window_)
+      require(arith::CmpIOp::create(builder_, arith::CmpIPredicate::ugt,
+                                    add(first_key, plan_.keys),
+                                    beginOfKeys(first_query)));
+    if (!flags_) return seen;
+    FailureOr<Value> flag = flags_->at(head_, query_block, key_block);
+    if (failed(flag)) return failure();
+    require(*flag);
+    return seen;
   }
 
   // The query of this thread's i-th sum.
@@ -136,6 +171,7 @@ class GradBias : private MmaGradTiles {
 
   Plan plan_;
   int64_t key_blocks_;
+  std::optional<TileFlags> flags_;
 };
 
 }  // namespace

@@ -90,6 +90,15 @@ std::optional<TileLists> MmaTiles::listsOf(int64_t query_rows, int64_t key_rows,
       first_head_);
 }
 
+std::optional<TileFlags> MmaTiles::flagsOf(int64_t query_rows,
+                                           int64_t key_rows) {
+  if (!table_) return std::nullopt;
+  return TileFlags(
+      emitter_, *table_,
+      {queries_, keys_, query_rows, key_rows, causal_offset_, window_},
+      first_head_);
+}
+
 void MmaTiles::makeLists() {
   if (std::exchange(has_made_lists_, true)) return;
   if (std::optional<TileLists> lists =

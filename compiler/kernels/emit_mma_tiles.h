@@ -57,6 +57,7 @@ class MmaTiles : protected AttentionTiles {
   // The lists, if there is a table of blocks.
   std::optional<TileLists> listsOf(int64_t query_rows, int64_t key_rows,
                                    bool by_keys);
+  std::optional<TileFlags> flagsOf(int64_t query_rows, int64_t key_rows);
 
   // --- Loops over keys ---
   // From now on, tiles of keys and values come in a ring of `stages` stages.

@@ -64,6 +64,23 @@ class TileLists {
   Buffer tiles_, ranks_;
 };
 
+// The same tiles as flags, for kernels that compute one tile after another.
+// Requires TileLists::fits.
+class TileFlags {
+ public:
+  TileFlags(Emitter& emitter, const nn::BlockTable& table,
+            const TileLists::Grid& grid, mlir::Value first_head);
+  // True if a pair of the block of queries and the tile of keys is seen.
+  mlir::FailureOr<mlir::Value> at(const Index& head, mlir::Value block,
+                                  mlir::Value tile);
+
+ private:
+  Emitter& emitter_;
+  int64_t heads_, blocks_, words_;  // words of 32 tiles for each block
+  mlir::Value first_head_;          // null: 0
+  Buffer flags_;
+};
+
 }  // namespace partita::kernels
 
 #endif  // PARTITA_COMPILER_KERNELS_EMIT_TILE_LISTS_H_

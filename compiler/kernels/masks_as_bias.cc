@@ -29,10 +29,11 @@ bool isGradientOfBiasWanted(nn::AttentionGradOp op) {
   return op.getBiasGrad() != nullptr;
 }
 
-// True if the kernel skips tiles by the table of blocks.
+// True if the kernel skips tiles by the table of blocks. A shift also moves the
+// table's rows; other masks only hide more pairs.
 template <typename Op>
 bool hasKernelBlocks(Op op) {
-  return op.getBlocks() && !op.getShift() && !op.getSinks() &&
+  return op.getBlocks() && !op.getShift() &&
          TileLists::fits(*op.getBlocks(), op.getQ().getType().getDimSize(2),
                          op.getK().getType().getDimSize(2));
 }
