@@ -28,7 +28,7 @@ std::vector<double> rounded(const std::string& mark,
   nn::registerExternalModels(registry);
   mlir::MLIRContext context(registry);
   context.loadAllAvailableDialects();
-  const auto module = mlir::parseSourceString<mlir::ModuleOp>(
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(
       R"(func.func @main(%x: tensor<3x1xf32>, %one: tensor<1x1xf32>) -> tensor<3x1xf32> {
         %0 = nn.dot_general %x, %one contract = [1] x [0] {nn.float8 = ")" +
           mark + R"("} : tensor<3x1xf32>, tensor<1x1xf32> -> tensor<3x1xf32>
