@@ -57,6 +57,13 @@ bool feedsLayers(Operation* op) {
   return false;
 }
 
+// How often a step runs each function, with alike layers as calls of one.
+llvm::StringMap<int64_t> countCalls(mlir::ModuleOp module) {
+  llvm::StringMap<int64_t> calls;
+  module.walk([&](mlir::func::CallOp call) { ++calls[call.getCallee()]; });
+  return calls;
+}
+
 class ChooseFloat8Products
     : public impl::ChooseFloat8ProductsPassBase<ChooseFloat8Products> {
  public:
@@ -64,11 +71,15 @@ class ChooseFloat8Products
 
   void runOnOperation() override {
     const auto mark = mlir::StringAttr::get(&getContext(), kFloat8Forward);
+    const llvm::StringMap<int64_t> calls = countCalls(getOperation());
+    int64_t marked = 0, all = 0;
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       if (function.isExternal()) continue;
       const bool is_main = function.getName() == "main";
+      const int64_t runs = is_main ? 1 : calls.lookup(function.getName());
       const llvm::DenseSet<Operation*> routers = findRouterOperations(function);
       for (auto dot : function.getOps<nn::DotGeneralOp>()) {
+        all += runs;
         // The model's last product gives logits, whose errors add up in a
         // softmax over the vocabulary.
         if (!isLinear(dot) || routers.contains(dot) ||
@@ -76,8 +87,25 @@ class ChooseFloat8Products
           continue;
         dot->setAttr(kFloat8Attr, mark);
         ++products;
+        marked += runs;
       }
     }
+    report(marked, all);
+  }
+
+ private:
+  void report(int64_t marked, int64_t all) {
+    const mlir::Location loc = getOperation().getLoc();
+    if (marked == 0)
+      mlir::emitWarning(loc)
+          << "--precision f8: expected products of linear layers whose sizes "
+             "are multiples of "
+          << kUnit << ", found none among " << all
+          << " products; the program is that of bf16";
+    else
+      mlir::emitRemark(loc)
+          << "--precision f8: the factors of " << marked << " of " << all
+          << " products are rounded to 8 bits";
   }
 };
 
