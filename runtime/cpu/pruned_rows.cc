@@ -7,19 +7,12 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <cmath>
-
-#include "runtime/cpu/best_clone.h"
 
 namespace partita::cpu {
 namespace {
 
-constexpr int64_t kGroup = 4, kKept = 2, kLanes = 16;
+constexpr int64_t kGroup = 4, kKept = 2, kLanes = kSparseLanes;
 constexpr int64_t kGroupWeights = kKept * kLanes;  // of a panel
-// Distance, in weights, of software's prefetches: hardware prefetches no
-// further than the end of a page.
-constexpr int64_t kAhead = 512;
-
 // Places of the two weights that a group keeps, by the mask of its weights
 // other than zero. A group with fewer keeps zeros. The places are ascending, so
 // sums have the order of the whole matrix.
@@ -31,9 +24,8 @@ constexpr Places kPlaces[16] = {{0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 2}, {0, 2},
                                 {2, 3}, {},     {},     {}};
 
 int64_t Groups(int64_t depth) { return (depth + kGroup - 1) / kGroup; }
-int64_t Panels(int64_t columns) { return (columns + kLanes - 1) / kLanes; }
 int64_t WeightCount(int64_t depth, int64_t columns) {
-  return Panels(columns) * Groups(depth) * kGroupWeights;
+  return SparsePanels(columns) * Groups(depth) * kGroupWeights;
 }
 
 // The weights of a group in a column; those past the last k are 0.
@@ -58,7 +50,7 @@ struct Panel {
   const float* weights;
   const uint32_t* places;
 };
-Panel PanelOf(const PrunedPart& part, int64_t column) {
+Panel PanelOf(const SparsePart& part, int64_t column) {
   const float* const weights = static_cast<const float*>(part.packed);
   const int64_t first = column / kLanes * Groups(part.depth);
   return {weights + first * kGroupWeights,
@@ -71,7 +63,7 @@ Panel PanelOf(const PrunedPart& part, int64_t column) {
 struct Tail {
   float lhs[8 * kGroup] = {};
 
-  Tail(const PrunedPart& part, int64_t rows) {
+  Tail(const SparsePart& part, int64_t rows) {
     const int64_t begin = part.depth / kGroup * kGroup;
     for (int64_t row = 0; row < rows; ++row)
       std::copy(part.lhs + row * part.lhs_stride + begin,
@@ -80,39 +72,15 @@ struct Tail {
   }
 };
 
-// Adds the terms of weights that were left out: 0 times infinity or NaN.
-void AddLeftOut(const PrunedPart& part, int64_t rows) {
-  for (int64_t row = 0; row < rows; ++row) {
-    const float* const lhs = part.lhs + row * part.lhs_stride;
-    float* const sums = part.sums + row * part.sums_stride;
-    for (int64_t k = 0; k < part.depth; ++k) {
-      if (std::isfinite(lhs[k])) continue;
-      const auto place = static_cast<uint32_t>(k % kGroup);
-      for (int64_t column = part.begin; column < part.end; ++column) {
-        const uint32_t* const places =
-            PanelOf(part, column).places + k / kGroup * kKept;
-        const int64_t shift = 2 * (column % kLanes);
-        if ((places[0] >> shift & 3) != place &&
-            (places[1] >> shift & 3) != place)
-          sums[column - part.begin] += lhs[k] * 0.0F;
-      }
-    }
-  }
-}
-
-bool AllFinite(const PrunedPart& part, int64_t rows) {
-  float zero = 0;
-  for (int64_t row = 0; row < rows; ++row) {
-    float sums[kLanes] = {};
-    const float* const lhs = part.lhs + row * part.lhs_stride;
-    int64_t k = 0;
-    for (; k + kLanes <= part.depth; k += kLanes)
-      for (int64_t lane = 0; lane < kLanes; ++lane)
-        sums[lane] += lhs[k + lane] * 0.0F;
-    for (; k < part.depth; ++k) zero += lhs[k] * 0.0F;
-    for (const float sum : sums) zero += sum;
-  }
-  return zero == 0;
+void AddLeftOutWeights(const SparsePart& part, int64_t rows) {
+  AddLeftOut(part, rows, [&](int64_t k, int64_t column) {
+    const uint32_t* const places =
+        PanelOf(part, column).places + k / kGroup * kKept;
+    const int64_t shift = 2 * (column % kLanes);
+    const auto place = static_cast<uint32_t>(k % kGroup);
+    return (places[0] >> shift & 3) == place ||
+           (places[1] >> shift & 3) == place;
+  });
 }
 
 // Sums stay in registers only if loops over them are unrolled.
@@ -137,7 +105,7 @@ template <int M, int V>
     for (int i = 0; i < kKept; ++i) {
       const float* const from =
           panels[v].weights + group * kGroupWeights + i * kLanes;
-      __builtin_prefetch(from + kAhead, 0, 2);
+      __builtin_prefetch(from + kSparseAhead, 0, 2);
       const __m512 weights = _mm512_loadu_ps(from);
       const __m512i places = _mm512_srlv_epi32(
           _mm512_set1_epi32(
@@ -153,7 +121,7 @@ template <int M, int V>
 
 template <int M, int V>
 [[PARTITA_AVX512, gnu::always_inline]] inline void SumPanels(
-    const PrunedPart& part, int64_t column, const Tail& tail) {
+    const SparsePart& part, int64_t column, const Tail& tail) {
   Panel panels[V];
   __m512 sums[V][M] = {};
   for (int v = 0; v < V; ++v) panels[v] = PanelOf(part, column + v * kLanes);
@@ -174,7 +142,7 @@ template <int M, int V>
 }
 
 template <int M>
-[[PARTITA_AVX512]] void ComputeAvx512(const PrunedPart& part) {
+[[PARTITA_AVX512]] void ComputeAvx512(const SparsePart& part) {
   const Tail tail(part, M);
   int64_t column = part.begin;
   for (; column + kLanes < part.end; column += 2 * kLanes)
@@ -192,7 +160,7 @@ template <int M>
   for (int i = 0; i < kKept; ++i) {
     const float* const from =
         panel.weights + group * kGroupWeights + i * kLanes;
-    __builtin_prefetch(from + kAhead, 0, 2);
+    __builtin_prefetch(from + kSparseAhead, 0, 2);
     const uint32_t bits = panel.places[group * kKept + i];
     PARTITA_UNROLL
     for (int half = 0; half < 2; ++half) {
@@ -210,8 +178,16 @@ template <int M>
   }
 }
 
+// There are registers for the sums of four rows.
 template <int M>
-[[PARTITA_AVX2]] void ComputeAvx2(const PrunedPart& part) {
+[[PARTITA_AVX2]] void ComputeAvx2(const SparsePart& part) {
+  if constexpr (M > 4) {
+    ComputeAvx2<4>(part);
+    SparsePart others = part;
+    others.lhs += 4 * part.lhs_stride;
+    others.sums += 4 * part.sums_stride;
+    return ComputeAvx2<M - 4>(others);
+  }
   const Tail tail(part, M);
   for (int64_t column = part.begin; column < part.end; column += kLanes) {
     const Panel panel = PanelOf(part, column);
@@ -234,7 +210,7 @@ template <int M>
 }
 
 template <int M>
-void ComputePlain(const PrunedPart& part) {
+void ComputePlain(const SparsePart& part) {
   const Tail tail(part, M);
   const int64_t groups = Groups(part.depth), whole = part.depth / kGroup;
   for (int64_t column = part.begin; column < part.end; column += kLanes) {
@@ -260,7 +236,7 @@ void ComputePlain(const PrunedPart& part) {
 }
 
 // The kernels of 1 to 8 rows.
-using RowsKernel = void (*)(const PrunedPart&);
+using RowsKernel = void (*)(const SparsePart&);
 #define PARTITA_ROWS(kernel)                       \
   {&kernel<1>, &kernel<2>, &kernel<3>, &kernel<4>, \
    &kernel<5>, &kernel<6>, &kernel<7>, &kernel<8>}
@@ -273,9 +249,9 @@ constexpr RowsKernel kAvx512[] = PARTITA_ROWS(ComputeAvx512),
 #undef PARTITA_UNROLL
 
 template <const RowsKernel* kKernels>
-void Compute(const PrunedPart& part, int64_t rows) {
+void Compute(const SparsePart& part, int64_t rows) {
   kKernels[rows - 1](part);
-  if (!AllFinite(part, rows)) AddLeftOut(part, rows);
+  if (!AllFinite(part, rows)) AddLeftOutWeights(part, rows);
 }
 
 }  // namespace
@@ -302,7 +278,7 @@ bool IsPrunedTwoOfFour(const MatrixView& matrix) {
 
 int64_t PackedPrunedBytes(int64_t depth, int64_t columns) {
   return WeightCount(depth, columns) * static_cast<int64_t>(sizeof(float)) +
-         Panels(columns) * Groups(depth) * kKept *
+         SparsePanels(columns) * Groups(depth) * kKept *
              static_cast<int64_t>(sizeof(uint32_t));
 }
 
@@ -329,13 +305,8 @@ void PackPruned(const MatrixView& matrix, void* packed) {
     }
 }
 
-std::vector<PrunedKernel> PrunedKernels() {
-  const PrunedKernel avx512 = Compute<kAvx512>, avx2 = Compute<kAvx2>,
-                     plain = Compute<kPlain>;
-  const PrunedKernel best = BestClone(avx512, avx2, plain);
-  if (best == avx512) return {avx512, avx2, plain};
-  if (best == avx2) return {avx2, plain};
-  return {plain};
+std::vector<SparseKernel> PrunedKernels() {
+  return SparseKernels(Compute<kAvx512>, Compute<kAvx2>, Compute<kPlain>);
 }
 
 }  // namespace partita::cpu

@@ -11,14 +11,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace partita::cpu {
+#include "runtime/cpu/sparse_part.h"
 
-// Element (k, n) is at data + k * row_stride + n * column_stride.
-struct MatrixView {
-  const float* data;
-  int64_t depth, columns;  // k, n
-  int64_t row_stride, column_stride;
-};
+namespace partita::cpu {
 
 // True if at most two of each four consecutive k have weights other than zero,
 // in every column. Reads an unpruned matrix no further than its first groups.
@@ -28,24 +23,8 @@ bool IsPrunedTwoOfFour(const MatrixView& matrix);
 int64_t PackedPrunedBytes(int64_t depth, int64_t columns);
 void PackPruned(const MatrixView& matrix, void* packed);
 
-// The columns [begin, end) of the result, for one thread. `begin` is a multiple
-// of 16.
-struct PrunedPart {
-  const float* lhs;  // row r at lhs + r * lhs_stride; k contiguous
-  int64_t lhs_stride;
-  const void* packed;
-  int64_t depth, columns;  // of the whole matrix
-  // Row r at sums + r * sums_stride, column `begin` first. Columns up to the
-  // next multiple of 16 after `end` are written too.
-  float* sums;
-  int64_t sums_stride;
-  int64_t begin, end;
-};
-
-// Computes the sums of 1 to 8 rows.
-using PrunedKernel = void (*)(const PrunedPart& part, int64_t rows);
 // The kernels that this processor can run, the fastest first.
-std::vector<PrunedKernel> PrunedKernels();
+std::vector<SparseKernel> PrunedKernels();
 
 }  // namespace partita::cpu
 

@@ -42,7 +42,7 @@ class PrunedRowsTest : public ::testing::TestWithParam<bool> {
     std::vector<char> packed(
         static_cast<size_t>(PackedPrunedBytes(depth, matrix_.columns)));
     PackPruned(matrix_, packed.data());
-    for (const PrunedKernel kernel : PrunedKernels()) {
+    for (const SparseKernel kernel : PrunedKernels()) {
       std::vector<float> sums(static_cast<size_t>(rows * pitch), 7.0F);
       kernel({lhs.data(), depth, packed.data(), depth, matrix_.columns,
               sums.data(), pitch, begin, end},

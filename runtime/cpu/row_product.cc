@@ -1,4 +1,5 @@
-// Threads take columns of the result.
+// Threads take columns of the result; if there are few columns and many rows,
+// also rows.
 #include "runtime/cpu/row_product.h"
 
 #include <algorithm>
@@ -100,22 +101,39 @@ class RowProduct : public CpuOp {
                               ? kPanelColumns
                               : kRowLanes;
     const int64_t parts = (op.desc_.n + width - 1) / width;
+    const int64_t groups = (op.rows_ + kMostRows - 1) / kMostRows;
+    const int64_t column_threads =
+        std::clamp<int64_t>(parts, 1, threads);
+    const int64_t row_threads =
+        std::min<int64_t>(groups, threads / column_threads);
+    if (thread >= column_threads * row_threads) return;
     const auto border = [&](int64_t index) {
-      return std::min(op.desc_.n, parts * index / threads * width);
+      return std::min(op.desc_.n, parts * index / column_threads * width);
     };
-    const int64_t end = border(thread + 1);
-    // With several groups of rows, a tile is in the cache for all but the
-    // first.
-    const int64_t tile =
-        op.rows_ <= kMostRows
-            ? kRowTile
-            : std::clamp<int64_t>(kCachedWeights / op.desc_.k / width, 1,
-                                  kRowTile / width) *
-                  width;
-    for (int64_t begin = border(thread); begin < end; begin += tile)
-      for (int64_t row = 0; row < op.rows_; row += kMostRows)
-        op.RunTile(thread, row, std::min<int64_t>(op.rows_, row + kMostRows),
+    const int64_t columns = thread % column_threads,
+                  rows = thread / column_threads;
+    const int64_t end = border(columns + 1);
+    const int64_t first_row = groups * rows / row_threads * kMostRows,
+                  end_row = std::min<int64_t>(
+                      op.rows_, groups * (rows + 1) / row_threads * kMostRows);
+    const int64_t tile = op.Tile(width);
+    for (int64_t begin = border(columns); begin < end; begin += tile)
+      for (int64_t row = first_row; row < end_row; row += kMostRows)
+        op.RunTile(thread, row, std::min<int64_t>(end_row, row + kMostRows),
                    begin, std::min(end, begin + tile));
+  }
+
+  // With several groups of rows, a tile's weights are in the cache for all but
+  // the first.
+  int64_t Tile(int64_t width) const {
+    if (rows_ <= kMostRows) return kRowTile;
+    const int64_t weights =
+        sparse_.kernel != nullptr
+            ? sparse_.packed->bytes / static_cast<int64_t>(sizeof(float))
+            : desc_.k * desc_.n;
+    return std::clamp<int64_t>(kCachedWeights * desc_.n / weights / width, 1,
+                               kRowTile / width) *
+           width;
   }
 
   void ComputeSums(int64_t first_row, int64_t rows, int64_t begin, int64_t end,

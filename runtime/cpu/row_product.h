@@ -1,6 +1,6 @@
-// Products of a few rows with a matrix, or with a sparse matrix. They read the
-// matrix once, at the speed of memory; oneDNN is several times slower at one
-// row.
+// Products of a few rows with a matrix, or of any number with a sparse matrix.
+// They read the matrix once for each eight rows, at the speed of memory; oneDNN
+// is several times slower at one row.
 #ifndef PARTITA_RUNTIME_CPU_ROW_PRODUCT_H_
 #define PARTITA_RUNTIME_CPU_ROW_PRODUCT_H_
 

@@ -7,21 +7,24 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/cpu/library_op.h"
-#include "runtime/cpu/pruned_rows.h"
+#include "runtime/cpu/sparse_part.h"
 #include "runtime/device/operations.h"
 
 namespace partita::cpu {
 
 struct SparseWeight {
-  PrunedKernel kernel = nullptr;  // null: the weight is multiplied whole
+  SparseKernel kernel = nullptr;  // null: the weight is multiplied whole
   std::shared_ptr<PackedWeight> packed;
   const char* description = "";
 };
 
 // Packs the matrix `rhs` [k, n] of f32 if a product of this size is faster
-// without its zeros: at most 16 rows if the matrix is pruned 2:4; at most 16
-// rows if 40 % of its runs of 16 columns are zero, more rows if 66 % are. A
-// null `rhs` is not constant. ResourceExhausted if memory ran out.
+// without its zeros: at most 16 rows if the matrix is pruned 2:4, or if 40 % of
+// its runs of 16 columns are zero; more rows if 66 % are. Matrices of less than
+// 32 KB are multiplied whole, and those that take more than three fourths of
+// their bytes packed; so are more than eight rows if an activation follows that
+// takes longer here than in oneDNN. A null `rhs` is not constant.
+// ResourceExhausted if memory ran out.
 absl::StatusOr<SparseWeight> PackSparse(DnnlContext& context,
                                         const device::GemmDesc& desc,
                                         const void* rhs);

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/cpu/pruned_rows.h"
+#include "runtime/cpu/sparse_part.h"
 
 namespace partita::cpu {
 
@@ -21,7 +21,7 @@ int64_t PackedRunsBytes(int64_t depth, int64_t columns, int64_t runs);
 void PackRuns(const MatrixView& matrix, void* packed);
 
 // The kernels that this processor can run, the fastest first.
-std::vector<PrunedKernel> RunKernels();
+std::vector<SparseKernel> RunKernels();
 
 }  // namespace partita::cpu
 

@@ -53,7 +53,7 @@ class ZeroRunsTest : public ::testing::TestWithParam<bool> {
     std::vector<char> packed(
         static_cast<size_t>(PackedRunsBytes(depth, matrix_.columns, runs_)));
     PackRuns(matrix_, packed.data());
-    for (const PrunedKernel kernel : RunKernels()) {
+    for (const SparseKernel kernel : RunKernels()) {
       std::vector<float> sums(static_cast<size_t>(rows * pitch), 7.0F);
       kernel({lhs.data(), depth, packed.data(), depth, matrix_.columns,
               sums.data(), pitch, begin, end},

@@ -1,5 +1,8 @@
 // Products with constant weights that are pruned 2:4 or by blocks, on every
 // device, beside plain loops. CPUs pack them without zeros.
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -11,6 +14,10 @@ namespace {
 
 using device::Activation;
 using device::GemmDesc;
+
+// Descriptions of operations that skip zeros.
+constexpr const char* kPruned = "rows pruned 2:4";
+constexpr const char* kBlocks = "rows without zero blocks";
 
 // lhs [m, k]; the weight is [n, k] or, `transposed`, [k, n].
 GemmDesc Product(int64_t m, int64_t n, int64_t k, bool transposed) {
@@ -94,16 +101,17 @@ TEST_P(DevicePrunedGemmTest, Rows) {
       SCOPED_TRACE(::testing::Message() << m << " rows " << transposed);
       const GemmDesc desc = Product(m, 100, 130, transposed);
       const std::string found = Check(desc, Weight(desc));
-      if (IsCpu()) EXPECT_EQ(found == "rows pruned 2:4", m <= 16) << found;
+      if (IsCpu()) EXPECT_EQ(found == kPruned, m <= 16) << found;
     }
 }
 
 TEST_P(DevicePrunedGemmTest, WideAndDeep) {
   for (const int64_t m : {2, 15}) {
-    GemmDesc desc = Product(m, 2100, 33, true);
-    Check(desc, Weight(desc));
-    desc = Product(m, 40, 4000, false);
-    Check(desc, Weight(desc));
+    for (const GemmDesc& desc :
+         {Product(m, 2100, 33, true), Product(m, 40, 4000, false)}) {
+      const std::string found = Check(desc, Weight(desc));
+      if (IsCpu()) EXPECT_EQ(found, kPruned);
+    }
   }
 }
 
@@ -111,11 +119,27 @@ TEST_P(DevicePrunedGemmTest, Epilogues) {
   for (const Activation activation :
        {Activation::kNone, Activation::kGeluTanh, Activation::kSilu})
     for (const int64_t m : {1, 12}) {
-      GemmDesc desc = Product(m, 96, 128, true);
+      GemmDesc desc = Product(m, 96, 1024, true);
       desc.has_bias = desc.has_residual = true;
       desc.activation = activation;
-      Check(desc, Weight(desc));
+      const std::string found = Check(desc, Weight(desc));
+      if (IsCpu()) EXPECT_EQ(found, kPruned);
     }
+}
+
+// oneDNN computes these activations of many rows faster.
+TEST_P(DevicePrunedGemmTest, SlowActivationsOfManyRows) {
+  if (!IsCpu()) return;
+  const auto is_whole = [&](int64_t rows, int64_t depth, Activation which) {
+    GemmDesc desc = Product(rows, 96, depth, true);
+    desc.activation = which;
+    return Check(desc, Weight(desc)) != kPruned;
+  };
+  EXPECT_FALSE(is_whole(8, 1024, Activation::kGeluErf));
+  EXPECT_TRUE(is_whole(9, 1024, Activation::kGeluErf));
+  EXPECT_TRUE(is_whole(9, 1024, Activation::kTanh));
+  EXPECT_FALSE(is_whole(9, 1024, Activation::kSilu));
+  EXPECT_TRUE(is_whole(9, 1020, Activation::kSilu));
 }
 
 TEST_P(DevicePrunedGemmTest, BatchOfRows) {
@@ -123,7 +147,7 @@ TEST_P(DevicePrunedGemmTest, BatchOfRows) {
   desc.batch = 3;
   desc.has_residual = true;
   const std::string found = Check(desc, Weight(desc));
-  if (IsCpu()) EXPECT_EQ(found, "rows pruned 2:4");
+  if (IsCpu()) EXPECT_EQ(found, kPruned);
 }
 
 TEST_P(DevicePrunedGemmTest, BlocksOfZeros) {
@@ -134,8 +158,76 @@ TEST_P(DevicePrunedGemmTest, BlocksOfZeros) {
       desc.has_bias = desc.has_residual = true;
       desc.activation = Activation::kRelu;
       const std::string found = Check(desc, Blocks(desc));
-      if (IsCpu()) EXPECT_EQ(found, "rows without zero blocks");
+      if (IsCpu()) EXPECT_EQ(found, kBlocks);
     }
+}
+
+// Threads take rows as well as columns.
+TEST_P(DevicePrunedGemmTest, FewColumnsOfManyRows) {
+  for (const int64_t m : {17, 66, 200}) {
+    const GemmDesc desc = Product(m, 32, 1000, false);
+    const std::string found = Check(desc, Blocks(desc));
+    if (IsCpu()) EXPECT_EQ(found, kBlocks);
+  }
+}
+
+// Infinity and NaN in the second group of rows reach columns whose weights are
+// zero; rows full of NaN take no longer than others.
+TEST_P(DevicePrunedGemmTest, InfinityAndNan) {
+  if (!IsCpu()) return;
+  const int64_t m = 12, n = 2048, k = 4096;
+  const GemmDesc desc = Product(m, n, k, false);
+  for (const bool blocks : {false, true}) {
+    const std::vector<float> weight = blocks ? Blocks(desc) : Weight(desc);
+    std::vector<float> lhs = Values(m * k, 1);
+    lhs[9 * k + 3] = std::numeric_limits<float>::infinity();
+    std::fill(lhs.begin() + 10 * k, lhs.begin() + 11 * k,
+              std::numeric_limits<float>::quiet_NaN());
+    const device::Allocation a = Upload(lhs.data(), 4 * m * k),
+                             b = Upload(weight.data(), 4 * n * k),
+                             out = Upload(lhs.data(), 4 * m * n);
+    auto op = device_->PrepareGemm(desc, {nullptr, b.data(), nullptr});
+    ASSERT_TRUE(op.ok()) << op.status();
+    ASSERT_EQ((*op)->Description(), blocks ? kBlocks : kPruned);
+    void* buffers[] = {a.data(), b.data(), out.data()};
+    ASSERT_TRUE(device_->Execute(*stream_, **op, buffers, 3).ok());
+    std::vector<float> found(static_cast<size_t>(m * n));
+    Download(out, found.data());
+    for (int64_t row = 0; row < m; ++row)
+      for (int64_t column = 0; column < n; ++column) {
+        const float value = found[static_cast<size_t>(row * n + column)];
+        const float factor = weight[static_cast<size_t>(column * k + 3)];
+        if (row == 10 || (row == 9 && factor == 0))
+          ASSERT_TRUE(std::isnan(value)) << row << ", " << column;
+        else
+          ASSERT_EQ(std::isinf(value), row == 9) << row << ", " << column;
+      }
+  }
+}
+
+// Matrices that gain nothing, by their sizes or their share of zeros.
+TEST_P(DevicePrunedGemmTest, WholeMatrices) {
+  if (!IsCpu()) return;
+  const auto is_whole = [&](const GemmDesc& desc,
+                            const std::vector<float>& weight) {
+    const std::string found = Check(desc, weight);
+    return found != kPruned && found != kBlocks;
+  };
+  const GemmDesc small = Product(1, 64, 64, false),
+                 narrow = Product(1, 2, 8192, false),
+                 shallow = Product(1, 8192, 2, true);
+  EXPECT_TRUE(is_whole(small, Weight(small)));
+  EXPECT_TRUE(is_whole(narrow, Weight(narrow)));
+  EXPECT_TRUE(is_whole(shallow, Values(2 * 8192, 2)));
+  // Half of the blocks are zero: enough for few rows.
+  for (const int64_t m : {16, 17}) {
+    const GemmDesc desc = Product(m, 256, 256, false);
+    std::vector<float> weight = Values(256 * 256, 2);
+    for (int64_t i = 0; i < 256 * 256; ++i)
+      if ((i / 256 / 32 + i % 256 / 32) % 2 == 0)
+        weight[static_cast<size_t>(i)] = 0;
+    EXPECT_EQ(is_whole(desc, weight), m == 17);
+  }
 }
 
 // Other weights are multiplied whole.
@@ -143,8 +235,8 @@ TEST_P(DevicePrunedGemmTest, OtherWeights) {
   const GemmDesc desc = Product(2, 96, 128, false);
   std::vector<float> weight = Weight(desc);
   weight.back() = weight[weight.size() - 2] = weight[weight.size() - 3] = 0.5F;
-  EXPECT_NE(Check(desc, weight), "rows pruned 2:4");
-  EXPECT_NE(Check(desc, Weight(desc), /*constant=*/false), "rows pruned 2:4");
+  EXPECT_NE(Check(desc, weight), kPruned);
+  EXPECT_NE(Check(desc, Weight(desc), /*constant=*/false), kPruned);
 }
 
 // 17/32 of the weight's bytes, once for all numbers of rows.

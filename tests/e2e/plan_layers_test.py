@@ -77,7 +77,7 @@ class PlanLayersTest(unittest.TestCase):
         self.assertEqual(len(prices), len(plans))
         for other in facts["alternatives"]:
             self.assertGreaterEqual(other["slower"], 0)
-        text = self.partita("plan", *options)
+        text = self.partita("plan", *options, "--effort", "1")
         for part in ("mesh: {", "chosen: ", "functions, mean of a device", "compiled and simulated in ", "runners-up:", "in bf16: ",
                      "to run it: partita compile"):
             self.assertIn(part, text)
@@ -93,12 +93,12 @@ class PlanLayersTest(unittest.TestCase):
 
     # With at least one image per device, the batch is divided, and nothing else.
     def test_large_batches_are_divided_by_images(self):
-        facts = json.loads(self.partita("plan", "coatnet-0", "--dim", "batch=512", "--cluster", "8x a100-80-sxm", "--json"))
+        facts = json.loads(self.partita("plan", "coatnet-0", "--dim", "batch=512", "--cluster", "8x a100-80-sxm", "--effort", "1", "--json"))
         self.assertTrue(facts["text"].startswith("mesh: {data: 8}\nshard:\n  - {B: data}\n"), facts["text"])
 
     # With less memory than the fastest plan needs, ZeRO, microbatches, recomputation and stages are tried.
     def test_limits_of_memory(self):
-        options = ["coatnet-0", "--dim", "batch=64", "--cluster", "8x a100-80-sxm", "--json"]
+        options = ["coatnet-0", "--dim", "batch=64", "--cluster", "8x a100-80-sxm", "--effort", "1", "--json"]
         free = json.loads(self.partita("plan", *options))
         limit = free["memory_bytes"] // 2
         tight = json.loads(self.partita("plan", *options, "--memory", "%d B" % limit))
@@ -121,7 +121,7 @@ class PlanLayersTest(unittest.TestCase):
 
     # Parameters, gradients and states exceed the limit. With one device, only the host has more memory.
     def test_states_go_to_the_host(self):
-        options = ["coatnet-0", "--dim", "batch=1", "--cluster", "1x a100-80-sxm", "--json"]
+        options = ["coatnet-0", "--dim", "batch=1", "--cluster", "1x a100-80-sxm", "--effort", "1", "--json"]
         free = json.loads(self.partita("plan", *options))
         self.assertNotIn("offload", free["text"])
         tight = json.loads(self.partita("plan", *options, "--memory", "%d B" % (0.7 * free["memory_bytes"])))
