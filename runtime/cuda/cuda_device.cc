@@ -343,7 +343,9 @@ bool EnvironmentIs(const char* name, const std::string& value) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<device::Device>> MakeCudaDevice(
-    const CudaOptions& options) {
+    const CudaOptions& given) {
+  CudaOptions options = given;
+  if (EnvironmentIs("PARTITA_CUDA_SPARSE", "0")) options.sparse = "none";
   PARTITA_ASSIGN_OR_RETURN(std::shared_ptr<const Driver> driver,
                            Driver::Open(options.driver));
   PARTITA_ASSIGN_OR_RETURN(std::shared_ptr<Context> context,

@@ -31,7 +31,9 @@ struct CudaOptions {
   // libraries' kernels are loaded before the first step.
   bool warms = false;
   // cuSPARSELt, which multiplies by constant weights of the 2:4 pattern. Empty:
-  // the installed one, if any. "none": they are multiplied as dense ones.
+  // the installed one, if any. "none": they are multiplied as dense ones. Each
+  // device decides by the memory that it has, so this, too, must be "none" for
+  // ranks that must compute the same bits.
   std::string sparse;
 };
 
@@ -40,7 +42,8 @@ struct CudaOptions {
 // others' memory. With CUDA_LAUNCH_BLOCKING=1 in the environment the host waits
 // for every operation, so errors name the failing operation. Steps are captured
 // as graphs unless CUDA_LAUNCH_BLOCKING=1 or PARTITA_CUDA_GRAPHS=0 is set. The
-// latter lets a profiler see every operation's name.
+// latter lets a profiler see every operation's name. With PARTITA_CUDA_SPARSE=0
+// cuSPARSELt is not used.
 absl::StatusOr<std::unique_ptr<device::Device>> MakeCudaDevice(
     const CudaOptions& options = {});
 

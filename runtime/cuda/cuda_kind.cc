@@ -113,6 +113,7 @@ absl::StatusOr<std::unique_ptr<device::Device>> Make(
   // Ranks that compute the same results must use the same algorithms.
   options.tuned = job.model + ".algorithms";
   options.measures = job.ranks == 1;
+  if (job.ranks > 1) options.sparse = "none";
   options.warms = WarmsKernels(job);
   return MakeCudaDevice(options);
 }

@@ -168,6 +168,15 @@ absl::Status SparseProduct::Compress(const void* weight) {
       sparse_.CompressedSize(&sparse_.handle, multiplication_.get(), &bytes,
                              &buffer_bytes),
       kDoing));
+  const Driver& cuda = context_->driver();
+  size_t available = 0, total = 0;
+  PARTITA_RETURN_IF_ERROR(
+      context_->Check(cuda.MemoryInfo(&available, &total), kDoing));
+  // What is left serves scratch, transfers, and programs that are loaded later.
+  if (available < bytes + buffer_bytes + total / 8)
+    return absl::UnimplementedError(
+        "an eighth of the GPU's memory would not stay free beside the "
+        "compressed weight");
   memory_ = std::make_unique<Trial>(*context_);
   Trial temporary(*context_);
   compressed_ = memory_->Make(static_cast<int64_t>(bytes));
@@ -175,7 +184,6 @@ absl::Status SparseProduct::Compress(const void* weight) {
   if (compressed_ == nullptr || buffer == nullptr)
     return absl::UnimplementedError(
         "the GPU's memory has no room for the compressed weight");
-  const Driver& cuda = context_->driver();
   CuStream stream = nullptr;
   PARTITA_RETURN_IF_ERROR(context_->Check(
       cuda.CreateStream(&stream, kCuStreamNonBlocking), "making a stream"));
@@ -236,7 +244,7 @@ absl::Status SparseProduct::Run(CuStream stream, void* const* buffers,
 
 absl::StatusOr<bool> HasTwoOfFourWeight(
     const GemmDesc& desc, const std::vector<const void*>& constants,
-    const Context& context) {
+    const Context& context, bool sample) {
   const std::optional<ProductPlan> plan = PlanSparse(desc, constants);
   if (!plan) return false;
   // The weight's upload may be in flight.
@@ -251,7 +259,9 @@ absl::StatusOr<bool> HasTwoOfFourWeight(
       group_lines, kPieceBytes / line_bytes / group_lines * group_lines);
   std::vector<uint16_t> piece;
   int64_t step = group_lines;  // a small piece refuses most weights
-  for (int64_t line = 0; line < weight.columns; line += step, step = lines) {
+  int64_t end = weight.columns;
+  if (sample) end = std::min(end, group_lines + lines);
+  for (int64_t line = 0; line < end; line += step, step = lines) {
     const int64_t count = std::min(step, weight.columns - line);
     piece.resize(
         static_cast<size_t>(weight.leading * (count - 1) + weight.rows));

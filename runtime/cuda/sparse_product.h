@@ -16,15 +16,16 @@ namespace partita::cuda {
 
 // True if cuSPARSELt can compute a product of this kind and the weight, which
 // is on the GPU, has the 2:4 pattern along k. Reads the weight until it finds
-// a group of four that breaks the pattern. `constants` is as in
-// Device::PrepareGemm.
+// a group of four that breaks the pattern, or a `sample` of about 4 MB.
+// `constants` is as in Device::PrepareGemm.
 absl::StatusOr<bool> HasTwoOfFourWeight(
     const device::GemmDesc& desc, const std::vector<const void*>& constants,
-    const Context& context);
+    const Context& context, bool sample);
 
 // Compresses the weight. Takes `dense`, the same product, on success only: it
 // runs where operands are not aligned to 16 bytes. Unimplemented if the library
-// has no such product, or if there is no memory for the compressed weight.
+// has no such product, or if less than an eighth of the GPU's memory would be
+// free beside the compressed weight.
 absl::StatusOr<std::unique_ptr<CudaOp>> MakeSparseProduct(
     const Sparse& sparse, std::shared_ptr<Context> context, Tuner& tuner,
     const device::GemmDesc& desc, const std::vector<const void*>& constants,

@@ -220,7 +220,7 @@ TEST_F(SparseProductTest, AReportSaysWhyAProductIsDense) {
   EXPECT_EQ(Prepare(desc, Weight(true))->Description(), "cuBLASLt");
   EXPECT_THAT(device_->Warnings(),
               ElementsAre(HasSubstr(
-                  "1 matrix product has a weight in which two of four "
+                  "1 matrix product has a weight in which at least two of four "
                   "numbers are 0 (2:4), and is not computed at the GPU's "
                   "double rate: describing a product with a 2:4 weight: "
                   "cuSPARSELt's status 10 (it has no such product)")));
@@ -244,6 +244,28 @@ TEST_F(SparseProductTest, AFullGpuMultipliesDense) {
   EXPECT_EQ(Prepare(desc, Weight(true))->Description(), "cuBLASLt");
   EXPECT_THAT(device_->Warnings(),
               ElementsAre(HasSubstr("no room for the compressed weight")));
+}
+
+// Room is left for what is allocated later.
+TEST_F(SparseProductTest, AnEighthOfTheMemoryStaysFree) {
+  const device::GemmDesc desc = Linear(true);
+  // The recording GPU has 1 GiB.
+  auto others = device::Allocation::Make(*device_, int64_t{895} << 20);
+  ASSERT_TRUE(others.ok());
+  EXPECT_EQ(Prepare(desc, Weight(true))->Description(), "cuSPARSELt");
+  auto more = device::Allocation::Make(*device_, int64_t{1} << 20);
+  ASSERT_TRUE(more.ok());
+  EXPECT_EQ(Prepare(desc, Weight(true))->Description(), "cuBLASLt");
+  EXPECT_THAT(device_->Warnings(),
+              ElementsAre(HasSubstr("an eighth of the GPU's memory")));
+}
+
+TEST_F(SparseProductTest, TheEnvironmentCanForbidIt) {
+  setenv("PARTITA_CUDA_SPARSE", "0", /*overwrite=*/1);
+  Open(kLibrary);
+  unsetenv("PARTITA_CUDA_SPARSE");
+  EXPECT_EQ(Prepare(Linear(true), Weight(true))->Description(), "cuBLASLt");
+  EXPECT_THAT(device_->Warnings(), IsEmpty());
 }
 
 // An unordered write to the input is found.

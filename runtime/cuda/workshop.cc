@@ -66,7 +66,7 @@ std::vector<std::string> Workshop::Warnings() const {
   for (const auto& [reason, count] : dense_)
     warnings.push_back(absl::StrCat(
         count, " matrix ", count == 1 ? "product has" : "products have",
-        " a weight in which two of four numbers are 0 (2:4), and ",
+        " a weight in which at least two of four numbers are 0 (2:4), and ",
         count == 1 ? "is" : "are",
         " not computed at the GPU's double rate: ", reason));
   if (const int cold = tuner_.cold(); cold > 0)
@@ -106,11 +106,12 @@ absl::Status Workshop::UseSparseWeight(
     const device::GemmDesc& desc, const std::vector<const void*>& constants,
     std::unique_ptr<CudaOp>& op) {
   if (sparse_path_ == "none") return absl::OkStatus();
-  PARTITA_ASSIGN_OR_RETURN(const bool has_pattern,
-                           HasTwoOfFourWeight(desc, constants, *context_));
-  if (!has_pattern) return absl::OkStatus();
   PARTITA_ASSIGN_OR_RETURN(const Sparse* const sparse,
                            Find(sparse_path_, sparse_));
+  PARTITA_ASSIGN_OR_RETURN(const bool has_pattern,
+                           HasTwoOfFourWeight(desc, constants, *context_,
+                                              /*sample=*/sparse == nullptr));
+  if (!has_pattern) return absl::OkStatus();
   if (sparse == nullptr) {
     ++dense_[sparse_->reason];
     return absl::OkStatus();
