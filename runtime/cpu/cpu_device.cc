@@ -24,6 +24,7 @@
 #include "runtime/cpu/memory.h"
 #include "runtime/cpu/module.h"
 #include "runtime/cpu/row_product.h"
+#include "runtime/cpu/split_product.h"
 #include "runtime/cpu/threads.h"
 #include "runtime/program/target.h"
 #include "runtime/program/validate.h"
@@ -245,6 +246,9 @@ class CpuDevice : public device::Device {
       return Finish(MakeInt8WeightGemm(*context_, desc, threads), threads);
     if (desc.factors == device::Factors::kRhsI4)
       return Finish(MakeInt4WeightGemm(*context_, desc, threads), threads);
+    if (std::unique_ptr<CpuOp> own =
+            MakeSplitProduct(desc, constants[1] != nullptr, threads))
+      return Finish(std::move(own), threads);
     absl::StatusOr<std::unique_ptr<CpuOp>> op =
         MakeGemm(*context_, desc, {constants[1], constants[1]});
     if (absl::IsUnimplemented(op.status()) && !desc.has_bytes() &&

@@ -1,6 +1,8 @@
 // Compares matrix products on every device with plain loops.
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -255,6 +257,66 @@ TEST_P(DeviceGemmTest, ManyRowsByRowsOf4KiB) {
   desc.has_bias = desc.has_residual = true;
   desc.activation = Activation::kRelu;
   Check(desc);
+}
+
+// CPUs with AMX compute these by products of bf16, in blocks.
+TEST_P(DeviceGemmTest, LargeMatrices) {
+  for (const bool transpose_lhs : {false, true}) {
+    for (const bool transpose_rhs : {false, true}) {
+      for (const int64_t batch : {1, 2}) {
+        SCOPED_TRACE(::testing::Message()
+                     << transpose_lhs << transpose_rhs << " batch " << batch);
+        const int64_t m = 401, n = 171, k = 450;
+        GemmDesc desc = Dense(batch, m, n, k);
+        if (transpose_lhs) desc.lhs_strides = {m * k, 1, m};
+        if (transpose_rhs) desc.rhs_strides = {k * n, 1, k};
+        desc.has_bias = desc.has_residual = true;
+        Check(desc);
+        desc.has_residual = false;
+        desc.activation = Activation::kRelu;
+        desc.out_strides = {m * 200, 200, 1};
+        Check(desc);
+      }
+    }
+  }
+}
+
+TEST_P(DeviceGemmTest, LargeMatricesOfLargeAndSmallNumbers) {
+  if (!Executes()) return;
+  const int64_t m = 96, n = 96, k = 80;
+  std::vector<float> lhs = Values(m * k, 1), rhs = Values(k * n, 2);
+  const float infinity = std::numeric_limits<float>::infinity();
+  lhs[3 * k] = infinity;
+  lhs[40 * k + 7] = std::numeric_limits<float>::quiet_NaN();
+  lhs[50 * k + 9] = std::numeric_limits<float>::max();
+  lhs[60 * k + 11] = 1e30f;
+  rhs[11 * n + 5] = -1e30f;
+  for (int64_t i = 0; i < k; ++i) lhs[70 * k + i] *= 1e-30f;
+  std::vector<float> expected(m * n), found(m * n);
+  ReferenceGemm(Dense(1, m, n, k), lhs, rhs, {}, {}, expected);
+  const device::Allocation a = Upload(lhs.data(), 4 * m * k),
+                           b = Upload(rhs.data(), 4 * k * n),
+                           out = Upload(found.data(), 4 * m * n);
+  absl::StatusOr<std::unique_ptr<device::LibraryOp>> op =
+      device_->PrepareGemm(Dense(1, m, n, k), {nullptr, nullptr, nullptr});
+  ASSERT_TRUE(op.ok()) << op.status();
+  void* buffers[] = {a.data(), b.data(), out.data()};
+  ASSERT_TRUE(device_->Execute(*stream_, **op, buffers, 3).ok());
+  Download(out, found.data());
+  for (int64_t i = 0; i < m * n; ++i) {
+    SCOPED_TRACE(::testing::Message() << i / n << ", " << i % n);
+    const size_t at = static_cast<size_t>(i);
+    if (std::isnan(expected[at])) {
+      EXPECT_TRUE(std::isnan(found[at]));
+    } else if (std::isinf(expected[at])) {
+      EXPECT_EQ(found[at], expected[at]);
+    } else {
+      const float scale = i / n == 70   ? 1e-30f
+                          : i / n == 50 ? std::abs(expected[at])
+                                        : std::max(1.f, std::abs(expected[at]));
+      EXPECT_NEAR(found[at], expected[at], 2e-5 * scale);
+    }
+  }
 }
 
 TEST_P(DeviceGemmTest, PanelsDoNotChangeResults) {

@@ -1,0 +1,319 @@
+// Tiles 0 to 3 hold sums, 4 and 5 a part of lhs, 6 and 7 a part of rhs. A step
+// of a panel is three parts, largest first, of two tiles each. A tile of lhs is
+// 16 rows of 32 values; a tile of rhs is 16 rows of two neighbours in depth of
+// 16 columns.
+#include "runtime/cpu/split_kernels.h"
+
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace partita::cpu {
+namespace {
+
+// clang-format off
+#define PARTITA_AMX \
+  [[gnu::target("avx512f,avx512bw,avx512vl,avx512dq,amx-tile,amx-bf16")]]
+// clang-format on
+#define PARTITA_AMX_INLINE PARTITA_AMX [[gnu::always_inline]] inline
+
+constexpr int64_t kLanes = 16, kTileBytes = 1024;
+
+// Operands of ldtilecfg.
+struct alignas(64) TileConfig {
+  uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+
+bool RequestTiles() {
+#ifdef SYS_arch_prctl
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+__mmask16 LaneMask(int64_t count) {
+  return static_cast<__mmask16>((1u << std::clamp<int64_t>(count, 0, kLanes)) -
+                                1);
+}
+
+// 16 vectors become their transposition.
+PARTITA_AMX_INLINE void Transpose(__m512 rows[kLanes]) {
+  __m512 quads[kLanes];
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    const __m512 a = _mm512_unpacklo_ps(rows[i], rows[i + 1]),
+                 b = _mm512_unpackhi_ps(rows[i], rows[i + 1]),
+                 c = _mm512_unpacklo_ps(rows[i + 2], rows[i + 3]),
+                 d = _mm512_unpackhi_ps(rows[i + 2], rows[i + 3]);
+    quads[i] = _mm512_shuffle_ps(a, c, 0x44);
+    quads[i + 1] = _mm512_shuffle_ps(a, c, 0xee);
+    quads[i + 2] = _mm512_shuffle_ps(b, d, 0x44);
+    quads[i + 3] = _mm512_shuffle_ps(b, d, 0xee);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const __m512 a = _mm512_shuffle_f32x4(quads[i], quads[4 + i], 0x88),
+                 b = _mm512_shuffle_f32x4(quads[i], quads[4 + i], 0xdd),
+                 c = _mm512_shuffle_f32x4(quads[8 + i], quads[12 + i], 0x88),
+                 d = _mm512_shuffle_f32x4(quads[8 + i], quads[12 + i], 0xdd);
+    rows[i] = _mm512_shuffle_f32x4(a, c, 0x88);
+    rows[8 + i] = _mm512_shuffle_f32x4(a, c, 0xdd);
+    rows[4 + i] = _mm512_shuffle_f32x4(b, d, 0x88);
+    rows[12 + i] = _mm512_shuffle_f32x4(b, d, 0xdd);
+  }
+}
+
+// Reads a square of 16 lines and 16 values of depth: vectors[i] has line i
+// (`by_line`), or depth i of all lines.
+template <bool contiguous_depth, bool by_line>
+PARTITA_AMX_INLINE void LoadSquare(const SplitLines& from, int64_t lines,
+                                   int64_t depth, __m512 vectors[kLanes]) {
+  const int64_t count = contiguous_depth ? lines : depth;
+  const int64_t stride =
+      contiguous_depth ? from.line_stride : from.depth_stride;
+  const __mmask16 mask = LaneMask(contiguous_depth ? depth : lines);
+#pragma GCC unroll 16
+  for (int64_t i = 0; i < kLanes; ++i)
+    vectors[i] = _mm512_maskz_loadu_ps(
+        i < count ? mask : 0, from.data + (i < count ? i * stride : 0));
+  if (contiguous_depth != by_line) Transpose(vectors);
+}
+
+// Rounds to the bf16 nearest to each lane, as bits of f32.
+PARTITA_AMX_INLINE __m512i RoundToPart(__m512 value) {
+  return _mm512_and_si512(
+      _mm512_add_epi32(_mm512_castps_si512(value), _mm512_set1_epi32(0x8000)),
+      _mm512_set1_epi32(static_cast<int>(0xffff0000)));
+}
+
+// value = parts[0] + parts[1] + parts[2], each a bf16.
+PARTITA_AMX_INLINE void Split(__m512 value, __m512i parts[3]) {
+  parts[0] = RoundToPart(value);
+  value = _mm512_sub_ps(value, _mm512_castsi512_ps(parts[0]));
+  parts[1] = RoundToPart(value);
+  value = _mm512_sub_ps(value, _mm512_castsi512_ps(parts[1]));
+  parts[2] = _mm512_castps_si512(value);
+}
+
+template <bool contiguous_depth>
+PARTITA_AMX void PackLhs(const SplitLines& from, int64_t lines, int64_t depth,
+                         char* panel) {
+  alignas(64) static constexpr uint16_t kUpperHalves[32] = {
+      1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+      33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+  const __m512i upper_halves = _mm512_load_si512(kUpperHalves);
+  for (int64_t k = 0; k < depth; k += kSplitDepth, panel += kSplitStepBytes) {
+    for (int64_t half = 0; half < 2; ++half) {
+      const SplitLines square = {
+          from.data + half * kLanes * from.line_stride + k * from.depth_stride,
+          from.line_stride, from.depth_stride};
+      const SplitLines next = {square.data + kLanes * from.depth_stride,
+                               from.line_stride, from.depth_stride};
+      __m512 low[kLanes], high[kLanes];
+      LoadSquare<contiguous_depth, true>(square, lines - half * kLanes,
+                                         depth - k, low);
+      LoadSquare<contiguous_depth, true>(next, lines - half * kLanes,
+                                         depth - k - kLanes, high);
+      char* const target = panel + half * kTileBytes;
+#pragma GCC unroll 16
+      for (int64_t line = 0; line < kLanes; ++line) {
+        __m512i first[3], second[3];
+        Split(low[line], first);
+        Split(high[line], second);
+        for (int part = 0; part < 3; ++part)
+          _mm512_store_si512(target + part * 2 * kTileBytes + line * 64,
+                             _mm512_permutex2var_epi16(
+                                 first[part], upper_halves, second[part]));
+      }
+    }
+  }
+}
+
+template <bool contiguous_depth>
+PARTITA_AMX void PackRhs(const SplitLines& from, int64_t lines, int64_t depth,
+                         char* panel) {
+  for (int64_t k = 0; k < depth; k += kSplitDepth, panel += kSplitStepBytes) {
+    for (int64_t square = 0; square < 4; ++square) {
+      const int64_t column = square / 2 * kLanes, row = k + square % 2 * kLanes;
+      __m512 values[kLanes];
+      LoadSquare<contiguous_depth, false>(
+          {from.data + column * from.line_stride + row * from.depth_stride,
+           from.line_stride, from.depth_stride},
+          lines - column, depth - row, values);
+      char* const target = panel + square / 2 * kTileBytes + square % 2 * 512;
+#pragma GCC unroll 8
+      for (int64_t pair = 0; pair < kLanes / 2; ++pair) {
+        __m512i first[3], second[3];
+        Split(values[2 * pair], first);
+        Split(values[2 * pair + 1], second);
+        for (int part = 0; part < 3; ++part)
+          _mm512_store_si512(target + part * 2 * kTileBytes + pair * 64,
+                             _mm512_or_si512(_mm512_srli_epi32(first[part], 16),
+                                             second[part]));
+      }
+    }
+  }
+}
+
+// Computes a row of a tile with f32 instructions.
+[[gnu::noinline]] void MultiplyRow(const SplitTile& tile, int64_t row,
+                                   float* sums) {
+  const float* const lhs = tile.lhs.data + row * tile.lhs.line_stride;
+  for (int64_t column = 0; column < tile.columns; ++column) {
+    const float* const rhs = tile.rhs.data + column * tile.rhs.line_stride;
+    sums[column] = 0;
+    for (int64_t k = 0; k < tile.depth; ++k)
+      sums[column] +=
+          lhs[k * tile.lhs.depth_stride] * rhs[k * tile.rhs.depth_stride];
+  }
+}
+
+PARTITA_AMX_INLINE void WriteVector(const SplitTile& tile, int64_t row,
+                                    int64_t first, __m512 value) {
+  const __mmask16 mask = LaneMask(tile.columns - first);
+  const int64_t place = row * tile.out_stride + first;
+  if (tile.initial != nullptr)
+    value =
+        _mm512_add_ps(value, _mm512_maskz_loadu_ps(mask, tile.initial + place));
+  if (tile.bias != nullptr)
+    value =
+        _mm512_add_ps(value, _mm512_maskz_loadu_ps(mask, tile.bias + first));
+  // The second operand is the result if it is NaN.
+  if (tile.relu) value = _mm512_max_ps(_mm512_setzero_ps(), value);
+  _mm512_mask_storeu_ps(tile.out + place, mask, value);
+}
+
+PARTITA_AMX_INLINE void WriteRow(const SplitTile& tile, int64_t row) {
+  constexpr int kNanOrInfinity = 0x99;
+  __m512 low = _mm512_load_ps(tile.sums + row * kSplitLines),
+         high = _mm512_load_ps(tile.sums + row * kSplitLines + kLanes);
+  if (_mm512_fpclass_ps_mask(low, kNanOrInfinity) != 0 ||
+      _mm512_fpclass_ps_mask(high, kNanOrInfinity) != 0) {
+    alignas(64) float sums[kSplitLines] = {};
+    MultiplyRow(tile, row, sums);
+    low = _mm512_load_ps(sums);
+    high = _mm512_load_ps(sums + kLanes);
+  }
+  WriteVector(tile, row, 0, low);
+  if (tile.columns > kLanes) WriteVector(tile, row, kLanes, high);
+}
+
+PARTITA_AMX_INLINE void FetchTile(const char* tile) {
+#pragma GCC unroll 16
+  for (int64_t line = 0; line < kTileBytes; line += 64)
+    _mm_prefetch(tile + line, _MM_HINT_T0);
+}
+
+// Writes the next `count` rows of `finished`, and fetches those of `next`.
+struct RowsInTurn {
+  const SplitTile& finished;
+  const SplitTile& next;
+  const int64_t count;
+  int64_t row = 0;
+
+  PARTITA_AMX_INLINE void Run() {
+    const int64_t end = row + count;
+    for (int64_t i = row; i < std::min(end, next.rows); ++i) {
+      const float* const place = next.out + i * next.out_stride;
+      _mm_prefetch(place, _MM_HINT_T0);
+      _mm_prefetch(place + std::min(next.columns, kSplitLines) - 1,
+                   _MM_HINT_T0);
+    }
+    for (; row < std::min(end, finished.rows); ++row) WriteRow(finished, row);
+    row = end;
+  }
+};
+
+}  // namespace
+
+bool HasSplitKernels() {
+  static const bool has = __builtin_cpu_supports("avx512f") &&
+                          __builtin_cpu_supports("avx512bw") &&
+                          __builtin_cpu_supports("avx512vl") &&
+                          __builtin_cpu_supports("avx512dq") &&
+                          __builtin_cpu_supports("amx-tile") &&
+                          __builtin_cpu_supports("amx-bf16") && RequestTiles();
+  return has;
+}
+
+PARTITA_AMX void ConfigureTiles() {
+  const TileConfig config;
+  _tile_loadconfig(&config);
+}
+
+PARTITA_AMX void ReleaseTiles() { _tile_release(); }
+
+void PackSplitLhs(const SplitLines& rows, int64_t lines, int64_t depth,
+                  char* panel) {
+  if (rows.depth_stride == 1)
+    PackLhs<true>(rows, lines, depth, panel);
+  else
+    PackLhs<false>(rows, lines, depth, panel);
+}
+
+void PackSplitRhs(const SplitLines& columns, int64_t lines, int64_t depth,
+                  char* panel) {
+  if (columns.line_stride == 1)
+    PackRhs<false>(columns, lines, depth, panel);
+  else
+    PackRhs<true>(columns, lines, depth, panel);
+}
+
+// Loads a part's two tiles into registers `first` and `first` + 1.
+#define PARTITA_LOAD(panel, first, part)                   \
+  _tile_loadd(first, panel + (part) * 2 * kTileBytes, 64); \
+  _tile_loadd(first + 1, panel + ((part) * 2 + 1) * kTileBytes, 64)
+// Multiplies the loaded parts. Meanwhile a sixth of the next step of lhs comes
+// into the first-level cache, and rows of the last tile are written.
+#define PARTITA_MULTIPLY(sixth)                            \
+  _tile_dpbf16ps(0, 4, 6);                                 \
+  _tile_dpbf16ps(1, 4, 7);                                 \
+  _tile_dpbf16ps(2, 5, 6);                                 \
+  _tile_dpbf16ps(3, 5, 7);                                 \
+  FetchTile(lhs + kSplitStepBytes + (sixth) * kTileBytes); \
+  rows.Run()
+
+PARTITA_AMX void MultiplySplit(const char* lhs, const char* rhs, int64_t steps,
+                               const SplitTile& finished, const SplitTile& next,
+                               float* sums) {
+  const int64_t turns = 6 * steps;
+  RowsInTurn rows = {finished, next, (kSplitLines + turns - 1) / turns};
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (int64_t step = 0; step < steps; ++step) {
+    PARTITA_LOAD(lhs, 4, 0);
+    PARTITA_LOAD(rhs, 6, 2);
+    PARTITA_MULTIPLY(0);
+    PARTITA_LOAD(rhs, 6, 1);
+    PARTITA_MULTIPLY(1);
+    PARTITA_LOAD(lhs, 4, 1);
+    PARTITA_MULTIPLY(2);
+    PARTITA_LOAD(rhs, 6, 0);
+    PARTITA_MULTIPLY(3);
+    PARTITA_LOAD(lhs, 4, 2);
+    PARTITA_MULTIPLY(4);
+    PARTITA_LOAD(lhs, 4, 0);
+    PARTITA_MULTIPLY(5);
+    lhs += kSplitStepBytes;
+    rhs += kSplitStepBytes;
+  }
+  constexpr int64_t kStride = kSplitLines * 4;
+  _tile_stored(0, sums, kStride);
+  _tile_stored(1, sums + kLanes, kStride);
+  _tile_stored(2, sums + kLanes * kSplitLines, kStride);
+  _tile_stored(3, sums + kLanes * kSplitLines + kLanes, kStride);
+}
+
+PARTITA_AMX void WriteSplitTile(const SplitTile& tile) {
+  for (int64_t row = 0; row < tile.rows; ++row) WriteRow(tile, row);
+}
+
+}  // namespace partita::cpu

@@ -1,0 +1,73 @@
+// Products of f32 on the matrix units of CPUs with AMX, which multiply bf16. A
+// factor is the exact sum of three bf16, and a product is the sum of the six
+// largest of their nine products. The three that are left out are less than
+// 2^-24 of the product, and sums are f32, so that the result is as exact as
+// with f32 instructions. Parts below 2^-126 are taken as zero: factors below
+// 2^-110 lose bits.
+#ifndef PARTITA_RUNTIME_CPU_SPLIT_KERNELS_H_
+#define PARTITA_RUNTIME_CPU_SPLIT_KERNELS_H_
+
+#include <cstdint>
+
+namespace partita::cpu {
+
+// A panel is this many rows of lhs or columns of rhs (its lines). A tile is the
+// product of two panels.
+inline constexpr int64_t kSplitLines = 32;
+// A panel's depth (k) is padded with zeros to a multiple of this.
+inline constexpr int64_t kSplitDepth = 32;
+inline constexpr int64_t kSplitStepBytes = 3 * 2 * kSplitLines * kSplitDepth;
+
+// Lines of a matrix. One of the strides, in elements, is 1.
+struct SplitLines {
+  const float* data = nullptr;
+  int64_t line_stride = 0, depth_stride = 0;
+};
+
+// A tile of sums, and the place of its `rows` x `columns` in the result: rows
+// `out_stride` elements apart. `initial` is added, with rows as far apart, and
+// may be `out` itself; null adds nothing. Then bias[column], if not null, is
+// added, and relu is computed if wanted.
+struct SplitTile {
+  const float* sums = nullptr;  // [kSplitLines, kSplitLines], aligned to 64
+  int64_t rows = 0, columns = 0;
+  float* out = nullptr;
+  int64_t out_stride = 0;
+  const float* initial = nullptr;
+  const float* bias = nullptr;
+  bool relu = false;
+  // The factors: rows of sums that are infinite or NaN are computed again with
+  // f32 instructions, because infinities have no parts.
+  SplitLines lhs, rhs;
+  int64_t depth = 0;
+};
+
+// True if this CPU and its operating system let the process use AMX. Any thread
+// may call it.
+bool HasSplitKernels();
+
+// Each thread calls ConfigureTiles before it multiplies and ReleaseTiles after.
+void ConfigureTiles();
+void ReleaseTiles();
+
+// Copies up to kSplitLines lines, `depth` deep, into a panel of
+// ceil(depth / kSplitDepth) * kSplitStepBytes bytes, aligned to 64. Missing
+// lines are zero.
+void PackSplitLhs(const SplitLines& rows, int64_t lines, int64_t depth,
+                  char* panel);
+void PackSplitRhs(const SplitLines& columns, int64_t lines, int64_t depth,
+                  char* panel);
+
+// Computes sums[row * kSplitLines + column], aligned to 64, of two panels of
+// `steps` > 0 steps. Meanwhile it writes `finished`, whose sums are elsewhere,
+// and fetches the place of `next`, whose sums it computes.
+void MultiplySplit(const char* lhs, const char* rhs, int64_t steps,
+                   const SplitTile& finished, const SplitTile& next,
+                   float* sums);
+
+// Writes a tile.
+void WriteSplitTile(const SplitTile& tile);
+
+}  // namespace partita::cpu
+
+#endif  // PARTITA_RUNTIME_CPU_SPLIT_KERNELS_H_

@@ -1,0 +1,249 @@
+// A task computes a rectangle of the result, depth block by depth block. It
+// packs a block of lhs, which stays in the second-level cache, then a few
+// panels of rhs at a time, and multiplies each with all panels of lhs. Tasks
+// share nothing: with more threads, more of them pack the same block.
+#include "runtime/cpu/split_product.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <utility>
+
+#include "runtime/cpu/split_kernels.h"
+#include "runtime/cpu/threads.h"
+
+namespace partita::cpu {
+namespace {
+
+// A block of lhs of at most this size and kGroup panels of rhs take 1.2 MB.
+constexpr int64_t kMostRows = 384, kMostDepth = 384;
+// Panels of rhs that are packed together: rows of rhs are read in pieces of 512
+// bytes.
+constexpr int64_t kGroup = 4;
+// The least columns of a task when threads divide them.
+constexpr int64_t kFewestColumns = 128;
+
+int64_t Blocks(int64_t size, int64_t block) {
+  return (size + block - 1) / block;
+}
+// The size of `blocks` almost equal blocks, in whole panels or steps.
+int64_t BlockSize(int64_t size, int64_t blocks) {
+  static_assert(kSplitLines == kSplitDepth);
+  return Blocks(Blocks(size, blocks), kSplitLines) * kSplitLines;
+}
+
+SplitLines From(const SplitLines& lines, int64_t line, int64_t depth) {
+  return {lines.data + line * lines.line_stride + depth * lines.depth_stride,
+          lines.line_stride, lines.depth_stride};
+}
+
+// Packs panels step by step, because neighbours in memory may be lines.
+template <typename Pack>
+void PackPanels(Pack pack, const SplitLines& from, int64_t lines, int64_t depth,
+                char* panels) {
+  const int64_t steps = Blocks(depth, kSplitDepth);
+  for (int64_t group = 0; group < lines; group += kGroup * kSplitLines) {
+    const int64_t end = std::min(lines, group + kGroup * kSplitLines);
+    for (int64_t step = 0; step < steps; ++step) {
+      const int64_t k = step * kSplitDepth;
+      for (int64_t line = group; line < end; line += kSplitLines)
+        pack(From(from, line, k), std::min(kSplitLines, lines - line),
+             std::min(kSplitDepth, depth - k),
+             panels + (line / kSplitLines * steps + step) * kSplitStepBytes);
+    }
+  }
+}
+
+class SplitProduct : public CpuOp {
+ public:
+  SplitProduct(const device::GemmDesc& desc, int threads) : desc_(desc) {
+    set_threads(threads);
+    depth_ = BlockSize(desc.k, Blocks(desc.k, kMostDepth));
+    // Division by columns repeats the packing of lhs, which costs less than
+    // that of rhs.
+    const int64_t column_blocks =
+        std::clamp<int64_t>(desc.n / kFewestColumns, 1, threads);
+    columns_ = BlockSize(desc.n, column_blocks);
+    rows_ = BlockSize(desc.m,
+                      std::max(Blocks(desc.m, kMostRows),
+                               Blocks(threads, desc.batch * column_blocks)));
+    tasks_ = desc.batch * Blocks(desc.m, rows_) * Blocks(desc.n, columns_);
+  }
+
+  int64_t scratch_bytes() const override { return threads() * ThreadBytes(); }
+  bool Packed(int index) const override { return false; }
+  std::string Description() const override { return "split:amx_bf16"; }
+
+  absl::Status Run(void* const* buffers, char* scratch) override {
+    buffers_ = buffers;
+    scratch_ = scratch;
+    next_task_.store(0, std::memory_order_relaxed);
+    RunOnThreads(threads(), &RunTasks, this);
+    return absl::OkStatus();
+  }
+
+ private:
+  // Part of the result, or the first row and column of one.
+  struct Rectangle {
+    int64_t row, column, rows, columns;
+  };
+  // One step of a task.
+  struct Block {
+    SplitLines lhs, rhs;
+    int64_t depth;
+    bool first, last;
+    float* out;
+    const float* residual;  // null: none
+    const float* bias;      // null: none
+  };
+
+  static int64_t PanelBytes(int64_t depth) {
+    return depth / kSplitDepth * kSplitStepBytes;
+  }
+  int64_t LhsBytes() const { return rows_ / kSplitLines * PanelBytes(depth_); }
+  int64_t RhsBytes() const { return kGroup * PanelBytes(depth_); }
+  static constexpr int64_t kTileSums = kSplitLines * kSplitLines;
+  int64_t ThreadBytes() const {
+    return AlignUp(LhsBytes() + RhsBytes() + 2 * kTileSums * 4);
+  }
+
+  static void RunTasks(void* data, int thread, int threads) {
+    SplitProduct& op = *static_cast<SplitProduct*>(data);
+    ConfigureTiles();
+    while (true) {
+      const int64_t task =
+          op.next_task_.fetch_add(1, std::memory_order_relaxed);
+      if (task >= op.tasks_) break;
+      op.RunTask(task, op.scratch_ + thread * op.ThreadBytes());
+    }
+    ReleaseTiles();
+  }
+
+  const float* Operand(int index) const {
+    return static_cast<const float*>(buffers_[index]);
+  }
+
+  void RunTask(int64_t task, char* scratch) const {
+    const int64_t column_blocks = Blocks(desc_.n, columns_),
+                  row_blocks = Blocks(desc_.m, rows_);
+    const int64_t column = task % column_blocks * columns_;
+    task /= column_blocks;
+    const int64_t row = task % row_blocks * rows_, batch = task / row_blocks;
+    const Rectangle area = {row, column, std::min(rows_, desc_.m - row),
+                            std::min(columns_, desc_.n - column)};
+    const int64_t out =
+        batch * desc_.out_strides[0] + row * desc_.out_strides[1] + column;
+    const int residual = 2 + (desc_.has_bias ? 1 : 0);
+    for (int64_t k = 0; k < desc_.k; k += depth_) {
+      const SplitLines lhs = {Operand(0) + batch * desc_.lhs_strides[0],
+                              desc_.lhs_strides[1], desc_.lhs_strides[2]};
+      const SplitLines rhs = {Operand(1) + batch * desc_.rhs_strides[0],
+                              desc_.rhs_strides[2], desc_.rhs_strides[1]};
+      const int result = residual + (desc_.has_residual ? 1 : 0);
+      RunBlock({From(lhs, row, k), From(rhs, column, k),
+                std::min(depth_, desc_.k - k), k == 0, k + depth_ >= desc_.k,
+                static_cast<float*>(buffers_[result]) + out,
+                desc_.has_residual ? Operand(residual) + out : nullptr,
+                desc_.has_bias ? Operand(2) + column : nullptr},
+               area, scratch);
+    }
+  }
+
+  void RunBlock(const Block& block, const Rectangle& area,
+                char* scratch) const {
+    char* const lhs = scratch;
+    char* const rhs = lhs + LhsBytes();
+    const int64_t steps = Blocks(block.depth, kSplitDepth),
+                  panel = steps * kSplitStepBytes;
+    float* sums = reinterpret_cast<float*>(rhs + RhsBytes());
+    float* other_sums = sums + kTileSums;
+    SplitTile finished;
+    PackPanels(PackSplitLhs, block.lhs, area.rows, block.depth, lhs);
+    for (int64_t column = 0; column < area.columns; column += kSplitLines) {
+      const int64_t place = column / kSplitLines % kGroup;
+      if (place == 0)
+        PackPanels(PackSplitRhs, From(block.rhs, column, 0),
+                   std::min(kGroup * kSplitLines, area.columns - column),
+                   block.depth, rhs);
+      for (int64_t row = 0; row < area.rows; row += kSplitLines) {
+        SplitTile tile =
+            TileAt(block, {row, column, std::min(kSplitLines, area.rows - row),
+                           std::min(kSplitLines, area.columns - column)});
+        MultiplySplit(lhs + row / kSplitLines * panel, rhs + place * panel,
+                      steps, finished, tile, sums);
+        tile.sums = sums;
+        finished = tile;
+        std::swap(sums, other_sums);
+      }
+    }
+    WriteSplitTile(finished);
+  }
+
+  SplitTile TileAt(const Block& block, const Rectangle& area) const {
+    const int64_t stride = desc_.out_strides[1];
+    const int64_t place = area.row * stride + area.column;
+    SplitTile tile;
+    tile.rows = area.rows;
+    tile.columns = area.columns;
+    tile.out = block.out + place;
+    tile.out_stride = stride;
+    // The residual may be the result's memory: it is added first.
+    if (!block.first)
+      tile.initial = tile.out;
+    else if (block.residual != nullptr)
+      tile.initial = block.residual + place;
+    if (block.last) {
+      if (block.bias != nullptr) tile.bias = block.bias + area.column;
+      tile.relu = desc_.activation == device::Activation::kRelu;
+    }
+    tile.lhs = From(block.lhs, area.row, 0);
+    tile.rhs = From(block.rhs, area.column, 0);
+    tile.depth = block.depth;
+    return tile;
+  }
+
+  const device::GemmDesc desc_;
+  int64_t depth_, rows_, columns_;  // of a block
+  int64_t tasks_;
+
+  void* const* buffers_ = nullptr;
+  char* scratch_ = nullptr;  // per thread: panels of lhs and rhs, two tiles
+  std::atomic<int64_t> next_task_{0};
+};
+
+bool IsSupported(const device::GemmDesc& desc, bool constant_rhs) {
+  // oneDNN packs a constant once, for few rows that is faster.
+  const int64_t fewest_rows = constant_rhs ? 256 : 64;
+  if (desc.dtype != base::DType::kF32 || desc.has_bytes() ||
+      desc.is_for_training() || desc.m < fewest_rows || desc.n < 64 ||
+      desc.k < 64)
+    return false;
+  if (desc.activation != device::Activation::kNone &&
+      (desc.activation != device::Activation::kRelu || desc.has_residual))
+    return false;
+  return (desc.lhs_strides[1] == 1 || desc.lhs_strides[2] == 1) &&
+         (desc.rhs_strides[1] == 1 || desc.rhs_strides[2] == 1) &&
+         desc.out_strides[2] == 1;
+}
+
+// A batch that shares rhs becomes rows.
+device::GemmDesc WithoutBatch(device::GemmDesc desc) {
+  if (desc.rhs_strides[0] == 0 &&
+      desc.lhs_strides[0] == desc.m * desc.lhs_strides[1] &&
+      desc.out_strides[0] == desc.m * desc.out_strides[1]) {
+    desc.m *= desc.batch;
+    desc.batch = 1;
+  }
+  return desc;
+}
+
+}  // namespace
+
+std::unique_ptr<CpuOp> MakeSplitProduct(const device::GemmDesc& desc,
+                                        bool constant_rhs, int threads) {
+  const device::GemmDesc rows = WithoutBatch(desc);
+  if (!IsSupported(rows, constant_rhs) || !HasSplitKernels()) return nullptr;
+  return std::make_unique<SplitProduct>(rows, threads);
+}
+
+}  // namespace partita::cpu

@@ -1,0 +1,21 @@
+// Products of f32 by the kernels of split_kernels.h.
+#ifndef PARTITA_RUNTIME_CPU_SPLIT_PRODUCT_H_
+#define PARTITA_RUNTIME_CPU_SPLIT_PRODUCT_H_
+
+#include <memory>
+
+#include "runtime/cpu/library_op.h"
+#include "runtime/device/operations.h"
+
+namespace partita::cpu {
+
+// For `threads` threads. The result does not depend on their number. Null if
+// oneDNN should compute it: without AMX, for few rows, for activations other
+// than relu, or for matrices that are contiguous in neither dimension.
+// `constant_rhs`: rhs never changes, so that oneDNN could pack it once.
+std::unique_ptr<CpuOp> MakeSplitProduct(const device::GemmDesc& desc,
+                                        bool constant_rhs, int threads);
+
+}  // namespace partita::cpu
+
+#endif  // PARTITA_RUNTIME_CPU_SPLIT_PRODUCT_H_
