@@ -116,8 +116,8 @@ def RoundFloat8FactorsPass : Pass<"partita-round-float8-factors", "::mlir::Modul
         x' = p / t * round(t / p * x), with t = 2^8 for e4m3 and 2^15 for e5m2
 
     The largest number of both formats is 1.75 t, so the rounding to 8 bits does
-    not overflow; numbers above 1.75 * 2^127 may become infinite. An infinite
-    number becomes NaN, and the others are rounded with p = 2^128. Powers of two
+    not overflow; numbers above 1.75 * 2^127 may become infinite. If one number
+    is infinite or NaN, all become NaN, as no p exists for it. Powers of two
     make all steps but the rounding exact, and bf16 holds x'. So the product of
     bf16 numbers has the value that a product of bytes and one scale has. If
     devices divide x, p needs the maximum over all of them, an all-reduce of one

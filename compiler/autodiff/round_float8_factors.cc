@@ -27,7 +27,8 @@ constexpr int64_t kExponentBits = 0x7f800000, kAboveThreeQuarters = 0x1fffff,
 constexpr double kLeastHalf = 0x1p-101;
 
 // Half of the least power of two p such that |x| <= 1.75 p for all elements:
-// f32[]. p itself may be 2^128, which is no f32.
+// f32[]. p itself may be 2^128, which is no f32. NaN if an element is infinite
+// or NaN.
 Value halfPowerOf(nn::MathBuilder& math, mlir::OpBuilder& builder, Value wide) {
   auto type = nn::MathBuilder::typeOf(wide);
   const Value size = mlir::math::AbsFOp::create(builder, wide.getLoc(), wide);
@@ -42,8 +43,9 @@ Value halfPowerOf(nn::MathBuilder& math, mlir::OpBuilder& builder, Value wide) {
       -kTwo);
   const Value power =
       mlir::arith::BitcastOp::create(builder, wide.getLoc(), number, exponent);
-  return mlir::arith::MaximumFOp::create(builder, wide.getLoc(), power,
-                                         math.constant(number, kLeastHalf));
+  const Value half = mlir::arith::MaximumFOp::create(
+      builder, wide.getLoc(), power, math.constant(number, kLeastHalf));
+  return math.multiply(half, math.add(math.multiply(largest, 0.0), 1.0));
 }
 
 // The factor with each number rounded to `narrow` times a power of two.
