@@ -1,5 +1,6 @@
 // Channels-last convolutions, and transposes that sink until they cancel; see
 // passes.td.
+#include "compiler/kernels/image_norms.h"
 #include "compiler/kernels/layouts_of_calls.h"
 #include "compiler/kernels/passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -442,6 +443,7 @@ class ChooseLayouts : public impl::ChooseLayoutsPassBase<ChooseLayouts> {
         SinkBelowConcat, SinkBelowSoftmax, SinkBelowBatchNorm,
         SinkBelowCollective, SinkBelowReshape, AbsorbIntoDotGeneral>(
         &getContext());
+    addSinkBelowImageNorm(patterns);
     nn::TransposeOp::getCanonicalizationPatterns(patterns, &getContext());
     nn::ReshapeOp::getCanonicalizationPatterns(patterns, &getContext());
     nn::BroadcastOp::getCanonicalizationPatterns(patterns, &getContext());

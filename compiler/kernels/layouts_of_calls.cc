@@ -2,6 +2,7 @@
 // images stay channels-last from layer to layer.
 #include "compiler/kernels/layouts_of_calls.h"
 
+#include "compiler/kernels/image_norms.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -53,9 +54,21 @@ bool sinksBelow(mlir::Operation* op, const llvm::DenseSet<Value>& turned,
   });
 }
 
-// True if `value` is transposed by `perm`, directly or behind elementwise work
-// and pooling. Also true if such work meets an operand transposed by `inverse`,
-// and that transpose would sink if `value` were transposed.
+// The norm of an image that `op` prepares, if a transpose by `perm` can move
+// below it.
+std::optional<ImageNorm> normBehind(mlir::Operation* op,
+                                    ArrayRef<int64_t> perm) {
+  if (!llvm::isa<nn::ReshapeOp>(op) || !op->hasOneUse()) return std::nullopt;
+  auto norm = llvm::dyn_cast<nn::LayerNormOp>(*op->getUsers().begin());
+  if (!norm) return std::nullopt;
+  std::optional<ImageNorm> result = matchImageNorm(norm);
+  return result && result->allows(perm) ? result : std::nullopt;
+}
+
+// True if `value` is transposed by `perm`, directly or behind elementwise work,
+// pooling and norms of images. Also true if such work meets an operand
+// transposed by `inverse`, and that transpose would sink if `value` were
+// transposed.
 bool isTransposed(Value value, ArrayRef<int64_t> perm,
                   ArrayRef<int64_t> inverse) {
   SmallVector<Value> open = {value};
@@ -64,6 +77,9 @@ bool isTransposed(Value value, ArrayRef<int64_t> perm,
     const Value next = open.pop_back_val();
     for (mlir::Operation* user : next.getUsers()) {
       if (isTransposeBy(user, perm)) return true;
+      if (auto norm = normBehind(user, inverse))
+        for (nn::ReshapeOp image : norm->images)
+          if (seen.insert(image).second) open.push_back(image);
       const bool elementwise =
           mlir::OpTrait::hasElementwiseMappableTraits(user);
       if (!elementwise &&

@@ -104,3 +104,56 @@ func.func @small(%x: tensor<1x3x1x2xf32>, %w: tensor<4x3x1x1xf32>, %b: tensor<4x
   %2 = arith.addf %0, %1 : tensor<1x4x1x2xf32>
   return %2 : tensor<1x4x1x2xf32>
 }
+
+// -----
+
+// Transposes move below the norm of a whole image, which has the same numbers in another order.
+// CHECK-LABEL: @image_norm
+// CHECK-SAME: (%[[X:.*]]: tensor<2x3x4x5xf32>, %
+func.func @image_norm(%x: tensor<2x3x4x5xf32>, %k: tensor<5x5x1x1xf32>) -> tensor<2x3x4x5xf32> {
+  // CHECK: %[[JOINED:.*]] = nn.reshape %[[X]] : tensor<2x3x4x5xf32> -> tensor<2x60xf32>
+  // CHECK: %[[NORM:.*]] = nn.layer_norm %[[JOINED]]
+  // CHECK: %[[IMAGE:.*]] = nn.reshape %[[NORM]] : tensor<2x60xf32> -> tensor<2x3x4x5xf32>
+  // CHECK: nn.conv %[[IMAGE]], %{{.*}} channels_last
+  // CHECK-NOT: nn.transpose
+  // CHECK: return
+  %t = nn.transpose %x perm = [0, 3, 1, 2] : tensor<2x3x4x5xf32> -> tensor<2x5x3x4xf32>
+  %j = nn.reshape %t : tensor<2x5x3x4xf32> -> tensor<2x60xf32>
+  %n = nn.layer_norm %j axis = 1 epsilon = 1.0e-5 : tensor<2x60xf32>
+  %i = nn.reshape %n : tensor<2x60xf32> -> tensor<2x5x3x4xf32>
+  %c = nn.conv %i, %k strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<2x5x3x4xf32>, tensor<5x5x1x1xf32> -> tensor<2x5x3x4xf32>
+  %r = nn.transpose %c perm = [0, 2, 3, 1] : tensor<2x5x3x4xf32> -> tensor<2x3x4x5xf32>
+  return %r : tensor<2x3x4x5xf32>
+}
+
+// -----
+
+// The scale of each number of the image would have to move, too.
+// CHECK-LABEL: @scaled_image_norm
+func.func @scaled_image_norm(%x: tensor<2x3x4x5xf32>, %s: tensor<60xf32>, %k: tensor<5x5x1x1xf32>) -> tensor<2x5x3x4xf32> {
+  // CHECK: %[[T:.*]] = nn.transpose %{{.*}} perm = [0, 3, 1, 2]
+  // CHECK: %[[JOINED:.*]] = nn.reshape %[[T]]
+  // CHECK: nn.layer_norm %[[JOINED]] scale
+  %t = nn.transpose %x perm = [0, 3, 1, 2] : tensor<2x3x4x5xf32> -> tensor<2x5x3x4xf32>
+  %j = nn.reshape %t : tensor<2x5x3x4xf32> -> tensor<2x60xf32>
+  %n = nn.layer_norm %j scale(%s : tensor<60xf32>) axis = 1 epsilon = 1.0e-5 : tensor<2x60xf32>
+  %i = nn.reshape %n : tensor<2x60xf32> -> tensor<2x5x3x4xf32>
+  %c = nn.conv %i, %k strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<2x5x3x4xf32>, tensor<5x5x1x1xf32> -> tensor<2x5x3x4xf32>
+  return %c : tensor<2x5x3x4xf32>
+}
+
+// -----
+
+// A norm over rows and columns, for each channel, stays as it is: the transpose changes its rows.
+// CHECK-LABEL: @channel_norm
+func.func @channel_norm(%x: tensor<2x3x4x5xf32>, %k: tensor<5x5x1x1xf32>) -> tensor<2x5x3x4xf32> {
+  // CHECK: %[[T:.*]] = nn.transpose %{{.*}} perm = [0, 3, 1, 2]
+  // CHECK: %[[JOINED:.*]] = nn.reshape %[[T]] : tensor<2x5x3x4xf32> -> tensor<10x12xf32>
+  // CHECK: nn.layer_norm %[[JOINED]]
+  %t = nn.transpose %x perm = [0, 3, 1, 2] : tensor<2x3x4x5xf32> -> tensor<2x5x3x4xf32>
+  %j = nn.reshape %t : tensor<2x5x3x4xf32> -> tensor<10x12xf32>
+  %n = nn.layer_norm %j axis = 1 epsilon = 1.0e-5 : tensor<10x12xf32>
+  %i = nn.reshape %n : tensor<10x12xf32> -> tensor<2x5x3x4xf32>
+  %c = nn.conv %i, %k strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<2x5x3x4xf32>, tensor<5x5x1x1xf32> -> tensor<2x5x3x4xf32>
+  return %c : tensor<2x5x3x4xf32>
+}

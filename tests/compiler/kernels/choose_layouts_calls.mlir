@@ -114,3 +114,29 @@ func.func private @f(%a: tensor<2x4x8x8xf32>, %g: tensor<2x4x8x8xf32>, %w: tenso
   %o = arith.mulf %e, %c : tensor<2x4x8x8xf32>
   return %o : tensor<2x4x8x8xf32>
 }
+
+// -----
+
+// The image of a layer becomes channels-last behind its norm, too.
+// CHECK-LABEL: func.func private @layer(
+// CHECK-SAME: %arg0: tensor<1x8x8x4xf32>
+// CHECK-NOT: nn.transpose
+// CHECK: nn.layer_norm
+// CHECK-NOT: nn.transpose
+// CHECK: nn.reduce_window sum %{{.*}} window = [1, 3, 3, 1]
+// CHECK-NOT: nn.transpose
+// CHECK: return
+func.func @main(%x: tensor<1x4x8x8xf32>, %w: tensor<4x4x1x1xf32>) -> tensor<1x4x8x8xf32> {
+  %0 = call @layer(%x, %w) : (tensor<1x4x8x8xf32>, tensor<4x4x1x1xf32>) -> tensor<1x4x8x8xf32>
+  return %0 : tensor<1x4x8x8xf32>
+}
+func.func private @layer(%x: tensor<1x4x8x8xf32>, %w: tensor<4x4x1x1xf32>) -> tensor<1x4x8x8xf32> {
+  %0 = nn.reshape %x : tensor<1x4x8x8xf32> -> tensor<1x256xf32>
+  %1 = nn.layer_norm %0 axis = 1 epsilon = 1.0e-5 : tensor<1x256xf32>
+  %2 = nn.reshape %1 : tensor<1x256xf32> -> tensor<1x4x8x8xf32>
+  %3 = nn.reduce_window sum %2 window = [1, 1, 3, 3] strides = [1, 1, 1, 1] dilations = [1, 1, 1, 1] low = [0, 0, 1, 1] high = [0, 0, 1, 1] : tensor<1x4x8x8xf32> -> tensor<1x4x8x8xf32>
+  %4 = arith.addf %x, %3 : tensor<1x4x8x8xf32>
+  %5 = nn.conv %4, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<1x4x8x8xf32>, tensor<4x4x1x1xf32> -> tensor<1x4x8x8xf32>
+  %6 = arith.addf %4, %5 : tensor<1x4x8x8xf32>
+  return %6 : tensor<1x4x8x8xf32>
+}
