@@ -92,7 +92,8 @@ PARTITA_AMX_INLINE __m512i RoundToPart(__m512 value) {
       _mm512_set1_epi32(static_cast<int>(0xffff0000)));
 }
 
-// value = parts[0] + parts[1] + parts[2], each a bf16.
+// value = parts[0] + parts[1] + parts[2], each a bf16. Below 2^-110 the lower
+// half of parts[2] has bits, too, which belong to none.
 PARTITA_AMX_INLINE void Split(__m512 value, __m512i parts[3]) {
   parts[0] = RoundToPart(value);
   value = _mm512_sub_ps(value, _mm512_castsi512_ps(parts[0]));
@@ -138,6 +139,7 @@ PARTITA_AMX void PackLhs(const SplitLines& from, int64_t lines, int64_t depth,
 template <bool contiguous_depth>
 PARTITA_AMX void PackRhs(const SplitLines& from, int64_t lines, int64_t depth,
                          char* panel) {
+  constexpr __mmask32 kUpperHalves = 0xaaaaaaaa;
   for (int64_t k = 0; k < depth; k += kSplitDepth, panel += kSplitStepBytes) {
     for (int64_t square = 0; square < 4; ++square) {
       const int64_t column = square / 2 * kLanes, row = k + square % 2 * kLanes;
@@ -153,25 +155,66 @@ PARTITA_AMX void PackRhs(const SplitLines& from, int64_t lines, int64_t depth,
         Split(values[2 * pair], first);
         Split(values[2 * pair + 1], second);
         for (int part = 0; part < 3; ++part)
-          _mm512_store_si512(target + part * 2 * kTileBytes + pair * 64,
-                             _mm512_or_si512(_mm512_srli_epi32(first[part], 16),
-                                             second[part]));
+          _mm512_store_si512(
+              target + part * 2 * kTileBytes + pair * 64,
+              _mm512_mask_blend_epi16(kUpperHalves,
+                                      _mm512_srli_epi32(first[part], 16),
+                                      second[part]));
       }
     }
   }
 }
 
-// Computes a row of a tile with f32 instructions.
-[[gnu::noinline]] void MultiplyRow(const SplitTile& tile, int64_t row,
-                                   float* sums) {
+// Computes a row of a tile with f32 instructions. Columns of rhs are neighbours
+// in memory. Four sums hide the latency of additions.
+PARTITA_AMX [[gnu::noinline]] void MultiplyRowByColumns(const SplitTile& tile,
+                                                        int64_t row,
+                                                        float* sums) {
+  constexpr int64_t kSums = 4;
   const float* const lhs = tile.lhs.data + row * tile.lhs.line_stride;
-  for (int64_t column = 0; column < tile.columns; ++column) {
-    const float* const rhs = tile.rhs.data + column * tile.rhs.line_stride;
-    sums[column] = 0;
-    for (int64_t k = 0; k < tile.depth; ++k)
-      sums[column] +=
-          lhs[k * tile.lhs.depth_stride] * rhs[k * tile.rhs.depth_stride];
+  const __mmask16 masks[2] = {LaneMask(tile.columns),
+                              LaneMask(tile.columns - kLanes)};
+  __m512 parts[kSums][2] = {};
+  for (int64_t k = 0; k < tile.depth; k += kSums) {
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < kSums; ++i) {
+      if (k + i >= tile.depth) break;
+      const float* const rhs = tile.rhs.data + (k + i) * tile.rhs.depth_stride;
+      const __m512 factor =
+          _mm512_set1_ps(lhs[(k + i) * tile.lhs.depth_stride]);
+      for (int half = 0; half < 2; ++half)
+        parts[i][half] = _mm512_fmadd_ps(
+            factor, _mm512_maskz_loadu_ps(masks[half], rhs + half * kLanes),
+            parts[i][half]);
+    }
   }
+  for (int half = 0; half < 2; ++half)
+    _mm512_store_ps(
+        sums + half * kLanes,
+        (parts[0][half] + parts[1][half]) + (parts[2][half] + parts[3][half]));
+}
+
+// The same, if columns of rhs are contiguous in depth.
+PARTITA_AMX [[gnu::noinline]] void MultiplyRowByDepth(const SplitTile& tile,
+                                                      int64_t row,
+                                                      float* sums) {
+  const float* const lhs = tile.lhs.data + row * tile.lhs.line_stride;
+  __m512 parts[kSplitLines] = {};
+  for (int64_t k = 0; k < tile.depth; k += kLanes) {
+    const __mmask16 mask = LaneMask(tile.depth - k);
+    alignas(64) float factors[kLanes] = {};
+    for (int64_t i = 0; i < std::min(kLanes, tile.depth - k); ++i)
+      factors[i] = lhs[(k + i) * tile.lhs.depth_stride];
+    const __m512 factor = _mm512_load_ps(factors);
+    for (int64_t column = 0; column < tile.columns; ++column)
+      parts[column] = _mm512_fmadd_ps(
+          factor,
+          _mm512_maskz_loadu_ps(
+              mask, tile.rhs.data + column * tile.rhs.line_stride + k),
+          parts[column]);
+  }
+  for (int64_t column = 0; column < tile.columns; ++column)
+    sums[column] = _mm512_reduce_add_ps(parts[column]);
 }
 
 PARTITA_AMX_INLINE void WriteVector(const SplitTile& tile, int64_t row,
@@ -196,7 +239,10 @@ PARTITA_AMX_INLINE void WriteRow(const SplitTile& tile, int64_t row) {
   if (_mm512_fpclass_ps_mask(low, kNanOrInfinity) != 0 ||
       _mm512_fpclass_ps_mask(high, kNanOrInfinity) != 0) {
     alignas(64) float sums[kSplitLines] = {};
-    MultiplyRow(tile, row, sums);
+    if (tile.rhs.line_stride == 1)
+      MultiplyRowByColumns(tile, row, sums);
+    else
+      MultiplyRowByDepth(tile, row, sums);
     low = _mm512_load_ps(sums);
     high = _mm512_load_ps(sums + kLanes);
   }

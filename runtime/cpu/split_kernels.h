@@ -2,8 +2,9 @@
 // factor is the exact sum of three bf16, and a product is the sum of the six
 // largest of their nine products. The three that are left out are less than
 // 2^-24 of the product, and sums are f32, so that the result is as exact as
-// with f32 instructions. Parts below 2^-126 are taken as zero: factors below
-// 2^-110 lose bits.
+// with f32 instructions, except for tiny numbers: AMX takes factors and results
+// below 2^-126 as zero. Factors or products below 2^-110 lose their smaller
+// parts, and have the 8 bits of bf16 or fewer.
 #ifndef PARTITA_RUNTIME_CPU_SPLIT_KERNELS_H_
 #define PARTITA_RUNTIME_CPU_SPLIT_KERNELS_H_
 

@@ -70,6 +70,7 @@ class SplitProduct : public CpuOp {
     tasks_ = desc.batch * Blocks(desc.m, rows_) * Blocks(desc.n, columns_);
   }
 
+  int64_t tasks() const { return tasks_; }
   int64_t scratch_bytes() const override { return threads() * ThreadBytes(); }
   bool Packed(int index) const override { return false; }
   std::string Description() const override { return "split:amx_bf16"; }
@@ -212,7 +213,7 @@ class SplitProduct : public CpuOp {
 };
 
 bool IsSupported(const device::GemmDesc& desc, bool constant_rhs) {
-  // oneDNN packs a constant once, for few rows that is faster.
+  // oneDNN packs a constant once, which is faster for few rows.
   const int64_t fewest_rows = constant_rhs ? 256 : 64;
   if (desc.dtype != base::DType::kF32 || desc.has_bytes() ||
       desc.is_for_training() || desc.m < fewest_rows || desc.n < 64 ||
@@ -243,7 +244,10 @@ std::unique_ptr<CpuOp> MakeSplitProduct(const device::GemmDesc& desc,
                                         bool constant_rhs, int threads) {
   const device::GemmDesc rows = WithoutBatch(desc);
   if (!IsSupported(rows, constant_rhs) || !HasSplitKernels()) return nullptr;
-  return std::make_unique<SplitProduct>(rows, threads);
+  auto op = std::make_unique<SplitProduct>(rows, threads);
+  // Tasks do not divide the depth: a small result leaves threads idle.
+  if (op->tasks() < threads) return nullptr;
+  return op;
 }
 
 }  // namespace partita::cpu
