@@ -217,19 +217,17 @@ PARTITA_AMX [[gnu::noinline]] void MultiplyRowByDepth(const SplitTile& tile,
     sums[column] = _mm512_reduce_add_ps(parts[column]);
 }
 
-PARTITA_AMX_INLINE void WriteVector(const SplitTile& tile, int64_t row,
-                                    int64_t first, __m512 value) {
-  const __mmask16 mask = LaneMask(tile.columns - first);
-  const int64_t place = row * tile.out_stride + first;
+// Adds the initial values, at `place`, and the bias of 16 columns from `first`.
+PARTITA_AMX_INLINE __m512 AddOperands(const SplitTile& tile, int64_t place,
+                                      int64_t first, __mmask16 mask,
+                                      __m512 value) {
   if (tile.initial != nullptr)
     value =
         _mm512_add_ps(value, _mm512_maskz_loadu_ps(mask, tile.initial + place));
   if (tile.bias != nullptr)
     value =
         _mm512_add_ps(value, _mm512_maskz_loadu_ps(mask, tile.bias + first));
-  // The second operand is the result if it is NaN.
-  if (tile.relu) value = _mm512_max_ps(_mm512_setzero_ps(), value);
-  _mm512_mask_storeu_ps(tile.out + place, mask, value);
+  return value;
 }
 
 PARTITA_AMX_INLINE void WriteRow(const SplitTile& tile, int64_t row) {
@@ -246,8 +244,21 @@ PARTITA_AMX_INLINE void WriteRow(const SplitTile& tile, int64_t row) {
     low = _mm512_load_ps(sums);
     high = _mm512_load_ps(sums + kLanes);
   }
-  WriteVector(tile, row, 0, low);
-  if (tile.columns > kLanes) WriteVector(tile, row, kLanes, high);
+  const int64_t place = row * tile.out_stride;
+  const __mmask16 low_mask = LaneMask(tile.columns),
+                  high_mask = LaneMask(tile.columns - kLanes);
+  low = AddOperands(tile, place, 0, low_mask, low);
+  high = AddOperands(tile, place + kLanes, kLanes, high_mask, high);
+  if (tile.activate != nullptr) {
+    alignas(64) float values[kSplitLines];
+    _mm512_store_ps(values, low);
+    _mm512_store_ps(values + kLanes, high);
+    tile.activate(values, kSplitLines / kLanes);
+    low = _mm512_load_ps(values);
+    high = _mm512_load_ps(values + kLanes);
+  }
+  _mm512_mask_storeu_ps(tile.out + place, low_mask, low);
+  _mm512_mask_storeu_ps(tile.out + place + kLanes, high_mask, high);
 }
 
 PARTITA_AMX_INLINE void FetchTile(const char* tile) {

@@ -10,6 +10,8 @@
 
 #include <cstdint>
 
+#include "runtime/cpu/vector_activations.h"
+
 namespace partita::cpu {
 
 // A panel is this many rows of lhs or columns of rhs (its lines). A tile is the
@@ -28,7 +30,7 @@ struct SplitLines {
 // A tile of sums, and the place of its `rows` x `columns` in the result: rows
 // `out_stride` elements apart. `initial` is added, with rows as far apart, and
 // may be `out` itself; null adds nothing. Then bias[column], if not null, is
-// added, and relu is computed if wanted.
+// added, and the activation, if not null, is computed.
 struct SplitTile {
   const float* sums = nullptr;  // [kSplitLines, kSplitLines], aligned to 64
   int64_t rows = 0, columns = 0;
@@ -36,7 +38,7 @@ struct SplitTile {
   int64_t out_stride = 0;
   const float* initial = nullptr;
   const float* bias = nullptr;
-  bool relu = false;
+  VectorActivation activate = nullptr;
   // The factors: rows of sums that are infinite or NaN are computed again with
   // f32 instructions, because infinities have no parts.
   SplitLines lhs, rhs;

@@ -56,7 +56,8 @@ void PackPanels(Pack pack, const SplitLines& from, int64_t lines, int64_t depth,
 
 class SplitProduct : public CpuOp {
  public:
-  SplitProduct(const device::GemmDesc& desc, int threads) : desc_(desc) {
+  SplitProduct(const device::GemmDesc& desc, int threads)
+      : desc_(desc), activate_(VectorActivationOf(desc.activation)) {
     set_threads(threads);
     depth_ = BlockSize(desc.k, Blocks(desc.k, kMostDepth));
     // Division by columns repeats the packing of lhs, which costs less than
@@ -195,7 +196,7 @@ class SplitProduct : public CpuOp {
       tile.initial = block.residual + place;
     if (block.last) {
       if (block.bias != nullptr) tile.bias = block.bias + area.column;
-      tile.relu = desc_.activation == device::Activation::kRelu;
+      tile.activate = activate_;
     }
     tile.lhs = From(block.lhs, area.row, 0);
     tile.rhs = From(block.rhs, area.column, 0);
@@ -204,6 +205,7 @@ class SplitProduct : public CpuOp {
   }
 
   const device::GemmDesc desc_;
+  const VectorActivation activate_;
   int64_t depth_, rows_, columns_;  // of a block
   int64_t tasks_;
 
@@ -219,8 +221,8 @@ bool IsSupported(const device::GemmDesc& desc, bool constant_rhs) {
       desc.is_for_training() || desc.m < fewest_rows || desc.n < 64 ||
       desc.k < 64)
     return false;
-  if (desc.activation != device::Activation::kNone &&
-      (desc.activation != device::Activation::kRelu || desc.has_residual))
+  // The residual is added first.
+  if (desc.activation != device::Activation::kNone && desc.has_residual)
     return false;
   return (desc.lhs_strides[1] == 1 || desc.lhs_strides[2] == 1) &&
          (desc.rhs_strides[1] == 1 || desc.rhs_strides[2] == 1) &&

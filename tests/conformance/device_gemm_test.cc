@@ -306,6 +306,20 @@ TEST_P(DeviceGemmTest, LargeMatrices) {
   }
 }
 
+TEST_P(DeviceGemmTest, ActivationsOfLargeMatrices) {
+  for (const Activation activation :
+       {Activation::kGeluErf, Activation::kGeluTanh, Activation::kSilu,
+        Activation::kTanh, Activation::kSigmoid, Activation::kRelu6,
+        Activation::kHardSwish}) {
+    SCOPED_TRACE(static_cast<int>(activation));
+    // Sums are between about -15 and 15.
+    GemmDesc desc = Dense(1, 65, 90, 400);
+    desc.has_bias = true;
+    desc.activation = activation;
+    Check(desc, 5e-6);
+  }
+}
+
 // Numbers that have no parts in bf16, or few.
 TEST_P(DeviceGemmTest, LargeMatricesOfLargeAndSmallNumbers) {
   if (!Executes()) return;
