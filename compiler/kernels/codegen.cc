@@ -255,7 +255,8 @@ double readingCycles(func::FuncOp kernel, int64_t range) {
 
 // The parts of attention's gradient on tensor cores. The last one has the
 // kernel's name.
-SmallVector<Part> partsOfGrad(func::FuncOp kernel, nn::AttentionGradOp op) {
+SmallVector<Part> partsOfGrad(func::FuncOp kernel, nn::AttentionGradOp op,
+                              bool warpgroups) {
   const SmallVector<Output> wanted =
       gradientsOf(kernel.getBody().front().getTerminator()->getOperands(), {});
   SmallVector<Part> parts;
@@ -263,8 +264,8 @@ SmallVector<Part> partsOfGrad(func::FuncOp kernel, nn::AttentionGradOp op) {
     Part part;
     part.symbol = (kernel.getName() + "_part_" + Twine(parts.size())).str();
     part.team = kBlock;
-    part.memory_bytes = 4 * sharedFloats(op, wanted);
-    const GradWork work = workOf(op, which, wanted);
+    part.memory_bytes = 4 * sharedFloats(op, wanted, warpgroups);
+    const GradWork work = workOf(op, which, wanted, warpgroups);
     part.work = {work.products.of_keys, work.products.of_values,
                  untouchedBytes(kernel, work.values) - 4 * work.shared_floats};
     part.emit = [=](Emitter& emitter, func::FuncOp body) mutable {
@@ -272,7 +273,7 @@ SmallVector<Part> partsOfGrad(func::FuncOp kernel, nn::AttentionGradOp op) {
       return emitMmaAttentionGrad(
           emitter, op, which, placedOutputsOf(kernel, body),
           body.getArgument(count - 4), body.getArgument(count - 3),
-          body.getArgument(count - 2));
+          body.getArgument(count - 2), warpgroups);
     };
     parts.push_back(std::move(part));
   }
@@ -285,7 +286,8 @@ SmallVector<Part> allPartsOf(func::FuncOp kernel,
   nn::AttentionGradOp grad = findAttentionGrad(kernel);
   if (grad && options.tensor_cores && isPlainAttention(grad) &&
       fitsMma(kernel, grad))
-    return partsOfGrad(kernel, grad);
+    return partsOfGrad(kernel, grad,
+                       options.warpgroups && fitsWarpgroups(grad));
   Part whole;
   whole.symbol = kernel.getName().str();
   whole.team = teamOf(kernel, options);
@@ -363,6 +365,8 @@ FailureOr<KernelCode> generateKernel(func::FuncOp kernel, ModuleOp target,
     if (options.warpgroups && code->team == kBlock &&
         code->scratch_bytes > options.shared_bytes) {
       target.lookupSymbol(code->symbol)->erase();
+      for (const KernelCode& earlier : done)
+        target.lookupSymbol(earlier.symbol)->erase();
       CodegenOptions smaller = options;
       smaller.warpgroups = false;
       return generateKernel(kernel, target, smaller);

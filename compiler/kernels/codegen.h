@@ -50,8 +50,8 @@ struct KernelCode {
   int64_t scratch_bytes = 0;  // per thread, or per team
   int64_t team = 1;           // threads that compute an item together
   // Functions that run before this one on the same buffers, in this order; each
-  // starts when the one before has ended. They have no maps. All of them share
-  // one more buffer of `memory_bytes` behind the results.
+  // starts when the one before has ended. All of them share one more buffer of
+  // `memory_bytes` behind the results and each one's maps.
   std::vector<KernelCode> before;
   int64_t memory_bytes = 0;
   // On GPUs: the kernel runs on several lists of buffers, given by a table

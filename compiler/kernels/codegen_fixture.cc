@@ -221,7 +221,11 @@ void CompiledKernel::runPart(const KernelCode& code, Entry entry,
   for (const TensorMap& map : code.maps)
     maps.push_back(emulated(map, static_cast<char*>(pointers[map.argument])));
   std::vector<void*> all = pointers;
-  for (EmulatedMap& map : maps) all.push_back(&map);
+  // Maps stand behind the results, in front of the memory of all parts.
+  const bool has_memory = code_.memory_bytes > 0;
+  std::vector<void*> addresses;
+  for (EmulatedMap& map : maps) addresses.push_back(&map);
+  all.insert(all.end() - has_memory, addresses.begin(), addresses.end());
   if (code.team == 1) {
     entry(all.data(), begin, end, scratch.data());
   } else {

@@ -155,9 +155,10 @@ Value Emitter::scratchView(int64_t offset, Type stored, int64_t count) {
 }
 
 Value Emitter::addMap(TensorMap map) {
+  // Behind the arguments, the results and earlier maps; other memory follows.
+  const unsigned at = kernel_.getNumArguments() + kernel_.getNumResults() +
+                      static_cast<unsigned>(maps_.size());
   maps_.push_back(std::move(map));
-  // In front of begin, end and scratch.
-  const unsigned at = body_.getNumArguments() - 3;
   const LogicalResult inserted = body_.insertArgument(
       at, MemRefType::get({kTensorMapBytes}, builder_.getI8Type()), {},
       builder_.getLoc());
@@ -165,7 +166,7 @@ Value Emitter::addMap(TensorMap map) {
   (void)inserted;
   auto bytes = body_->getAttrOfType<DenseI64ArrayAttr>(kBuffersAttr);
   SmallVector<int64_t> all(bytes.asArrayRef());
-  all.push_back(kTensorMapBytes);
+  all.insert(all.begin() + at, kTensorMapBytes);
   body_->setAttr(kBuffersAttr, builder_.getDenseI64ArrayAttr(all));
   return body_.getArgument(at);
 }

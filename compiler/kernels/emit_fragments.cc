@@ -173,10 +173,19 @@ void Fragments::put(Value sums, const Tile& tile, Value shift, int64_t column) {
     return vector::ExtractOp::create(builder_, sums, i);
   };
   for (int64_t half = 0; half < 2; ++half) {
-    Value at = plus(times(g_, tile.stride()), times(t_, 2));
+    Value at =
+        plus(times(g_, tile.swizzled ? kPanel : tile.stride()), times(t_, 2));
     if (shift) at = plus(at, shift);
-    at = plus(at, emitter_.indexConstant(tile.first + 8 * half * tile.stride() +
-                                         column));
+    if (tile.swizzled) {
+      Value part = arith::XOrIOp::create(
+          builder_, times(g_, 8), emitter_.indexConstant(column % kPanel));
+      at = plus(plus(at, part),
+                emitter_.indexConstant(tile.first + 8 * half * kPanel +
+                                       column / kPanel * tile.rows * kPanel));
+    } else {
+      at = plus(at, emitter_.indexConstant(tile.first +
+                                           8 * half * tile.stride() + column));
+    }
     auto store = vector::StoreOp::create(
         builder_, round(scalar(2 * half), scalar(2 * half + 1)), elements_, at);
     store.setAlignmentAttr(builder_.getI64IntegerAttr(2 * elementBytes()));

@@ -126,7 +126,7 @@ class Fragments {
                             llvm::ArrayRef<int64_t> strides, int64_t begin,
                             llvm::ArrayRef<Index> index, mlir::Value first);
   // Rounds sums into 16 rows and 8 columns of a tile, `shift` elements further
-  // on (null: 0).
+  // on (null: 0). In a swizzled tile, that is a multiple of 16 rows of a panel.
   void put(mlir::Value sums, const Tile& tile, mlir::Value shift,
            int64_t column);
   // Waits for this thread's copies and synchronizes all threads. Afterwards all

@@ -369,7 +369,10 @@ bool fitsMma(func::FuncOp kernel, nn::AttentionOp op) {
   return fitsMma(kernel, op, op.getQ(), op.getV());
 }
 
-bool fitsWarpgroups(nn::AttentionOp op) {
+namespace {
+
+template <typename Op>
+bool fitGroups(Op op) {
   const auto fits = [](Value tensor) {
     const int64_t size = typeOf(tensor).getDimSize(3);
     return size == 64 || size == 128;
@@ -377,6 +380,11 @@ bool fitsWarpgroups(nn::AttentionOp op) {
   return !typeOf(op.getQ()).getElementType().isF32() && !op.getBias() &&
          fits(op.getQ()) && fits(op.getV());
 }
+
+}  // namespace
+
+bool fitsWarpgroups(nn::AttentionOp op) { return fitGroups(op); }
+bool fitsWarpgroups(nn::AttentionGradOp op) { return fitGroups(op); }
 
 bool fitsMma(func::FuncOp kernel, Operation* op, Value q, Value v) {
   Type element = typeOf(q).getElementType();

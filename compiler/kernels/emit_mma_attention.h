@@ -13,6 +13,8 @@ bool fitsMma(mlir::func::FuncOp kernel, nn::AttentionOp op);
 // True if warpgroups can multiply the tiles of `op`: bf16 or f16, head sizes of
 // 64 or 128, no bias. Requires fitsMma.
 bool fitsWarpgroups(nn::AttentionOp op);
+// The same for the gradient.
+bool fitsWarpgroups(nn::AttentionGradOp op);
 // The same as the first, for an attention's gradient with these q and v.
 bool fitsMma(mlir::func::FuncOp kernel, mlir::Operation* op, mlir::Value q,
              mlir::Value v);

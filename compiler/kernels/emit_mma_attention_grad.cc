@@ -38,8 +38,8 @@ SmallVector<GradPart> gradPartsOf(nn::AttentionGradOp op,
   return parts;
 }
 
-GradWork workOf(nn::AttentionGradOp op, GradPart part,
-                ArrayRef<Output> outputs) {
+GradWork workOf(nn::AttentionGradOp op, GradPart part, ArrayRef<Output> outputs,
+                bool warpgroups) {
   GradWork work;
   const auto read = [&](ValueRange values) {
     for (Value value : values)
@@ -52,7 +52,7 @@ GradWork workOf(nn::AttentionGradOp op, GradPart part,
     else
       --products;
   };
-  const GradMemory memory(op, wants(op, outputs, 0));
+  const GradMemory memory(op, wants(op, outputs, 0), warpgroups);
   const int64_t statistics = 2 * memory.statistics,
                 sums = memory.floats - memory.sums;
   switch (part) {
@@ -92,23 +92,27 @@ GradWork workOf(nn::AttentionGradOp op, GradPart part,
   return work;
 }
 
-int64_t sharedFloats(nn::AttentionGradOp op, ArrayRef<Output> outputs) {
-  return GradMemory(op, wants(op, outputs, 0)).floats;
+int64_t sharedFloats(nn::AttentionGradOp op, ArrayRef<Output> outputs,
+                     bool warpgroups) {
+  return GradMemory(op, wants(op, outputs, 0), warpgroups).floats;
 }
 
 FailureOr<int64_t> emitMmaAttentionGrad(Emitter& emitter,
                                         nn::AttentionGradOp op, GradPart part,
                                         ArrayRef<Output> outputs, Value memory,
-                                        Value begin, Value end) {
+                                        Value begin, Value end,
+                                        bool warpgroups) {
+  const GradKernel kernel = {op, outputs, memory, warpgroups};
   switch (part) {
     case GradPart::statistics:
-      return emitMmaGradStatistics(emitter, op, outputs, memory, begin, end);
+      return emitMmaGradStatistics(emitter, kernel, begin, end);
     case GradPart::keys:
-      return emitMmaGradKeys(emitter, op, outputs, memory, begin, end);
+      return warpgroups ? emitGroupGradKeys(emitter, kernel, begin, end)
+                        : emitMmaGradKeys(emitter, kernel, begin, end);
     case GradPart::queries:
-      return emitMmaGradQueries(emitter, op, outputs, memory, begin, end);
+      return emitMmaGradQueries(emitter, kernel, begin, end);
     case GradPart::bias:
-      return emitMmaGradBias(emitter, op, outputs, memory, begin, end);
+      return emitMmaGradBias(emitter, kernel, begin, end);
   }
   llvm_unreachable("unknown part of the gradient");
 }

@@ -33,17 +33,20 @@ struct GradWork {
   int64_t shared_floats = 0;
 };
 GradWork workOf(nn::AttentionGradOp op, GradPart part,
-                llvm::ArrayRef<Output> outputs);
+                llvm::ArrayRef<Output> outputs, bool warpgroups);
 // Floats of device memory that parts pass on: statistics, and sums of q's
 // gradient, once.
-int64_t sharedFloats(nn::AttentionGradOp op, llvm::ArrayRef<Output> outputs);
+int64_t sharedFloats(nn::AttentionGradOp op, llvm::ArrayRef<Output> outputs,
+                     bool warpgroups);
 
 // Emits one part for teams of kBlock. Requires fitsMma. `memory` has
-// sharedFloats floats. Returns the range.
+// sharedFloats floats. With `warpgroups`, which requires fitsWarpgroups,
+// warpgroups compute the part for keys; all parts must agree. Returns the
+// range.
 mlir::FailureOr<int64_t> emitMmaAttentionGrad(
     Emitter& emitter, nn::AttentionGradOp op, GradPart part,
     llvm::ArrayRef<Output> outputs, mlir::Value memory, mlir::Value begin,
-    mlir::Value end);
+    mlir::Value end, bool warpgroups);
 
 }  // namespace partita::kernels
 

@@ -31,22 +31,14 @@ struct Plan {
 
 class GradBias : private MmaGradTiles {
  public:
-  GradBias(Emitter& emitter, nn::AttentionGradOp op, ArrayRef<Output> outputs,
-           Value memory)
-      : MmaGradTiles(emitter, op, outputs, memory, Plan(op).bytes),
-        plan_(op),
+  GradBias(Emitter& emitter, const GradKernel& kernel)
+      : MmaGradTiles(emitter, kernel, Plan(kernel.op).bytes),
+        plan_(kernel.op),
         key_blocks_((keys_ + plan_.keys - 1) / plan_.keys),
         flags_(flagsOf(kGradRows, plan_.keys)) {}
 
   int64_t range() const { return heads_ * layout_->blocks * key_blocks_; }
 
-  LogicalResult emit(Value begin, Value end) {
-    return emitter_.loop(
-        begin, end, range(), {},
-        [&](const Symbol* item, ValueRange) { return emitItem(item); });
-  }
-
- private:
   FailureOr<Values> emitItem(const Symbol* item) {
     Index row, query_block, key_block;
     std::tie(row, key_block) = emitter_.split(Index(item), key_blocks_);
@@ -77,6 +69,7 @@ class GradBias : private MmaGradTiles {
     return Values();
   }
 
+ private:
   // False if causality, a window or the table of blocks hide all pairs of the
   // blocks, whose gradients are 0; null if there are no such masks.
   FailureOr<Value> isSeen(Value query_block, Value key_block, Value first_query,
@@ -176,12 +169,9 @@ class GradBias : private MmaGradTiles {
 
 }  // namespace
 
-FailureOr<int64_t> emitMmaGradBias(Emitter& emitter, nn::AttentionGradOp op,
-                                   ArrayRef<Output> outputs, Value memory,
+FailureOr<int64_t> emitMmaGradBias(Emitter& emitter, const GradKernel& kernel,
                                    Value begin, Value end) {
-  GradBias bias(emitter, op, outputs, memory);
-  if (failed(bias.emit(begin, end))) return failure();
-  return bias.range();
+  return emitGradPart<GradBias>(emitter, kernel, begin, end);
 }
 
 }  // namespace partita::kernels

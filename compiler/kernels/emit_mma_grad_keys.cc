@@ -2,54 +2,24 @@
 // that share them. Scores are transposed, so that the gradients of keys and
 // values stay in registers. The gradients of queries are sums over blocks of
 // keys in device memory, to which blocks add in turns (emit_turns.h).
-#include "compiler/kernels/emit_mma_grad_parts.h"
+#include "compiler/kernels/emit_mma_grad_key_blocks.h"
 
 namespace partita::kernels {
 namespace {
 
 using namespace mlir;
 
-class GradKeys : private MmaGradTiles {
+class GradKeys : private GradKeyBlocks {
  public:
-  GradKeys(Emitter& emitter, nn::AttentionGradOp op, ArrayRef<Output> outputs,
-           Value memory)
-      : MmaGradTiles(emitter, op, outputs, memory,
-                     KeysPlan(op, wants(op, outputs)).bytes),
-        plan_(op, wantsQueries()),
-        key_blocks_((keys_ + kGradRows - 1) / kGradRows),
-        lists_(listsOf(plan_.query.rows, kGradRows, /*by_keys=*/true)) {}
+  GradKeys(Emitter& emitter, const GradKernel& kernel)
+      : GradKeys(emitter, kernel, KeysPlan(kernel.op, wantsQueries(kernel))) {}
 
-  int64_t range() const { return batches_ * groups_ * key_blocks_; }
-
-  LogicalResult emit(Value begin, Value end) {
-    return emitter_.loop(
-        begin, end, range(), {},
-        [&](const Symbol* item, ValueRange) { return emitItem(item); });
-  }
-
- private:
-  static bool wants(nn::AttentionGradOp op, ArrayRef<Output> outputs) {
-    return llvm::any_of(outputs, [&](const Output& output) {
-      return output.value == op.getQGrad();
-    });
-  }
+  using GradKeyBlocks::range;
 
   FailureOr<Values> emitItem(const Symbol* item) {
-    fragments_.sync();  // the previous content has been read
-    if (turns_) {
-      FailureOr<Value> ticket = turns_->takeTicket();
-      if (failed(ticket)) return failure();
-      Symbol taken;
-      taken.value = *ticket;
-      taken.extent = range();
-      item = emitter_.newSymbol(taken);
-    }
-    // With a causal mask, the first blocks are seen by most queries. Blocks add
-    // to the gradients of queries in ascending order.
-    auto [block, pair] = emitter_.split(Index(item), batches_ * groups_);
-    std::tie(batch_, group_) = emitter_.split(pair, groups_);
-    block_ = number(block);
-    Value first = multiply(block_, kGradRows);
+    FailureOr<Value> first_key = takeItem(item);
+    if (failed(first_key)) return failure();
+    Value first = *first_key;
     const Index index[] = {batch_, group_};
     if (failed(fragments_.fill(plan_.key, Value(), op_.getK(), index, first)) ||
         failed(fragments_.fill(plan_.value, Value(), op_.getV(), index, first)))
@@ -60,86 +30,25 @@ class GradKeys : private MmaGradTiles {
       value_ = leftFragments(plan_.value, warpShift(plan_.value), 1);
       fragments_.sync();
     }
-    // Sums for keys, then for values.
-    const Values zeros((size_ + value_size_) / 8, fragments_.zero());
-    const int64_t shared = heads_ / groups_;
-    FailureOr<Values> sums = emitter_.loop(
-        shared, zeros, [&](const Symbol* head, ValueRange carried) {
-          head_ = group_ * shared + Index(head);
-          return throughQueries(first, Values(carried));
-        });
+    FailureOr<Values> sums = forEachHead(
+        [&](Values carried) { return throughQueries(first, carried); });
     if (failed(sums)) return failure();
-    const ArrayRef<Value> all(*sums);
-    if (buffers_[1].memref &&
-        failed(storeSums(all.take_front(size_ / 8), scale_, plan_.key, 1,
-                         group_, first)))
-      return failure();
-    if (buffers_[2].memref && failed(storeSums(all.drop_front(size_ / 8), 1,
-                                               plan_.value, 2, group_, first)))
-      return failure();
-    return Values();
+    return storeResults(*sums, first, plan_.key, plan_.value);
   }
 
-  // Tiles of queries, by their positions: in the list if there is one, else
-  // their own numbers. Some queries do not see some keys if `masked`.
-  struct Part {
-    Value begin, end;
-    bool masked;
-  };
-
-  // The tiles of queries of a head that see some of the keys. The first ones do
-  // not see all keys, and with a window neither do the last ones.
-  FailureOr<SmallVector<Part>> partsFor(Value first) {
-    if (lists_) {
-      FailureOr<TileLists::Range> range = lists_->rangeOf(head_, block_);
-      if (failed(range)) return failure();
-      return SmallVector<Part>{
-          {range->begin, range->end, causal_offset_.has_value()}};
-    }
-    const int64_t width = plan_.query.rows,
-                  tiles = (queries_ + width - 1) / width;
-    Value end = emitter_.indexConstant(tiles);
-    Value begin = emitter_.indexConstant(0), whole = begin, whole_end = end;
-    if (causal_offset_) {
-      // Queries from `key` on, in tiles.
-      const auto tileOf = [&](int64_t key, int64_t round) -> Value {
-        Value query =
-            arith::MaxSIOp::create(builder_, add(first, key - *causal_offset_),
-                                   emitter_.indexConstant(0));
-        query = arith::DivUIOp::create(builder_, add(query, round),
-                                       emitter_.indexConstant(width));
-        return emitter_.smaller(query, tiles);
-      };
-      // The first tiles of queries that see the first key, and the last key.
-      begin = tileOf(0, 0);
-      whole = tileOf(kGradRows - 1, width - 1);
-      if (window_) {
-        // The end of the tiles that see the first key, and the last key.
-        whole_end =
-            arith::MaxUIOp::create(builder_, whole, tileOf(*window_, 0));
-        end = tileOf(kGradRows - 1 + *window_, width - 1);
-        whole = arith::MinUIOp::create(builder_, whole, end);
-        whole_end = arith::MinUIOp::create(builder_, whole_end, end);
-      }
-    }
-    SmallVector<Part> parts;
-    if (causal_offset_) parts.push_back({begin, whole, true});
-    parts.push_back({whole, whole_end, false});
-    if (window_) parts.push_back({whole_end, end, true});
-    return parts;
-  }
+ private:
+  GradKeys(Emitter& emitter, const GradKernel& kernel, const KeysPlan& plan)
+      : GradKeyBlocks(emitter, kernel, plan.bytes, plan.query.rows),
+        plan_(plan) {}
 
   FailureOr<Values> throughQueries(Value first, Values state) {
     FailureOr<SmallVector<Part>> parts = partsFor(first);
     if (failed(parts)) return failure();
     Value begin = parts->front().begin, end = parts->back().end;
     if (plan_.buffers > 1 && failed(fillQueries(begin))) return failure();
-    const int64_t width = plan_.query.rows,
-                  positions = lists_ ? std::max<int64_t>(lists_->size(), 1)
-                                     : (queries_ + width - 1) / width;
     for (const Part& part : *parts) {
       FailureOr<Values> next = emitter_.loop(
-          part.begin, part.end, positions, state,
+          part.begin, part.end, positions(), state,
           [&](const Symbol* position, ValueRange carried) -> FailureOr<Values> {
             if (failed(bringQueries(position->value, begin, end)))
               return failure();
@@ -152,14 +61,6 @@ class GradKeys : private MmaGradTiles {
     fragments_.waitForTiles();
     if (turns_ && failed(passTurn(end, begin))) return failure();
     return state;
-  }
-
-  Value tileAt(Value position) {
-    return lists_ ? lists_->tileAt(position) : position;
-  }
-  // The turn of this block at a tile.
-  Value turnAt(Value position) {
-    return lists_ ? lists_->rankAt(position) : block_;
   }
 
   Value bufferOf(Value position) {
@@ -205,7 +106,8 @@ class GradKeys : private MmaGradTiles {
     Value before =
         arith::SubIOp::create(builder_, position, emitter_.indexConstant(1));
     // Without a tile before, the list is read at `begin`.
-    if (lists_) before = arith::SelectOp::create(builder_, does, before, begin);
+    if (lists_by_keys_)
+      before = arith::SelectOp::create(builder_, does, before, begin);
     return turns_->pass(turnPlaceOf(tileAt(before)), add(turnAt(before), 1),
                         does);
   }
@@ -259,17 +161,7 @@ class GradKeys : private MmaGradTiles {
 
   // Stores gradients of scores as a tile. Keys past the last one have none.
   void putGrads(Value first_key, Values grads) {
-    if (keys_ % kGradRows != 0)
-      for (int64_t half = 0; half < 2; ++half) {
-        Value exists =
-            arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult,
-                                  add(add(first_key, threadRow()), 8 * half),
-                                  emitter_.indexConstant(keys_));
-        for (size_t i = 0; i < grads.size(); ++i)
-          if (static_cast<int64_t>(i) % 4 / 2 == half)
-            grads[i] =
-                arith::SelectOp::create(builder_, exists, grads[i], f32(0));
-      }
+    hideMissingKeys(first_key, grads);
     for (size_t i = 0; i < grads.size(); i += 4)
       fragments_.put(
           vector::FromElementsOp::create(builder_, VectorType::get({4}, type_),
@@ -279,14 +171,12 @@ class GradKeys : private MmaGradTiles {
 
   // The sums of this warp's parts over the blocks of keys before this one.
   Values sumsBefore(Value tile, Value turn) {
-    Value is_first = arith::CmpIOp::create(builder_, arith::CmpIPredicate::eq,
-                                           turn, firstTurnOf(tile));
+    Value is_first = isFirstTurn(tile, turn);
     Values sums;
     for (int64_t part = 0; part < partsOfWarp(); ++part)
       for (int64_t half = 0; half < 2; ++half)
-        sums.push_back(arith::SelectOp::create(
-            builder_, is_first, fragments_.zero(),
-            loadSums(add(sumsOf(tile, band(), columnOf(part)), 128 * half))));
+        sums.push_back(GradKeyBlocks::sumsBefore(
+            add(sumsOf(tile, band(), columnOf(part)), 128 * half), is_first));
     return sums;
   }
 
@@ -306,12 +196,9 @@ class GradKeys : private MmaGradTiles {
           halves[half] = fragments_.multiply(grads, right, half, halves[half]);
       }
       const auto store = [&] {
-        for (int64_t half = 0; half < 2; ++half) {
-          auto stored = vector::StoreOp::create(
-              builder_, halves[half], memory_,
-              add(sumsOf(tile, band(), column), 128 * half));
-          stored.setAlignmentAttr(builder_.getI64IntegerAttr(16));
-        }
+        for (int64_t half = 0; half < 2; ++half)
+          storeSumsAt(halves[half],
+                      add(sumsOf(tile, band(), column), 128 * half));
         return success();
       };
       const int64_t last = (part + 1) * columnStep();
@@ -359,20 +246,14 @@ class GradKeys : private MmaGradTiles {
   }
 
   KeysPlan plan_;
-  int64_t key_blocks_;
-  std::optional<TileLists> lists_;
-  Value block_;               // number of the block of keys
   FragmentList key_, value_;  // left fragments
 };
 
 }  // namespace
 
-FailureOr<int64_t> emitMmaGradKeys(Emitter& emitter, nn::AttentionGradOp op,
-                                   ArrayRef<Output> outputs, Value memory,
+FailureOr<int64_t> emitMmaGradKeys(Emitter& emitter, const GradKernel& kernel,
                                    Value begin, Value end) {
-  GradKeys keys(emitter, op, outputs, memory);
-  if (failed(keys.emit(begin, end))) return failure();
-  return keys.range();
+  return emitGradPart<GradKeys>(emitter, kernel, begin, end);
 }
 
 }  // namespace partita::kernels

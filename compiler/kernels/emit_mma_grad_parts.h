@@ -59,7 +59,7 @@ struct KeysPlan {
 // Sums are stored as the threads hold them: 16 x 16 parts of a tile, row by
 // row; of each part two halves of eight columns, with four floats per lane.
 struct GradMemory {
-  GradMemory(nn::AttentionGradOp op, bool with_queries);
+  GradMemory(nn::AttentionGradOp op, bool with_queries, bool warpgroups);
 
   int64_t blocks;       // blocks of kGradRows queries
   int64_t tile;         // queries of a tile
@@ -69,21 +69,31 @@ struct GradMemory {
   int64_t floats;
 };
 
-// Shared by the parts.
+// The gradient of which kernels compute parts. `memory` has the floats of a
+// GradMemory. `warpgroups`: warpgroups compute the part for blocks of keys.
+struct GradKernel {
+  nn::AttentionGradOp op;
+  llvm::ArrayRef<Output> outputs;
+  mlir::Value memory;
+  bool warpgroups = false;
+};
+
+// Shared by the parts. `read_by_warpgroups`: warpgroups read this part's tiles.
 class MmaGradTiles : protected MmaTiles {
  protected:
-  MmaGradTiles(Emitter& emitter, nn::AttentionGradOp op,
-               llvm::ArrayRef<Output> outputs, mlir::Value memory,
-               int64_t bytes)
-      : MmaTiles(emitter, op, kGradRows, bytes), op_(op), memory_(memory) {
-    for (const Output& output : outputs)
-      for (auto [i, result] : llvm::enumerate(op->getResults()))
+  MmaGradTiles(Emitter& emitter, const GradKernel& kernel, int64_t bytes,
+               bool read_by_warpgroups = false)
+      : MmaTiles(emitter, kernel.op, kGradRows, bytes, read_by_warpgroups),
+        op_(kernel.op),
+        memory_(kernel.memory) {
+    for (const Output& output : kernel.outputs)
+      for (auto [i, result] : llvm::enumerate(op_->getResults()))
         if (output.value == result) {
           buffers_[i] = output.buffer;
           outputs_[i] = output;
         }
-    layout_.emplace(op, wantsQueries());
-    if (wantsQueries()) turns_.emplace(emitter, memory, layout_->turns);
+    layout_.emplace(op_, wantsQueries(), kernel.warpgroups);
+    if (wantsQueries()) turns_.emplace(emitter, memory_, layout_->turns);
   }
 
   bool wantsQueries() const { return buffers_[0].memref != nullptr; }
@@ -178,24 +188,37 @@ class MmaGradTiles : protected MmaTiles {
   std::optional<Turns> turns_;  // if q_grad is wanted
 };
 
-mlir::FailureOr<int64_t> emitMmaGradStatistics(
-    Emitter& emitter, nn::AttentionGradOp op, llvm::ArrayRef<Output> outputs,
-    mlir::Value memory, mlir::Value begin, mlir::Value end);
+// Emits a part, whose class has its range and emits an item. Returns the range.
+template <typename Part>
+mlir::FailureOr<int64_t> emitGradPart(Emitter& emitter,
+                                      const GradKernel& kernel,
+                                      mlir::Value begin, mlir::Value end) {
+  Part part(emitter, kernel);
+  if (mlir::failed(emitter.loop(begin, end, part.range(), {},
+                                [&](const Symbol* item, mlir::ValueRange) {
+                                  return part.emitItem(item);
+                                })))
+    return mlir::failure();
+  return part.range();
+}
+
+mlir::FailureOr<int64_t> emitMmaGradStatistics(Emitter& emitter,
+                                               const GradKernel& kernel,
+                                               mlir::Value begin,
+                                               mlir::Value end);
 mlir::FailureOr<int64_t> emitMmaGradKeys(Emitter& emitter,
-                                         nn::AttentionGradOp op,
-                                         llvm::ArrayRef<Output> outputs,
-                                         mlir::Value memory, mlir::Value begin,
-                                         mlir::Value end);
+                                         const GradKernel& kernel,
+                                         mlir::Value begin, mlir::Value end);
+// The same part by warpgroups.
+mlir::FailureOr<int64_t> emitGroupGradKeys(Emitter& emitter,
+                                           const GradKernel& kernel,
+                                           mlir::Value begin, mlir::Value end);
 mlir::FailureOr<int64_t> emitMmaGradQueries(Emitter& emitter,
-                                            nn::AttentionGradOp op,
-                                            llvm::ArrayRef<Output> outputs,
-                                            mlir::Value memory,
+                                            const GradKernel& kernel,
                                             mlir::Value begin, mlir::Value end);
 mlir::FailureOr<int64_t> emitMmaGradBias(Emitter& emitter,
-                                         nn::AttentionGradOp op,
-                                         llvm::ArrayRef<Output> outputs,
-                                         mlir::Value memory, mlir::Value begin,
-                                         mlir::Value end);
+                                         const GradKernel& kernel,
+                                         mlir::Value begin, mlir::Value end);
 
 }  // namespace partita::kernels
 

@@ -1,5 +1,6 @@
 // Lays out the memory of attention's gradient on tensor cores.
 #include "compiler/kernels/emit_mma_grad_parts.h"
+#include "compiler/kernels/emit_warpgroup.h"
 
 namespace partita::kernels {
 namespace {
@@ -40,11 +41,12 @@ KeysPlan::KeysPlan(nn::AttentionGradOp op, bool with_queries) {
   value.first += buffer;
 }
 
-GradMemory::GradMemory(nn::AttentionGradOp op, bool with_queries) {
+GradMemory::GradMemory(nn::AttentionGradOp op, bool with_queries,
+                       bool warpgroups) {
   const llvm::ArrayRef<int64_t> q = shapeOf(op.getQ());
   const int64_t pairs = q[0] * q[1];
   blocks = (q[2] + kGradRows - 1) / kGradRows;
-  tile = KeysPlan(op, with_queries).query.rows;
+  tile = warpgroups ? kGroupRows : KeysPlan(op, with_queries).query.rows;
   tiles = blocks * kGradRows / tile;
   statistics = pairs * blocks * kGradRows;
   sums = turns = floats = 2 * statistics;

@@ -11,23 +11,18 @@ Tile tileOf(nn::AttentionGradOp op) {
   return {0, kGradRows, shapeOf(op.getQ())[3], paddingOf(elementOf(op.getQ()))};
 }
 
+int64_t bytesOfTile(nn::AttentionGradOp op) {
+  return bytesOf(elementOf(op.getQ())) * tileOf(op).elements();
+}
+
 class GradQueries : private MmaGradTiles {
  public:
-  GradQueries(Emitter& emitter, nn::AttentionGradOp op,
-              ArrayRef<Output> outputs, Value memory)
-      : MmaGradTiles(emitter, op, outputs, memory,
-                     bytesOf(elementOf(op.getQ())) * tileOf(op).elements()),
-        tile_(tileOf(op)) {}
+  GradQueries(Emitter& emitter, const GradKernel& kernel)
+      : MmaGradTiles(emitter, kernel, bytesOfTile(kernel.op)),
+        tile_(tileOf(kernel.op)) {}
 
   int64_t range() const { return batches_ * heads_ * layout_->blocks; }
 
-  LogicalResult emit(Value begin, Value end) {
-    return emitter_.loop(
-        begin, end, range(), {},
-        [&](const Symbol* item, ValueRange) { return emitItem(item); });
-  }
-
- private:
   FailureOr<Values> emitItem(const Symbol* item) {
     auto [pair, block] = emitter_.split(Index(item), layout_->blocks);
     std::tie(batch_, head_) = emitter_.split(pair, heads_);
@@ -57,17 +52,16 @@ class GradQueries : private MmaGradTiles {
     return Values();
   }
 
+ private:
   Tile tile_;
 };
 
 }  // namespace
 
-FailureOr<int64_t> emitMmaGradQueries(Emitter& emitter, nn::AttentionGradOp op,
-                                      ArrayRef<Output> outputs, Value memory,
-                                      Value begin, Value end) {
-  GradQueries queries(emitter, op, outputs, memory);
-  if (failed(queries.emit(begin, end))) return failure();
-  return queries.range();
+FailureOr<int64_t> emitMmaGradQueries(Emitter& emitter,
+                                      const GradKernel& kernel, Value begin,
+                                      Value end) {
+  return emitGradPart<GradQueries>(emitter, kernel, begin, end);
 }
 
 }  // namespace partita::kernels

@@ -30,19 +30,12 @@ struct Plan {
 
 class GradStatistics : private MmaGradTiles {
  public:
-  GradStatistics(Emitter& emitter, nn::AttentionGradOp op,
-                 ArrayRef<Output> outputs, Value memory)
-      : MmaGradTiles(emitter, op, outputs, memory, Plan(op).bytes), plan_(op) {}
+  GradStatistics(Emitter& emitter, const GradKernel& kernel)
+      : MmaGradTiles(emitter, kernel, Plan(kernel.op).bytes),
+        plan_(kernel.op) {}
 
   int64_t range() const { return batches_ * heads_ * layout_->blocks; }
 
-  LogicalResult emit(Value begin, Value end) {
-    return emitter_.loop(
-        begin, end, range(), {},
-        [&](const Symbol* item, ValueRange) { return emitItem(item); });
-  }
-
- private:
   FailureOr<Values> emitItem(const Symbol* item) {
     auto [pair, block] = emitter_.split(Index(item), layout_->blocks);
     std::tie(batch_, head_) = emitter_.split(pair, heads_);
@@ -63,6 +56,7 @@ class GradStatistics : private MmaGradTiles {
     return Values();
   }
 
+ private:
   Value queryOf(Value first, int64_t half) {
     return add(add(first, threadRow()), 8 * half);
   }
@@ -179,12 +173,9 @@ class GradStatistics : private MmaGradTiles {
 }  // namespace
 
 FailureOr<int64_t> emitMmaGradStatistics(Emitter& emitter,
-                                         nn::AttentionGradOp op,
-                                         ArrayRef<Output> outputs, Value memory,
-                                         Value begin, Value end) {
-  GradStatistics statistics(emitter, op, outputs, memory);
-  if (failed(statistics.emit(begin, end))) return failure();
-  return statistics.range();
+                                         const GradKernel& kernel, Value begin,
+                                         Value end) {
+  return emitGradPart<GradStatistics>(emitter, kernel, begin, end);
 }
 
 }  // namespace partita::kernels

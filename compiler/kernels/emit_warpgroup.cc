@@ -109,7 +109,8 @@ Values Warpgroup::addTiles(const Side& left, int64_t band, const Side& right,
     arguments.push_back(
         arith::ConstantOp::create(builder_, builder_.getI32IntegerAttr(down)));
   llvm::append_range(arguments, sums);
-  return call(nameOf(kGroupAddTiles), sums.size(), arguments);
+  return call(nameOf(kGroupAddTiles) + "_" + std::to_string(8 * sums.size()),
+              sums.size(), arguments);
 }
 
 void Warpgroup::commit() {

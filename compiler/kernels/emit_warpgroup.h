@@ -16,9 +16,9 @@
 //                         the same, added to the sums of such a product
 //   sums partita_group_add_times_T_N(v4i32 left x 4, i64 right x 4, sums)
 //                         left fragments * right, added to N columns
-//   sums partita_group_add_tiles_T(i64 left x 4, i64 right x 4, i32 left_down,
-//                                  i32 right_down, sums)
-//                         left * right, added to 128 columns. Constants tell
+//   sums partita_group_add_tiles_T_N(i64 left x 4, i64 right x 4,
+//                                    i32 left_down, i32 right_down, sums)
+//                         left * right, added to N columns. Constants tell
 //                         for each operand if products go down the rows of its
 //                         tile (1) or along them (0).
 //   void partita_group_commit()
@@ -71,8 +71,8 @@ class Warpgroup {
                   mlir::Value shift, llvm::ArrayRef<mlir::Value> sums);
   // sums + 64 rows of the product, from row 64 `band` on, of two tiles which
   // are `shift` elements further on. Products go down the rows of a tile, of
-  // which there are 64, or along its 64 columns; the right tile has 128 of the
-  // others.
+  // which there are 64, or along its 64 columns; the right tile has 64 or 128
+  // of the others.
   struct Side {
     const Tile& tile;
     bool down;

@@ -4,6 +4,7 @@
 
 #include "compiler/kernels/codegen.h"
 #include "compiler/kernels/flat_kernels.h"
+#include "compiler/kernels/part_maps.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/exec/kernel_parts.h"
 #include "dialects/nn/dialect.h"
@@ -100,6 +101,14 @@ class HostCode {
   llvm::StringMap<KernelCode> kernels_;
 };
 
+ArrayAttr mapsOf(MLIRContext* context, const PtxKernel& kernel) {
+  SmallVector<Attribute> maps;
+  for (const TensorMap& map : kernel.maps)
+    maps.push_back(exec::TensorMapAttr::get(context, map.argument, map.offset,
+                                            map.shape, map.strides, map.box));
+  return ArrayAttr::get(context, maps);
+}
+
 // Marks a kernel with its parts, which all have the launch's operands. They
 // stay one launch until memory is planned, so that results have one place and
 // no other launch comes between them.
@@ -107,23 +116,22 @@ void markParts(func::FuncOp function, const KernelCode& kernel,
                const llvm::StringMap<PtxKernel>& launches) {
   if (!kernel.work) return;
   SmallVector<exec::KernelPart> parts;
+  SmallVector<Attribute> maps;
+  bool has_maps = false;
   const auto add = [&](const KernelCode& part) {
     const PtxKernel launch = launches.lookup(part.symbol);
     parts.push_back({part.symbol, launch.blocks, launch.scratch_bytes,
                      launch.shared_bytes, part.work->of_keys,
                      part.work->of_values, part.work->untouched_bytes});
+    maps.push_back(mapsOf(function.getContext(), launch));
+    has_maps |= !launch.maps.empty();
   };
   llvm::for_each(kernel.before, add);
   add(kernel);
   exec::setKernelParts(function, parts);
-}
-
-ArrayAttr mapsOf(MLIRContext* context, const PtxKernel& kernel) {
-  SmallVector<Attribute> maps;
-  for (const TensorMap& map : kernel.maps)
-    maps.push_back(exec::TensorMapAttr::get(context, map.argument, map.offset,
-                                            map.shape, map.strides, map.box));
-  return ArrayAttr::get(context, maps);
+  if (has_maps)
+    function->setAttr(kPartMapsAttr,
+                      ArrayAttr::get(function.getContext(), maps));
 }
 
 // Appends the code of all kernels to `code`; returns false if there are none.

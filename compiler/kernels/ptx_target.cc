@@ -182,10 +182,13 @@ class TargetFunctions {
     defineFunction(kGroupAdd + ("_" + type), [&](Arguments arguments) {
       return assemble(steps(keys, half, false, false), keys, arguments);
     });
-    defineFunction(kGroupAddTiles + ("_" + type), [&](Arguments arguments) {
-      return assemble(fence + stepsOfTiles(type), 128, arguments);
-    });
-    for (int64_t columns : {64, 128})
+    for (int64_t columns : {64, 128}) {
+      defineFunction(
+          kGroupAddTiles + ("_" + type + "_" + std::to_string(columns)),
+          [&](Arguments arguments) {
+            return assemble(fence + stepsOfTiles(type, columns), columns,
+                            arguments);
+          });
       defineFunction(
           kGroupAddTimes + ("_" + type + "_" + std::to_string(columns)),
           [&](Arguments arguments) {
@@ -194,17 +197,19 @@ class TargetFunctions {
                     steps(columns, static_cast<int>(columns / 2), false, true),
                 columns, arguments);
           });
+    }
   }
 
-  // 128 columns of results in $0 ... $63; then the descriptors, and the
-  // constants that tell which operands are transposed.
-  static std::string stepsOfTiles(const std::string& type) {
+  // The results; then the descriptors, and the constants that tell which
+  // operands are transposed.
+  static std::string stepsOfTiles(const std::string& type, int64_t columns) {
     std::string text;
+    const int first = static_cast<int>(columns / 2);
+    const auto at = [&](int i) { return ", $" + std::to_string(first + i); };
     for (int step = 0; step < 4; ++step)
-      text += "wgmma.mma_async.sync.aligned.m64n128k16.f32." + type + "." +
-              type + " " + registers(0, 64) + ", $" +
-              std::to_string(64 + step) + ", $" + std::to_string(68 + step) +
-              ", 1, 1, 1, $72, $73;\n";
+      text += "wgmma.mma_async.sync.aligned.m64n" + std::to_string(columns) +
+              "k16.f32." + type + "." + type + " " + registers(0, first) +
+              at(step) + at(4 + step) + ", 1, 1, 1" + at(8) + at(9) + ";\n";
     return text;
   }
 

@@ -1,6 +1,7 @@
 // Makes one launch for each of a kernel's parts, which write to the same
 // places; see passes.td.
 #include "compiler/kernels/kernel_work.h"
+#include "compiler/kernels/part_maps.h"
 #include "compiler/kernels/passes.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/exec/kernel_parts.h"
@@ -22,19 +23,23 @@ struct Part {
   exec::KernelPart numbers;
   mlir::FlatSymbolRefAttr kernel;
   KernelWork work;
+  mlir::ArrayAttr maps;  // null: the last part has the launch's
 };
 
 // Declares the parts' functions behind the kernel, which is itself the last
 // part.
 llvm::SmallVector<Part> declareParts(FuncOp kernel) {
   llvm::SmallVector<Part> parts;
+  auto maps = kernel->getAttrOfType<mlir::ArrayAttr>(kPartMapsAttr);
   mlir::OpBuilder builder(kernel.getContext());
   builder.setInsertionPointAfter(kernel);
   for (const exec::KernelPart& numbers : exec::kernelParts(kernel)) {
     parts.push_back(
         {numbers,
          mlir::FlatSymbolRefAttr::get(kernel.getContext(), numbers.code),
-         workOf(kernel, numbers)});
+         workOf(kernel, numbers),
+         maps ? llvm::cast<mlir::ArrayAttr>(maps[parts.size()])
+              : mlir::ArrayAttr()});
     if (numbers.code == kernel.getName()) continue;
     auto declared = FuncOp::create(builder, kernel.getLoc(), numbers.code,
                                    kernel.getFunctionType());
@@ -44,6 +49,7 @@ llvm::SmallVector<Part> declareParts(FuncOp kernel) {
                       mlir::FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
   }
   exec::setKernelParts(kernel, {});
+  kernel->removeAttr(kPartMapsAttr);
   return parts;
 }
 
@@ -60,8 +66,10 @@ exec::LaunchOp launchPart(exec::LaunchOp launch, const Part& part,
   else
     one.removeSharedAttr();
   setWork(one, part.work);
-  // The launch's maps are parameters of the last part's kernel.
-  if (!is_last) one.removeMapsAttr();
+  if (part.maps && !part.maps.empty())
+    one.setMapsAttr(part.maps);
+  else if (part.maps || !is_last)
+    one.removeMapsAttr();
   if (before) {
     one.getIntoMutable().assign(before.getResults());
     one->removeAttr(exec::kOffsetsAttr);

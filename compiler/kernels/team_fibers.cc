@@ -475,7 +475,9 @@ EXPORTED void partita_group_commit() { wait(kGroupCommit); }
 #define LIST_EIGHT s0, s1, s2, s3, s4, s5, s6, s7
 #define LIST_SIXTEEN LIST_EIGHT, s8, s9, s10, s11, s12, s13, s14, s15
 
-#define TILE_SUMS int32_t left_down, int32_t right_down, SIXTEEN_SUMS
+#define FLAGS int32_t left_down, int32_t right_down
+#define TILE_SUMS_64 FLAGS, EIGHT_SUMS
+#define TILE_SUMS_128 FLAGS, SIXTEEN_SUMS
 #define LIST_LEFT {l0, l1, l2, l3}
 #define ADD_PRODUCT(name, left, product, n, sums, list)                      \
   EXPORTED Sums<n> partita_group_add_##name(FOUR(left, l), FOUR(int64_t, r), \
@@ -495,9 +497,13 @@ EXPORTED void partita_group_commit() { wait(kGroupCommit); }
   ADD_PRODUCT(times_##type##_128, Words, ofFragments(bf16, LIST_LEFT), 16,    \
               SIXTEEN_SUMS, LIST_SIXTEEN)                                     \
   ADD_PRODUCT(                                                                \
-      tiles_##type, int64_t,                                                  \
+      tiles_##type##_64, int64_t,                                             \
+      ofDescriptors(bf16, false, true, LIST_LEFT, left_down, right_down), 8,  \
+      TILE_SUMS_64, LIST_EIGHT)                                               \
+  ADD_PRODUCT(                                                                \
+      tiles_##type##_128, int64_t,                                            \
       ofDescriptors(bf16, false, true, LIST_LEFT, left_down, right_down), 16, \
-      TILE_SUMS, LIST_SIXTEEN)
+      TILE_SUMS_128, LIST_SIXTEEN)
 GROUP_PRODUCTS(bf16, true)
 GROUP_PRODUCTS(f16, false)
 

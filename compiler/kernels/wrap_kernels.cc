@@ -50,7 +50,8 @@ class KernelBuilder {
           llvm::Attribute::getWithAlignment(context_, llvm::Align(64)));
     }
     // Maps are passed by value: the accelerator reads them in the parameters.
-    for (unsigned i = buffers - code.maps.size(); i < buffers; ++i)
+    const unsigned end = buffers - (code.memory_bytes > 0);
+    for (unsigned i = end - code.maps.size(); i < end; ++i)
       passByValue(kernel->getArg(i), kTensorMapBytes);
     emitLoop(code, layout, kernel, body, buffers);
   }

@@ -316,6 +316,53 @@ TEST(GpuCodeOfTextTest, LargeHeadsAskForSharedMemoryAndMaps) {
   EXPECT_EQ(launches, 1);
 }
 
+// The gradient's part for blocks of keys copies tiles of queries and of the
+// result's gradient; the parts before and behind it have no tensor maps.
+TEST(GpuCodeOfGradientsTest, OnlyThePartForKeysHasTensorMaps) {
+  const std::string heads = "tensor<1x2x256x64xbf16>",
+                    sums = "tensor<1x2x256xf32>";
+  std::string inputs, types;
+  for (const std::string name : {"q", "k", "v", "y", "g", "e"}) {
+    const std::string& type = name == "e" ? sums : heads;
+    inputs += (inputs.empty() ? "%" : ", %") + name + ": " + type +
+              " {nn.kind = \"input\", nn.name = \"" + name + "\"}";
+    types += (types.empty() ? "" : ", ") + type;
+  }
+  const std::string text =
+      "func.func @main(" + inputs + ") -> (" + heads + " {nn.name = \"dq\"}, " +
+      heads + " {nn.name = \"dk\"}, " + heads +
+      " {nn.name = \"dv\"}) {\n  %r:3 = nn.attention_grad %q, %k, %v, %y, %g "
+      "lse(%e) scale = 1.25e-1 causal_offset = 0 : (" +
+      types + ") -> (" + heads + ", " + heads + ", " + heads +
+      ")\n  return %r#0, %r#1, %r#2 : " + heads + ", " + heads + ", " + heads +
+      "\n}\n";
+  CompilerContext context;
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, context.get());
+  ASSERT_TRUE(module) << context.errors;
+  driver::CompileOptions options;
+  options.output = testing::TempDir() + "gradients.partita";
+  options.target = "cuda:sm_90a";
+  ASSERT_TRUE(mlir::succeeded(driver::compileToFile(*module, options)))
+      << context.errors;
+  auto artifact = program::Artifact::Open(options.output);
+  ASSERT_TRUE(artifact.ok()) << artifact.status();
+  std::vector<std::vector<int>> operands;  // of each launch's maps
+  for (const auto* function : *artifact->program().functions())
+    for (const auto* instruction : *function->body())
+      if (const auto* launch = instruction->operation_as_Launch()) {
+        operands.emplace_back();
+        for (unsigned i = 0; i < program::SizeOrZero(launch->maps()); ++i) {
+          const program::TensorMap& map = *launch->maps()->Get(i);
+          operands.back().push_back(map.operand());
+          EXPECT_EQ(program::ToVector(map.shape()),
+                    (std::vector<int64_t>{1, 2, 256, 64}));
+          EXPECT_EQ(program::ToVector(map.box()),
+                    (std::vector<int64_t>{1, 1, 64, 64}));
+        }
+      }
+  EXPECT_EQ(operands, (std::vector<std::vector<int>>{{}, {0, 4}, {}}));
+}
+
 // Mixtures of experts have products with one matrix per row. A layer computes
 // the order of its rows once in each direction, and each row counts once.
 TEST(GpuCodeOfExpertsTest, TrainingAssembles) {
