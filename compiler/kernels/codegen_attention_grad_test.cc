@@ -209,9 +209,6 @@ TEST(MmaAttentionGradWork, IsThatOfWhatIsGenerated) {
   }
 }
 
-// With a bias, ptxas spills up to two registers to fit more warps at a time.
-constexpr int kMostSpilled = 16;
-
 struct GradSize {
   std::string element;
   int64_t head;
@@ -220,6 +217,9 @@ struct GradSize {
   // Registers per thread and kernel: the count of ptxas 13.0 plus a margin of
   // at most 8. With 168, three blocks fit on a multiprocessor; with 128, four.
   std::map<std::string, int> most_registers;
+  // Bytes that a kernel may store and load, to fit more warps at a time. The
+  // count of ptxas 13.0; others spill nothing.
+  std::map<std::string, int> most_spilled = {};
 };
 void PrintTo(const GradSize& size, std::ostream* out) {
   *out << size.element << "_" << size.head;
@@ -262,7 +262,9 @@ TEST_P(MmaAttentionGradCode, FitsIntoRegistersAndSharedMemory) {
     const Assembled assembled = assemble(ptx, chip);
     ASSERT_TRUE(assembled.ok) << assembled.report;
     for (const auto& [name, kernel] : assembled.kernels) {
-      EXPECT_LE(kernel.spilled_bytes, size.lse ? 0 : kMostSpilled)
+      const auto spills = size.most_spilled.find(name);
+      EXPECT_LE(kernel.spilled_bytes,
+                spills == size.most_spilled.end() ? 0 : spills->second)
           << name << assembled.report;
       EXPECT_LE(kernel.registers, size.most_registers.at(name))
           << name << " " << chip;
@@ -281,14 +283,15 @@ Registers withBias(int statistics, int keys, int queries, int bias) {
           {"k_part_2", queries},
           {"k", bias}};
 }
-const GradSize kSizes[] = {{"bf16", 32, true, registersOf(40, 192, 40)},
-                           {"bf16", 64, true, registersOf(40, 176, 40)},
-                           {"f16", 64, true, registersOf(40, 176, 40)},
-                           {"bf16", 128, true, registersOf(40, 250, 64)},
-                           {"f32", 64, true, registersOf(40, 168, 56)},
-                           {"bf16", 64, false, withBias(126, 186, 40, 168)},
-                           {"bf16", 128, false, withBias(125, 248, 64, 128)},
-                           {"f32", 64, false, withBias(128, 188, 56, 168)}};
+const GradSize kSizes[] = {
+    {"bf16", 32, true, registersOf(40, 192, 40)},
+    {"bf16", 64, true, registersOf(40, 176, 40)},
+    {"f16", 64, true, registersOf(40, 176, 40)},
+    {"bf16", 128, true, registersOf(40, 250, 64)},
+    {"f32", 64, true, registersOf(40, 168, 56)},
+    {"bf16", 64, false, withBias(126, 186, 40, 168), {{"k_part_1", 16}}},
+    {"bf16", 128, false, withBias(125, 248, 64, 128), {{"k", 48}}},
+    {"f32", 64, false, withBias(128, 188, 56, 168)}};
 INSTANTIATE_TEST_SUITE_P(Codegen, MmaAttentionGradCode,
                          testing::ValuesIn(kSizes), [](const auto& info) {
                            return info.param.element + "Heads" +
