@@ -279,6 +279,9 @@ class CpuDevice : public device::Device {
     const void* const weight =
         desc.direction == device::ConvDirection::kWeightGrad ? nullptr
                                                              : constants[1];
+    if (std::unique_ptr<CpuOp> own =
+            MakeSplitConv(desc, weight != nullptr, threads))
+      return Finish(std::move(own), threads);
     absl::StatusOr<std::unique_ptr<CpuOp>> op =
         MakeConv(*context_, desc, {weight, weight});
     if (absl::IsUnimplemented(op.status()) && desc.dtype != base::DType::kF32)

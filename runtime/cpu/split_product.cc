@@ -221,9 +221,6 @@ bool IsSupported(const device::GemmDesc& desc, bool constant_rhs) {
       desc.is_for_training() || desc.m < fewest_rows || desc.n < 64 ||
       desc.k < 64)
     return false;
-  // The residual is added first.
-  if (desc.activation != device::Activation::kNone && desc.has_residual)
-    return false;
   return (desc.lhs_strides[1] == 1 || desc.lhs_strides[2] == 1) &&
          (desc.rhs_strides[1] == 1 || desc.rhs_strides[2] == 1) &&
          desc.out_strides[2] == 1;
@@ -240,16 +237,65 @@ device::GemmDesc WithoutBatch(device::GemmDesc desc) {
   return desc;
 }
 
+std::unique_ptr<CpuOp> Make(const device::GemmDesc& desc, bool constant_rhs,
+                            int threads) {
+  if (!IsSupported(desc, constant_rhs) || !HasSplitKernels()) return nullptr;
+  auto op = std::make_unique<SplitProduct>(desc, threads);
+  // Tasks do not divide the depth: a small result leaves threads idle.
+  if (op->tasks() < threads) return nullptr;
+  return op;
+}
+
+bool IsPointwise(const device::ConvDesc& desc) {
+  const auto all = [](auto begin, auto end, int64_t expected) {
+    return std::all_of(begin, end,
+                       [&](int64_t size) { return size == expected; });
+  };
+  return desc.direction == device::ConvDirection::kForward &&
+         desc.channels_last && desc.groups == 1 &&
+         all(desc.strides.begin(), desc.strides.end(), 1) &&
+         all(desc.low.begin(), desc.low.end(), 0) &&
+         all(desc.high.begin(), desc.high.end(), 0) &&
+         all(desc.weight_shape.begin() + 2, desc.weight_shape.end(), 1);
+}
+
+// The convolution as a product, whose rows are pixels.
+device::GemmDesc ProductOf(const device::ConvDesc& desc) {
+  device::GemmDesc product;
+  product.dtype = desc.dtype;
+  product.factors = desc.factors;
+  for (size_t i = 0; i + 1 < desc.input_shape.size(); ++i)
+    product.m *= desc.input_shape[i];
+  product.n = desc.weight_shape[0];
+  product.k = desc.weight_shape[1];
+  product.lhs_strides = {0, product.k, 1};
+  product.rhs_strides = {0, 1, product.k};
+  product.out_strides = {0, product.n, 1};
+  product.has_bias = desc.has_bias;
+  product.has_residual = desc.has_residual;
+  product.activation = desc.activation;
+  return product;
+}
+
 }  // namespace
 
 std::unique_ptr<CpuOp> MakeSplitProduct(const device::GemmDesc& desc,
                                         bool constant_rhs, int threads) {
-  const device::GemmDesc rows = WithoutBatch(desc);
-  if (!IsSupported(rows, constant_rhs) || !HasSplitKernels()) return nullptr;
-  auto op = std::make_unique<SplitProduct>(rows, threads);
-  // Tasks do not divide the depth: a small result leaves threads idle.
-  if (op->tasks() < threads) return nullptr;
-  return op;
+  // A residual is added before the activation.
+  if (desc.activation != device::Activation::kNone && desc.has_residual)
+    return nullptr;
+  return Make(WithoutBatch(desc), constant_rhs, threads);
+}
+
+std::unique_ptr<CpuOp> MakeSplitConv(const device::ConvDesc& desc,
+                                     bool constant_weight, int threads) {
+  // oneDNN is faster for ResNet-50's convolutions to 64 channels.
+  constexpr int64_t kFewestOutputs = 128;
+  if (!IsPointwise(desc) || desc.weight_shape[0] < kFewestOutputs ||
+      (desc.activation != device::Activation::kNone && desc.has_residual &&
+       !desc.activates_sum))
+    return nullptr;
+  return Make(ProductOf(desc), constant_weight, threads);
 }
 
 }  // namespace partita::cpu

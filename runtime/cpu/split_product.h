@@ -17,6 +17,12 @@ namespace partita::cpu {
 std::unique_ptr<CpuOp> MakeSplitProduct(const device::GemmDesc& desc,
                                         bool constant_rhs, int threads);
 
+// The same for a convolution, no gradient, that is pointwise, in channels last,
+// with strides of 1, one group and at least 128 outputs. Null for others.
+// `constant_weight`: the weight never changes.
+std::unique_ptr<CpuOp> MakeSplitConv(const device::ConvDesc& desc,
+                                     bool constant_weight, int threads);
+
 }  // namespace partita::cpu
 
 #endif  // PARTITA_RUNTIME_CPU_SPLIT_PRODUCT_H_

@@ -294,6 +294,29 @@ TEST_P(DeviceConvTest, PointwiseOfSmallImages) {
   }
 }
 
+// CPUs with AMX compute these as products of bf16.
+TEST_P(DeviceConvTest, PointwiseOfLargeImages) {
+  if (!Executes() || GetParam().IsGpu()) return;
+  struct Case {
+    Activation activation;
+    bool residual, in_out;
+  };
+  for (const Case& c : {Case{Activation::kNone, false, false},
+                        Case{Activation::kSilu, false, false},
+                        Case{Activation::kHardSwish, true, false},
+                        Case{Activation::kRelu, true, true}}) {
+    SCOPED_TRACE(static_cast<int>(c.activation));
+    ConvDesc desc = Plain(2, 70, 140, {13, 11}, {1, 1});
+    desc.has_bias = true;
+    desc.activation = c.activation;
+    desc.has_residual = desc.activates_sum = c.residual;
+    desc.residual_in_out = c.in_out;
+    CheckDirection(desc, 2e-5);
+    desc.residual_in_out = desc.activates_sum = false;
+    CheckDirection(desc, 2e-5);
+  }
+}
+
 // The memory plan lets f32 results of CPUs take the residual's place.
 TEST_P(DeviceConvTest, AddsInPlace) {
   if (GetParam().IsGpu()) GTEST_SKIP() << "only CPUs add in place";
