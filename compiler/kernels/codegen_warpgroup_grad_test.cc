@@ -238,7 +238,7 @@ int64_t productsOf(Case test, const std::string& attributes) {
 }
 
 // Five products for each tile of 64 x 64 scores that is seen: with a causal
-// mask 6 of 9, with a window of 64 keys 5, with the table 3.
+// mask 6 of 9, with a window of 64 keys 5, with the table 5.
 TEST(WarpgroupGradTest, MultipliesEachSeenTileOnceForEachResult) {
   const Case test = {"", 1,  1,      1,    192,   192,   64,  64,
                      "", "", "bf16", 3e-2, "012", false, true};
@@ -351,6 +351,7 @@ TEST_P(WarpgroupGradCode, FitsIntoRegistersAndSharedMemory) {
   EXPECT_LE(size.blocks * (kernel.shared_bytes + keys.shared_bytes + 1024),
             228 * 1024);
 }
+// 255 is the hardware's limit; there the check is that nothing is spilled.
 const GroupSize kGroupSizes[] = {{"bf16", 64, "", 204, 2},
                                  {"bf16", 64, "causal_offset = 0", 204, 2},
                                  {"f16", 64, "causal_offset = 0", 204, 2},

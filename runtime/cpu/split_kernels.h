@@ -3,8 +3,8 @@
 // largest of their nine products. The three that are left out are less than
 // 2^-24 of the product, and sums are f32, so that the result is as exact as
 // with f32 instructions, except for tiny numbers: AMX takes factors and results
-// below 2^-126 as zero. Factors or products below 2^-110 lose their smaller
-// parts, and have the 8 bits of bf16 or fewer.
+// below 2^-126 as zero. Factors or products below 2^-110 have 16 exact
+// bits, and those below 2^-118 at most 8.
 #ifndef PARTITA_RUNTIME_CPU_SPLIT_KERNELS_H_
 #define PARTITA_RUNTIME_CPU_SPLIT_KERNELS_H_
 

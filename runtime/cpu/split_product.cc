@@ -242,7 +242,7 @@ std::unique_ptr<CpuOp> Make(const device::GemmDesc& desc, bool constant_rhs,
   if (!IsSupported(desc, constant_rhs) || !HasSplitKernels()) return nullptr;
   auto op = std::make_unique<SplitProduct>(desc, threads);
   // Tasks do not divide the depth: a small result leaves threads idle.
-  if (op->tasks() < threads) return nullptr;
+  if (2 * op->tasks() < threads) return nullptr;
   return op;
 }
 

@@ -9,10 +9,11 @@
 
 namespace partita::cpu {
 
-// For `threads` threads. The result does not depend on their number. Null if
-// oneDNN should compute it: without AMX, for other types than f32, for few
-// rows, columns, depth or tasks, for an activation before a residual is added,
-// or for matrices that are contiguous in neither dimension.
+// For `threads` threads. Where it computes, the result does not depend on their
+// number. Null if oneDNN should compute it: without AMX, for other types than
+// f32, for few rows, columns or depth, with less than half as many tasks as
+// threads, for an activation before a residual is added, or for matrices that
+// are contiguous in neither dimension.
 // `constant_rhs`: rhs never changes, so that oneDNN could pack it once.
 std::unique_ptr<CpuOp> MakeSplitProduct(const device::GemmDesc& desc,
                                         bool constant_rhs, int threads);
