@@ -393,8 +393,8 @@ const Case kMmaCases[] = {
      "lse own_lse", "bf16", 3e-2},
     {"window_of_tiles_with_bias", 2, 1, 1, 150, 200, 16, 16,
      "causal_offset = 40 window = 70", "bias", "bf16", 3e-2},
-    {"blocks_of_tiles_with_bias", 2, 2, 1, 200, 260, 16, 16,
-     "causal_offset = 60 " + blocks(2, 4, 5, 64), "bias", "bf16", 3e-2},
+    {"blocks_of_tiles_with_bias", 2, 2, 2, 200, 260, 16, 16,
+     "causal_offset = 60 " + blocks(2, 2, 3, 128), "bias", "bf16", 3e-2},
     {"blocks_that_show_nothing", 1, 1, 1, 100, 100, 16, 16,
      blocks(1, 1, 1, 128), "", "bf16", 3e-2},
 };

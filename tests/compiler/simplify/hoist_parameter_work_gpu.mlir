@@ -1,4 +1,4 @@
-// RUN: partita-opt %s "--partita-hoist-parameter-work=gpu=true" | FileCheck %s
+// RUN: partita-opt %s --partita-hoist-parameter-work="gpu=true" | FileCheck %s
 
 // Libraries for GPUs convolve floats: the weight of a convolution of integers is widened once.
 // CHECK-LABEL: func @init
