@@ -102,8 +102,7 @@ class RowProduct : public CpuOp {
                               : kRowLanes;
     const int64_t parts = (op.desc_.n + width - 1) / width;
     const int64_t groups = (op.rows_ + kMostRows - 1) / kMostRows;
-    const int64_t column_threads =
-        std::clamp<int64_t>(parts, 1, threads);
+    const int64_t column_threads = std::clamp<int64_t>(parts, 1, threads);
     const int64_t row_threads =
         std::min<int64_t>(groups, threads / column_threads);
     if (thread >= column_threads * row_threads) return;
