@@ -98,7 +98,7 @@ class PlanLayersTest(unittest.TestCase):
 
     # With less memory than the fastest plan needs, ZeRO, microbatches, recomputation and stages are tried.
     def test_limits_of_memory(self):
-        options = ["coatnet-0", "--dim", "batch=64", "--cluster", "8x a100-80-sxm", "--effort", "1", "--json"]
+        options = ["coatnet-0", "--dim", "batch=64", "--cluster", "8x a100-80-sxm", "--json"]
         free = json.loads(self.partita("plan", *options))
         limit = free["memory_bytes"] // 2
         tight = json.loads(self.partita("plan", *options, "--memory", "%d B" % limit))
@@ -121,7 +121,7 @@ class PlanLayersTest(unittest.TestCase):
 
     # Parameters, gradients and states exceed the limit. With one device, only the host has more memory.
     def test_states_go_to_the_host(self):
-        options = ["coatnet-0", "--dim", "batch=1", "--cluster", "1x a100-80-sxm", "--effort", "1", "--json"]
+        options = ["coatnet-0", "--dim", "batch=1", "--cluster", "1x a100-80-sxm", "--json"]
         free = json.loads(self.partita("plan", *options))
         self.assertNotIn("offload", free["text"])
         tight = json.loads(self.partita("plan", *options, "--memory", "%d B" % (0.7 * free["memory_bytes"])))
