@@ -20,10 +20,11 @@ struct SparseWeight {
 
 // Packs the matrix `rhs` [k, n] of f32 if a product of this size is faster
 // without its zeros: at most 16 rows if the matrix is pruned 2:4, or if 40 % of
-// its runs of 16 columns are zero; more rows if 66 % are. Matrices of less than
-// 32 KB are multiplied whole, and those that take more than three fourths of
-// their bytes packed; so are more than eight rows if an activation follows that
-// takes longer here than in oneDNN. A null `rhs` is not constant.
+// its runs of 16 columns are zero; more rows if 66 % are. A matrix of less than
+// 32 KB is multiplied whole, and so is one whose packed copy would have more
+// than three fourths of its bytes. More than eight rows also use the whole
+// matrix if an activation follows that oneDNN computes faster. A null `rhs` is
+// not constant.
 // ResourceExhausted if memory ran out.
 absl::StatusOr<SparseWeight> PackSparse(DnnlContext& context,
                                         const device::GemmDesc& desc,
