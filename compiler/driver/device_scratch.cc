@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "dialects/exec/attention.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/exec/entries.h"
 #include "dialects/nn/dialect.h"
@@ -227,7 +228,9 @@ int64_t deviceScratch(mlir::ModuleOp module) {
   module.walk([&](mlir::Operation* op) {
     int64_t bytes = 0;
     if (auto launch = llvm::dyn_cast<exec::LaunchOp>(op))
-      bytes = launch.getScratch().value_or(0);
+      bytes = std::max<int64_t>(
+          launch.getScratch().value_or(0),
+          exec::attentionOf(launch) ? program::kAttentionWorkspaceBytes : 0);
     else if (auto gemm = llvm::dyn_cast<exec::GemmOp>(op))
       bytes = scratchOf(gemm);
     else if (auto conv = llvm::dyn_cast<exec::ConvOp>(op))

@@ -120,6 +120,7 @@ std::vector<Phase> planResources(const LowerOptions& options) {
        [](mlir::OpPassManager& pm) {
          // While bodies of kernels still contain all the work of launches.
          pm.addPass(kernels::createCountWorkPass());
+         pm.addPass(kernels::createDescribeAttentionsPass());
          // The parts write to the memory planned for the whole launch.
          pm.addPass(kernels::createSplitLaunchesPass());
          // Memory places tell which launches touch the same memory.

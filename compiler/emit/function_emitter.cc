@@ -6,6 +6,7 @@
 
 #include "compiler/emit/placement.h"
 #include "compiler/format/format.h"
+#include "dialects/exec/attention.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/exec/labels.h"
 #include "dialects/exec/piece_table.h"
@@ -260,12 +261,45 @@ class FunctionEmitter {
       result.shared_bytes =
           static_cast<int32_t>(launch.getShared().value_or(0));
       result.maps = mapsOf(launch);
+      result.attention = attentionOf(launch);
     } else {
       result.range = *launch.getRange();
       result.grain = *launch.getGrain();
     }
     operation.Set(std::move(result));
     return success();
+  }
+
+  // Null: a library may not replace the kernel.
+  static std::unique_ptr<program::AttentionT> attentionOf(
+      exec::LaunchOp launch) {
+    const std::optional<exec::Attention> attention = exec::attentionOf(launch);
+    if (!attention) return nullptr;
+    const auto tensor = [](const exec::Attention::Tensor& from) {
+      return std::make_unique<program::AttentionTensor>(
+          static_cast<int32_t>(from.operand), from.offset, from.batch,
+          from.head, from.position);
+    };
+    auto result = std::make_unique<program::AttentionT>();
+    const Value q =
+        launch->getOperand(static_cast<unsigned>(attention->q.operand));
+    result->dtype = dtypeOf(typeOf(q).getElementType(), false);
+    result->batch = attention->batch;
+    result->heads = attention->heads;
+    result->groups = attention->groups;
+    result->queries = attention->queries;
+    result->keys = attention->keys;
+    result->size = attention->size;
+    result->value_size = attention->value_size;
+    result->scale = attention->scale;
+    result->causal = attention->causal;
+    result->causal_offset = attention->causal_offset;
+    result->q = tensor(attention->q);
+    result->k = tensor(attention->k);
+    result->v = tensor(attention->v);
+    result->out = tensor(attention->out);
+    result->lse = static_cast<int32_t>(attention->lse);
+    return result;
   }
 
   void fillPieces(exec::LaunchPiecesOp launch,

@@ -6,6 +6,7 @@
 
 #include "compiler/emit/emit.h"
 #include "dialects/exec/dialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
@@ -16,7 +17,8 @@ namespace {
 class FunctionEmitterTest : public testing::Test {
  protected:
   FunctionEmitterTest() {
-    context_.loadDialect<mlir::func::FuncDialect, exec::ExecDialect>();
+    context_.loadDialect<mlir::arith::ArithDialect, mlir::func::FuncDialect,
+                         exec::ExecDialect>();
   }
 
   // Returns false if the module is refused; otherwise `bytes_` is its program.
@@ -159,6 +161,41 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> attributes {exec.frame_bytes
                          "partita-copy-returned copies it"),
             std::string::npos)
       << message;
+}
+
+TEST_F(FunctionEmitterTest, LaunchesSayWhatAttentionTheyCompute) {
+  ASSERT_TRUE(Emit(R"(
+!q = tensor<1x2x4x8xbf16>
+!k = tensor<1x1x6x8xbf16>
+!l = tensor<1x2x4xf32>
+func.func private @k(%q: !q, %k: !k) -> (!q, !l) attributes {exec.kernel} {
+  %l = arith.constant dense<0.0> : !l
+  return %q, %l : !q, !l
+}
+func.func @main(%q: !q, %k: !k) -> (!q, !l) attributes {exec.frame_bytes = 0 : i64} {
+  %0:2 = exec.launch @k(%q, %k) {blocks = 3 : i64, threads = 128 : i64, scratch = 0 : i64, exec.offsets = array<i64: -1, -1>,
+    exec.attention = {batch = 1 : i64, heads = 2 : i64, groups = 1 : i64, queries = 4 : i64, keys = 6 : i64, size = 8 : i64,
+      value_size = 8 : i64, scale = 0.5, causal_offset = 2 : i64, lse = 3 : i64, q = array<i64: 0, 0, 64, 32, 8>,
+      k = array<i64: 1, 0, 48, 48, 8>, v = array<i64: 1, 0, 48, 48, 8>, out = array<i64: 2, 0, 64, 8, 16>}} : (!q, !k) -> (!q, !l)
+  return %0#0, %0#1 : !q, !l
+}
+)"));
+  const program::Attention* const attention =
+      At(0).operation_as_Launch()->attention();
+  ASSERT_NE(attention, nullptr);
+  EXPECT_EQ(attention->dtype(), program::DType::bf16);
+  EXPECT_EQ(attention->heads(), 2);
+  EXPECT_EQ(attention->groups(), 1);
+  EXPECT_EQ(attention->queries(), 4);
+  EXPECT_EQ(attention->keys(), 6);
+  EXPECT_EQ(attention->size(), 8);
+  EXPECT_EQ(attention->scale(), 0.5);
+  EXPECT_TRUE(attention->causal());
+  EXPECT_EQ(attention->causal_offset(), 2);
+  EXPECT_EQ(attention->k()->operand(), 1);
+  EXPECT_EQ(attention->out()->head(), 8);
+  EXPECT_EQ(attention->out()->position(), 16);
+  EXPECT_EQ(attention->lse(), 3);
 }
 
 }  // namespace

@@ -378,6 +378,28 @@ def CountWorkPass : Pass<"partita-count-work", "::mlir::ModuleOp"> {
   }];
 }
 
+def DescribeAttentionsPass : Pass<"partita-describe-attentions", "::mlir::ModuleOp"> {
+  let summary = "Says which launches compute one attention, so that a GPU's library may compute it instead";
+  let description = [{
+    A kernel qualifies if it consists of one `nn.attention` of f16 or bf16, reads q, k and v as strided views of its arguments
+    (transposes, reshapes and slices) and returns its result, transposed or reshaped, and at most its log-sum-exp. The only mask is a
+    causal one under which every query sees a key. Its launches with blocks, which are those on GPUs, get an `exec.attention`: sizes,
+    and for each tensor the operand, the offset, and the strides of batch, head and position, in elements. Results are numbered
+    behind the operands.
+
+    ```mlir
+    func.func private @k(%q: tensor<1x2x4x64xf16>, %k: tensor<1x2x4x64xf16>, %v: tensor<1x2x4x64xf16>) -> tensor<1x2x4x64xf16> attributes {exec.kernel} {
+      %0 = nn.attention %q, %k, %v scale = 1.25e-1 : (tensor<1x2x4x64xf16>, tensor<1x2x4x64xf16>, tensor<1x2x4x64xf16>) -> tensor<1x2x4x64xf16>
+      return %0 : tensor<1x2x4x64xf16>
+    }
+    // turns each launch into
+    %y = exec.launch @k(%q, %k, %v) {blocks = 2 : i64, exec.attention = {batch = 1 : i64, groups = 2 : i64, heads = 2 : i64, keys = 4 : i64,
+        q = array<i64: 0, 0, 512, 256, 64>, ...}} : ...
+    ```
+  }];
+  let statistics = [Statistic<"described", "described", "Launches described">];
+}
+
 def SplitLaunchesPass : Pass<"partita-split-launches", "::mlir::ModuleOp"> {
   let summary = "Splits launches of kernels that consist of several parts";
   let description = [{

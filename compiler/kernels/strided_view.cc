@@ -16,6 +16,8 @@ RankedTensorType typeOf(Value value) {
   return llvm::cast<RankedTensorType>(value.getType());
 }
 
+}  // namespace
+
 SmallVector<int64_t> denseStrides(ArrayRef<int64_t> shape) {
   SmallVector<int64_t> strides(shape.size(), 1);
   for (int64_t dim = static_cast<int64_t>(shape.size()) - 2; dim >= 0; --dim)
@@ -23,8 +25,7 @@ SmallVector<int64_t> denseStrides(ArrayRef<int64_t> shape) {
   return strides;
 }
 
-// Strides of a reshape of (shape, strides), if it needs no copy: every group of
-// merged dimensions must be collapsible.
+// Every group of merged dimensions must be collapsible.
 std::optional<SmallVector<int64_t>> reshapedStrides(
     ArrayRef<int64_t> shape, ArrayRef<int64_t> strides,
     ArrayRef<int64_t> new_shape) {
@@ -64,8 +65,6 @@ std::optional<SmallVector<int64_t>> reshapedStrides(
   }
   return result;
 }
-
-}  // namespace
 
 StridedView denseView(Value value) {
   return {value, denseStrides(typeOf(value).getShape())};

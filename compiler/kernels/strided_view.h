@@ -17,6 +17,15 @@ struct StridedView {
   llvm::SmallVector<int64_t> strides;  // one per dimension of the value
 };
 
+// Strides of a dense tensor, outermost dimension first.
+llvm::SmallVector<int64_t> denseStrides(llvm::ArrayRef<int64_t> shape);
+
+// Strides of a reshape of a tensor with this shape and these strides, or
+// nothing if it needs a copy.
+std::optional<llvm::SmallVector<int64_t>> reshapedStrides(
+    llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> strides,
+    llvm::ArrayRef<int64_t> new_shape);
+
 // The value itself.
 StridedView denseView(mlir::Value value);
 

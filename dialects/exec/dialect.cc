@@ -2,6 +2,7 @@
 // operations other than products and convolutions.
 #include "dialects/exec/dialect.h"
 
+#include "dialects/exec/attention.h"
 #include "dialects/exec/piece_table.h"
 #include "dialects/exec/verify.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -65,6 +66,7 @@ LogicalResult ExecDialect::verifyOperationAttribute(
     return success();
   }
   if (name == kKernelAttr) return success();
+  if (name == kAttentionAttr) return verifyAttention(op, attribute.getValue());
   if (name == kRepeatsAttr) {
     // The callee has the call's types, so this is nn.loop's C1.
     const mlir::TypeRange results = op->getResultTypes();

@@ -295,6 +295,8 @@ TEST(AbiCheck, NumbersOfCudnn) {
   ExpectSame(kDnnF32, CUDNN_DATA_FLOAT);
   ExpectSame(kDnnF16, CUDNN_DATA_HALF);
   ExpectSame(kDnnBF16, CUDNN_DATA_BFLOAT16);
+  ExpectSame(kDnnI32, CUDNN_DATA_INT32);
+  ExpectSame(kDnnBoolean, CUDNN_DATA_BOOLEAN);
   ExpectSame(kDnnCrossCorrelation, CUDNN_CROSS_CORRELATION);
   ExpectSame(kDnnHeuristicsFallback, CUDNN_HEUR_MODE_FALLBACK);
   ExpectSame(kDnnHeuristicsBest, CUDNN_HEUR_MODE_A);
@@ -303,6 +305,52 @@ TEST(AbiCheck, NumbersOfCudnn) {
   ExpectSame(kDnnRoundsSums, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
   ExpectSame(kDnnNondeterministic, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
   EXPECT_LE(CUDNN_NUMERICAL_NOTE_TYPE_COUNT, kDnnMaxNotes);
+}
+
+TEST(AbiCheck, NumbersOfCudnnsGraphs) {
+  ExpectSame(kDnnPointwise, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  ExpectSame(kDnnPointwiseOperation,
+             CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  ExpectSame(kDnnMatmul, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+  ExpectSame(kDnnMatmulOperation, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+  ExpectSame(kDnnReduction, CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+  ExpectSame(kDnnReductionOperation,
+             CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+  ExpectSame(kDnnTypeBoolean, CUDNN_TYPE_BOOLEAN);
+  ExpectSame(kDnnTypePointwiseMode, CUDNN_TYPE_POINTWISE_MODE);
+  ExpectSame(kDnnTypeReductionMode, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE);
+  ExpectSame(kDnnPointwiseMode, CUDNN_ATTR_POINTWISE_MODE);
+  ExpectSame(kDnnPointwiseComputeType, CUDNN_ATTR_POINTWISE_MATH_PREC);
+  ExpectSame(kDnnPointwiseAxis, CUDNN_ATTR_POINTWISE_AXIS);
+  ExpectSame(kDnnPointwiseDescriptor,
+             CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
+  ExpectSame(kDnnPointwiseDescriptor + 1, CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
+  ExpectSame(kDnnPointwiseDescriptor + 2, CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
+  ExpectSame(kDnnPointwiseDescriptor + 3, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+  ExpectSame(kDnnPointwiseSelector, CUDNN_ATTR_OPERATION_POINTWISE_TDESC);
+  ExpectSame(kDnnTensorIsVirtual, CUDNN_ATTR_TENSOR_IS_VIRTUAL);
+  ExpectSame(kDnnTensorIsByValue, CUDNN_ATTR_TENSOR_IS_BY_VALUE);
+  ExpectSame(kDnnMatmulComputeType, CUDNN_ATTR_MATMUL_COMP_TYPE);
+  ExpectSame(kDnnMatmulA, CUDNN_ATTR_OPERATION_MATMUL_ADESC);
+  ExpectSame(kDnnMatmulA + 1, CUDNN_ATTR_OPERATION_MATMUL_BDESC);
+  ExpectSame(kDnnMatmulA + 2, CUDNN_ATTR_OPERATION_MATMUL_CDESC);
+  ExpectSame(kDnnMatmulA + 3, CUDNN_ATTR_OPERATION_MATMUL_DESC);
+  ExpectSame(kDnnReductionMode, CUDNN_ATTR_REDUCTION_OPERATOR);
+  ExpectSame(kDnnReductionComputeType, CUDNN_ATTR_REDUCTION_COMP_TYPE);
+  ExpectSame(kDnnReductionX, CUDNN_ATTR_OPERATION_REDUCTION_XDESC);
+  ExpectSame(kDnnReductionX + 1, CUDNN_ATTR_OPERATION_REDUCTION_YDESC);
+  ExpectSame(kDnnReductionX + 2, CUDNN_ATTR_OPERATION_REDUCTION_DESC);
+  ExpectSame(kDnnAdd, CUDNN_POINTWISE_ADD);
+  ExpectSame(kDnnMultiply, CUDNN_POINTWISE_MUL);
+  ExpectSame(kDnnDivide, CUDNN_POINTWISE_DIV);
+  ExpectSame(kDnnSubtract, CUDNN_POINTWISE_SUB);
+  ExpectSame(kDnnExp, CUDNN_POINTWISE_EXP);
+  ExpectSame(kDnnLog, CUDNN_POINTWISE_LOG);
+  ExpectSame(kDnnGreaterOrEqual, CUDNN_POINTWISE_CMP_GE);
+  ExpectSame(kDnnIndex, CUDNN_POINTWISE_GEN_INDEX);
+  ExpectSame(kDnnSelect, CUDNN_POINTWISE_BINARY_SELECT);
+  ExpectSame(kDnnSum, CUDNN_REDUCE_TENSOR_ADD);
+  ExpectSame(kDnnMaximum, CUDNN_REDUCE_TENSOR_MAX);
 }
 
 TEST(AbiCheck, NumbersOfNccl) {

@@ -80,9 +80,9 @@ class DnnConv : public CudaOp {
  private:
   void PreparePacking();
   absl::Status PrepareFinish();
-  Tuner::Run PrepareTrial(const std::vector<ConvPlan>& plans,
+  Tuner::Run PrepareTrial(const std::vector<DnnPlan>& plans,
                           std::shared_ptr<Trial> memory) const;
-  absl::Status Execute(CuStream stream, const ConvPlan& plan,
+  absl::Status Execute(CuStream stream, const DnnPlan& plan,
                        const std::array<void*, kRoles>& tensors,
                        void* workspace) const;
   // Copies the weight from the stored layout to the library's, or back.
@@ -94,7 +94,7 @@ class DnnConv : public CudaOp {
   const ConvDesc desc_;
   const std::array<int, kRoles> operand_;
   std::unique_ptr<ConvGraph> graph_;
-  ConvPlan plan_;
+  DnnPlan plan_;
   bool packs_ = false;
   CopyBoxArgs pack_ = {};
   int64_t packed_bytes_ =
@@ -152,9 +152,9 @@ absl::Status DnnConv::Prepare(Tuner& tuner) {
   PARTITA_ASSIGN_OR_RETURN(own_, MakeOwnConv(kernels_, desc_));
   PreparePacking();
   PARTITA_ASSIGN_OR_RETURN(pack_function_, kernels_->Find("partita_copy_box"));
-  PARTITA_ASSIGN_OR_RETURN(std::vector<ConvPlan> plans, graph_->Plans());
+  PARTITA_ASSIGN_OR_RETURN(std::vector<DnnPlan> plans, graph_->Plans());
   std::vector<std::string> names;
-  for (const ConvPlan& plan : plans) names.push_back(plan.name);
+  for (const DnnPlan& plan : plans) names.push_back(plan.name);
   const size_t best = tuner.Choose(Describe(dnn_, desc_), names, [&] {
     return PrepareTrial(plans, std::make_shared<Trial>(tuner.context()));
   });
@@ -167,11 +167,11 @@ absl::Status DnnConv::Prepare(Tuner& tuner) {
 }
 
 // Returns null if there is not enough memory.
-Tuner::Run DnnConv::PrepareTrial(const std::vector<ConvPlan>& plans,
+Tuner::Run DnnConv::PrepareTrial(const std::vector<DnnPlan>& plans,
                                  std::shared_ptr<Trial> memory) const {
   const int64_t size = base::SizeOf(desc_.dtype);
   int64_t workspace_bytes = 0;
-  for (const ConvPlan& plan : plans)
+  for (const DnnPlan& plan : plans)
     workspace_bytes = std::max(workspace_bytes, plan.workspace_bytes);
   const std::array<void*, kRoles> tensors = {
       memory->Make(Product(desc_.input_shape) * size),
@@ -187,21 +187,11 @@ Tuner::Run DnnConv::PrepareTrial(const std::vector<ConvPlan>& plans,
   };
 }
 
-absl::Status DnnConv::Execute(CuStream stream, const ConvPlan& plan,
+absl::Status DnnConv::Execute(CuStream stream, const DnnPlan& plan,
                               const std::array<void*, kRoles>& tensors,
                               void* workspace) const {
-  DnnDescriptor pack(dnn_, kDnnPack);
-  pack.Set(kDnnPackIds, {1, 2, 3});
-  pack.Set(kDnnPackPointers, kDnnTypePointer, tensors.data(), kRoles);
-  pack.Set(kDnnPackWorkspace, kDnnTypePointer, &workspace);
-  absl::Status status = pack.Finalize("convolving");
-  if (status.ok())
-    status = dnn_.Check(dnn_.SetStream(dnn_.handle, stream), "convolving");
-  if (status.ok())
-    status = dnn_.Check(dnn_.Execute(dnn_.handle, plan.plan->get(), pack.get()),
-                        "convolving");
-  return status.ok() ? status
-                     : absl::InternalError(std::string(status.message()));
+  return RunPlan(dnn_, plan, stream, {1, 2, 3},
+                 {tensors.begin(), tensors.end()}, workspace, "convolving");
 }
 
 absl::Status DnnConv::Run(CuStream stream, void* const* buffers,

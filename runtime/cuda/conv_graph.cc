@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <numeric>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/program/library_limits.h"
 
@@ -16,8 +14,6 @@ namespace {
 
 using device::ConvDesc;
 using device::ConvDirection;
-
-constexpr size_t kCandidates = 8;
 
 DnnDataType TypeOf(base::DType dtype) {
   return dtype == base::DType::kF32   ? kDnnF32
@@ -74,15 +70,6 @@ ConvDesc AtLeastTwoSpatial(ConvDesc desc) {
   insert(desc.low, 0, 0);
   insert(desc.high, 0, 0);
   return desc;
-}
-
-absl::StatusOr<std::unique_ptr<DnnDescriptor>> DescribeGpu(
-    const Dnn& dnn, const std::string& json) {
-  auto gpu = std::make_unique<DnnDescriptor>(dnn, kDnnGpu);
-  gpu->Set(kDnnGpuJson, kDnnTypeChar, json.data(),
-           static_cast<int64_t>(json.size()));
-  PARTITA_RETURN_IF_ERROR(gpu->Finalize("describing a GPU"));
-  return gpu;
 }
 
 absl::StatusOr<std::unique_ptr<ConvGraph>> ConvGraph::Make(
@@ -158,91 +145,10 @@ absl::Status ConvGraph::MakeGraph() {
   return graph_->Finalize("preparing a convolution");
 }
 
-// All ranks must get the same bits at every run, so nondeterministic and
-// rounding engines are excluded.
-bool ConvGraph::MayTake(const DnnDescriptor& engine) const {
-  std::array<DnnNote, kDnnMaxNotes> notes = {};
-  const absl::StatusOr<int64_t> count =
-      engine.Get(kDnnEngineNotes, kDnnTypeNote, notes.data(), kDnnMaxNotes);
-  // An engine without notes may do anything.
-  if (!count.ok()) return false;
-  return std::none_of(
-      notes.begin(), notes.begin() + std::min<int64_t>(*count, kDnnMaxNotes),
-      [&](DnnNote note) {
-        return note == kDnnNondeterministic || note == kDnnRoundsInputs ||
-               note == kDnnRoundsSums ||
-               (note == kDnnTensorCores && desc_.dtype == base::DType::kF32);
-      });
-}
-
-absl::Status ConvGraph::Ask(int mode, std::vector<ConvPlan>& plans) const {
-  absl::Status wrong;
-  const auto fails = [&](const absl::Status& status) {
-    if (!absl::IsUnimplemented(status)) wrong.Update(status);
-    return !status.ok();
-  };
-  DnnDescriptor heuristics(dnn_, kDnnHeuristics);
-  heuristics.Set(kDnnHeuristicsGraph, *graph_);
-  heuristics.Set(kDnnHeuristicsMode, kDnnTypeHeuristicsMode, &mode);
-  if (gpu_ != nullptr) heuristics.Set(kDnnHeuristicsGpu, *gpu_);
-  if (fails(heuristics.Finalize("looking for an algorithm"))) return wrong;
-  std::vector<std::unique_ptr<DnnDescriptor>> configs;
-  std::vector<DnnObject> objects;
-  // Asks for more than kCandidates, because some are unsuitable.
-  while (configs.size() < 4 * kCandidates) {
-    configs.push_back(std::make_unique<DnnDescriptor>(dnn_, kDnnEngineConfig));
-    objects.push_back(configs.back()->get());
-  }
-  const absl::StatusOr<int64_t> count =
-      heuristics.Get(kDnnHeuristicsResults, kDnnTypeObject, objects.data(),
-                     static_cast<int64_t>(objects.size()));
-  if (fails(count.status())) return wrong;
-  std::map<int64_t, int> seen;
-  for (size_t i = 0;
-       i < std::min(configs.size(), static_cast<size_t>(*count)) &&
-       plans.size() < kCandidates;
-       ++i) {
-    DnnDescriptor engine(dnn_, kDnnEngine);
-    DnnObject object = engine.get();
-    int64_t index = -1;
-    if (fails(configs[i]
-                  ->Get(kDnnConfigEngine, kDnnTypeObject, &object)
-                  .status()) ||
-        fails(engine.Get(kDnnEngineIndex, kDnnTypeInt64, &index).status()))
-      continue;
-    const int which = seen[index]++;
-    if (!MayTake(engine)) continue;
-    ConvPlan plan;
-    plan.name = absl::StrCat("mode", mode, "-engine", index, "-", which);
-    plan.plan = std::make_unique<DnnDescriptor>(dnn_, kDnnPlan);
-    if (gpu_ == nullptr)
-      plan.plan->Set(kDnnPlanHandle, kDnnTypeHandle, &dnn_.handle);
-    else
-      plan.plan->Set(kDnnPlanGpu, *gpu_);
-    plan.plan->Set(kDnnPlanConfig, *configs[i]);
-    if (fails(plan.plan->Finalize("preparing an algorithm"))) continue;
-    if (fails(plan.plan
-                  ->Get(kDnnPlanWorkspaceBytes, kDnnTypeInt64,
-                        &plan.workspace_bytes)
-                  .status()) ||
-        plan.workspace_bytes > MaxWorkspaceBytes(desc_))
-      continue;
-    plan.config = std::move(configs[i]);
-    plans.push_back(std::move(plan));
-  }
-  return wrong;
-}
-
-absl::StatusOr<std::vector<ConvPlan>> ConvGraph::Plans() const {
-  std::vector<ConvPlan> plans;
-  absl::Status wrong = Ask(kDnnHeuristicsBest, plans);
-  if (plans.empty()) wrong.Update(Ask(kDnnHeuristicsFallback, plans));
-  if (plans.empty()) PARTITA_RETURN_IF_ERROR(wrong);
-  if (plans.empty())
-    return absl::UnimplementedError(
-        "cuDNN has no algorithm for this convolution that gives the same bits "
-        "each time, in the precision asked for");
-  return plans;
+absl::StatusOr<std::vector<DnnPlan>> ConvGraph::Plans() const {
+  return FindPlans(dnn_, *graph_, gpu_,
+                   {"convolution", desc_.dtype != base::DType::kF32,
+                    MaxWorkspaceBytes(desc_)});
 }
 
 }  // namespace partita::cuda

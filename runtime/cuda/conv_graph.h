@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/cuda/dnn.h"
+#include "runtime/cuda/dnn_plans.h"
 #include "runtime/device/operations.h"
 
 namespace partita::cuda {
@@ -19,17 +20,6 @@ namespace partita::cuda {
 // The convolution's tensors. Their unique ids are these values plus 1.
 enum Role : size_t { kInput = 0, kWeight, kOutput };
 constexpr size_t kRoles = 3;
-
-// Alignment of tensors in bytes. Our own kernel convolves the rare tensors with
-// less.
-constexpr int64_t kTensorAlignment = 16;
-
-// An engine that the library has prepared for a convolution.
-struct ConvPlan {
-  std::unique_ptr<DnnDescriptor> config, plan;
-  std::string name;
-  int64_t workspace_bytes = 0;
-};
 
 // The convolution with the two spatial dimensions that the library needs at
 // least.
@@ -46,12 +36,9 @@ class ConvGraph {
       const Dnn& dnn, const device::ConvDesc& desc,
       const DnnDescriptor* gpu = nullptr);
 
-  // Plans that keep the numbers, the library's preferred one first; at most
-  // kCandidates. Excluded are engines that round inputs (TF32 for f32), that
-  // sum in a nondeterministic order, or that need more workspace than
-  // runtime/program/library_limits.h allows. Unimplemented, with the library's
-  // reason, if there is none.
-  absl::StatusOr<std::vector<ConvPlan>> Plans() const;
+  // Plans (dnn_plans.h) within the workspace that
+  // runtime/program/library_limits.h allows; without TF32.
+  absl::StatusOr<std::vector<DnnPlan>> Plans() const;
 
  private:
   ConvGraph(const Dnn& dnn, const device::ConvDesc& desc,
@@ -62,11 +49,6 @@ class ConvGraph {
   absl::Status MakeTensors();
   absl::Status MakeOperation();
   absl::Status MakeGraph();
-  // Appends acceptable plans, up to kCandidates in total. An error means a
-  // failure, not merely unsuitable engines; plans may have been appended even
-  // then.
-  absl::Status Ask(int mode, std::vector<ConvPlan>& plans) const;
-  bool MayTake(const DnnDescriptor& engine) const;
 
   const Dnn& dnn_;
   const device::ConvDesc desc_;
@@ -74,11 +56,6 @@ class ConvGraph {
   std::array<std::unique_ptr<DnnDescriptor>, kRoles> tensors_;
   std::unique_ptr<DnnDescriptor> convolution_, operation_, graph_;
 };
-
-// Describes a GPU that need not be present (cuDNN 9.11 or later) by properties
-// in the library's JSON.
-absl::StatusOr<std::unique_ptr<DnnDescriptor>> DescribeGpu(
-    const Dnn& dnn, const std::string& json);
 
 }  // namespace partita::cuda
 

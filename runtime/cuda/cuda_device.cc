@@ -130,6 +130,13 @@ class CudaDevice : public device::Device {
       const std::vector<const void*>& constants) override {
     return workshop_.PrepareConv(desc);
   }
+  absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareAttention(
+      const device::AttentionDesc& desc, const device::Kernel& kernel,
+      const device::LaunchShape& shape,
+      const std::vector<int64_t>& operand_bytes) override {
+    return workshop_.PrepareAttention(
+        desc, {static_cast<const CudaKernel&>(kernel), shape, operand_bytes});
+  }
   absl::Status Execute(device::Stream& stream, device::LibraryOp& op,
                        void* const* buffers, int count) override;
   std::vector<std::string> Warnings() const override {

@@ -30,6 +30,7 @@ constexpr DnnStatus KindOf(DnnStatus status) {
 
 // Kinds of descriptors.
 enum DnnKind : int {
+  kDnnPointwise = 0,
   kDnnConvolution = 1,
   kDnnEngine = 2,
   kDnnEngineConfig = 3,
@@ -38,9 +39,14 @@ enum DnnKind : int {
   kDnnForward = 10,
   kDnnWeightGradient = 11,
   kDnnInputGradient = 12,
+  kDnnPointwiseOperation = 13,
   kDnnGraph = 15,
   kDnnPack = 16,
   kDnnTensor = 17,
+  kDnnMatmul = 18,
+  kDnnMatmulOperation = 19,
+  kDnnReduction = 21,
+  kDnnReductionOperation = 22,
   kDnnGpu = 38,  // a GPU's properties; since 9.11 in place of the handle
 };
 
@@ -48,13 +54,16 @@ enum DnnKind : int {
 enum DnnType : int {
   kDnnTypeHandle = 0,
   kDnnTypeDataType = 1,
+  kDnnTypeBoolean = 2,
   kDnnTypeInt64 = 3,
   kDnnTypeFloat = 4,
   kDnnTypePointer = 6,
   kDnnTypeConvolutionMode = 7,
   kDnnTypeHeuristicsMode = 8,
   kDnnTypeNote = 11,
+  kDnnTypePointwiseMode = 14,
   kDnnTypeObject = 15,
+  kDnnTypeReductionMode = 18,
   kDnnTypeChar = 24,
 };
 
@@ -62,6 +71,9 @@ enum DnnType : int {
 // of the result), beta (factor of the previous content), convolution, and three
 // tensors.
 enum DnnAttribute : int {
+  kDnnPointwiseMode = 0,
+  kDnnPointwiseComputeType = 1,
+  kDnnPointwiseAxis = 9,
   kDnnComputeType = 100,
   kDnnMode = 101,
   kDnnDilations = 102,
@@ -81,6 +93,8 @@ enum DnnAttribute : int {
   kDnnForwardAlpha = 700,         // ... beta, convolution, w, x, y
   kDnnInputGradientAlpha = 706,   // ... beta, convolution, w, dx, dy
   kDnnWeightGradientAlpha = 712,  // ... beta, convolution, dw, x, dy
+  kDnnPointwiseDescriptor = 750,  // ... x, b, y
+  kDnnPointwiseSelector = 758,
   kDnnGraphHandle = 800,
   kDnnGraphOperations = 801,
   kDnnTensorAlignment = 900,
@@ -88,19 +102,45 @@ enum DnnAttribute : int {
   kDnnTensorDims = 902,
   kDnnTensorStrides = 903,
   kDnnTensorId = 906,
+  kDnnTensorIsVirtual = 907,
+  kDnnTensorIsByValue = 908,
   kDnnPackIds = 1000,
   kDnnPackPointers = 1001,
   kDnnPackWorkspace = 1003,
   kDnnEngineIndex = 1301,
   kDnnEngineNotes = 1303,
+  kDnnMatmulComputeType = 1500,
+  kDnnMatmulA = 1520,  // ... b, c, descriptor
+  kDnnReductionMode = 1600,
+  kDnnReductionComputeType = 1601,
+  kDnnReductionX = 1610,  // ... y, descriptor
   kDnnGpuJson = 2702,
 };
 
 enum DnnDataType : int {
   kDnnF32 = 0,
   kDnnF16 = 2,
+  kDnnI32 = 4,
   kDnnBF16 = 9,
+  kDnnBoolean = 11,
 };
+
+// Pointwise operations y = mode(x, b). kDnnIndex gives the index along the
+// axis. kDnnSelect gives x where the selector is true, else b.
+enum DnnPointwiseMode : int {
+  kDnnAdd = 0,
+  kDnnMultiply = 1,
+  kDnnDivide = 6,
+  kDnnSubtract = 9,
+  kDnnExp = 13,
+  kDnnLog = 15,
+  kDnnGreaterOrEqual = 303,
+  kDnnIndex = 501,
+  kDnnSelect = 601,
+};
+
+// Reductions over the dimensions in which y has size 1.
+enum DnnReductionMode : int { kDnnSum = 0, kDnnMaximum = 3 };
 
 constexpr int kDnnCrossCorrelation = 1;  // a convolution mode
 constexpr int kDnnHeuristicsFallback = 2;

@@ -33,10 +33,19 @@ Tuner::Tuner(std::shared_ptr<Context> context, TunerOptions options)
   }
 }
 
+std::string Tuner::KeyOf(const std::string& operation) const {
+  return absl::StrCat(context_->machine().gpu, " ", operation);
+}
+
+std::string Tuner::Known(const std::string& operation) const {
+  const auto known = known_.find(KeyOf(operation));
+  return known == known_.end() ? "" : known->second;
+}
+
 size_t Tuner::Choose(const std::string& operation,
                      const std::vector<std::string>& names,
                      const std::function<Run()>& prepare) {
-  const std::string key = absl::StrCat(context_->machine().gpu, " ", operation);
+  const std::string key = KeyOf(operation);
   const auto known = known_.find(key);
   if (known != known_.end()) {
     const auto found = std::find(names.begin(), names.end(), known->second);

@@ -35,6 +35,10 @@ class Tuner {
   Tuner(std::shared_ptr<Context> context, TunerOptions options);
 
   const Context& context() const { return *context_; }
+  bool measures() const { return measures_; }
+  // The algorithm that the file or a measurement names for an operation. Empty:
+  // none.
+  std::string Known(const std::string& operation) const;
 
   // Returns the index into `names` of the algorithm for an operation. Index 0
   // is the library's first choice. `prepare` allocates memory and returns a
@@ -59,6 +63,7 @@ class Tuner {
   double Measure(size_t index, const Run& run, CuStream stream) const;
   // Index of the fastest algorithm. None if none runs.
   std::optional<size_t> MeasureAll(size_t count, const Run& run) const;
+  std::string KeyOf(const std::string& operation) const;
   void Keep(const std::string& key, const std::string& name);
 
   const std::shared_ptr<Context> context_;

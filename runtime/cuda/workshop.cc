@@ -147,6 +147,20 @@ absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareConv(
   return ReserveScratch(std::move(op));
 }
 
+// The compiler's kernel is no slow path, so it needs no warning when it runs
+// for whatever reason.
+absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareAttention(
+    const device::AttentionDesc& desc, AttentionLaunch launch) {
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  PARTITA_ASSIGN_OR_RETURN(const Dnn* const dnn, Find(dnn_path_, dnn_));
+  if (dnn == nullptr || !MayReplaceLaunch(*dnn, tuner_, desc))
+    return std::unique_ptr<device::LibraryOp>();
+  absl::StatusOr<std::unique_ptr<CudaOp>> op =
+      MakeDnnAttention(*dnn, tuner_, desc, std::move(launch));
+  if (!op.ok() || *op == nullptr) return std::unique_ptr<device::LibraryOp>();
+  return ReserveScratch(std::move(op));
+}
+
 absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::ReserveScratch(
     absl::StatusOr<std::unique_ptr<CudaOp>> op) {
   PARTITA_RETURN_IF_ERROR(op.status());

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/cuda/attention.h"
 #include "runtime/cuda/blas.h"
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/dnn.h"
@@ -44,6 +45,9 @@ class Workshop {
       const device::GemmDesc& desc, const std::vector<const void*>& constants);
   absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareConv(
       const device::ConvDesc& desc);
+  // Null if the kernel is to be launched (device::Device::PrepareAttention).
+  absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareAttention(
+      const device::AttentionDesc& desc, AttentionLaunch launch);
   absl::Status Execute(CudaOp& op, CuStream stream, void* const* buffers,
                        int count);
   // Operations that run on Partita's own kernels although a library should run

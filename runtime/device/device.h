@@ -86,8 +86,8 @@ struct LaunchPieces {
   int outputs = 0;              // per piece
 };
 
-// A matrix product or convolution, ready to be executed many times on different
-// buffers.
+// A matrix product, convolution or attention, ready to be executed many times
+// on different buffers.
 class LibraryOp {
  public:
   virtual ~LibraryOp() = default;
@@ -206,6 +206,15 @@ class Device {
     return absl::FailedPreconditionError(
         "this device has no grouped products, which the model needs; compile "
         "the model for this device");
+  }
+  // Prepares a library operation that computes what a launch computes, on the
+  // launch's operands, of `operand_bytes` each. Returns null if the launch is
+  // faster, or if no library computes it. The kernel and the maps of the shape
+  // must outlive the operation, which may launch the kernel.
+  virtual absl::StatusOr<std::unique_ptr<LibraryOp>> PrepareAttention(
+      const AttentionDesc& desc, const Kernel& kernel, const LaunchShape& shape,
+      const std::vector<int64_t>& operand_bytes) {
+    return std::unique_ptr<LibraryOp>();
   }
   virtual absl::Status Execute(Stream& stream, LibraryOp& op,
                                void* const* buffers, int count) = 0;

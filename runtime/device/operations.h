@@ -170,6 +170,26 @@ inline int OperandCount(const ConvDesc& desc) {
          (desc.rounds() ? 2 : 0);
 }
 
+// An attention that a launch computes; program.fbs defines it. Offsets and
+// strides are in elements.
+struct AttentionDesc {
+  // A tensor [batch, heads, positions, size] inside operand `operand` of the
+  // launch, with a contiguous last dimension.
+  struct Tensor {
+    int operand = 0;
+    int64_t offset = 0;
+    std::array<int64_t, 3> strides = {};  // of the other dimensions
+  };
+  base::DType dtype = base::DType::kBF16;
+  int64_t batch = 1, heads = 1, groups = 1, queries = 1, keys = 1, size = 1,
+          value_size = 1;
+  double scale = 1;
+  bool causal = false;
+  int64_t causal_offset = 0;
+  Tensor q, k, v, out;
+  int lse = -1;  // operand; -1: none
+};
+
 }  // namespace partita::device
 
 #endif  // PARTITA_RUNTIME_DEVICE_OPERATIONS_H_

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/executor/collective_desc.h"
 #include "runtime/executor/library_desc.h"
@@ -31,6 +32,11 @@ constexpr size_t kWeightOperand = 1;
 bool IsLibrary(Operation kind) {
   return kind == Operation::Gemm || kind == Operation::GroupedGemm ||
          kind == Operation::Conv;
+}
+
+const program::Attention* AttentionOf(const program::Instruction& instruction) {
+  const program::Launch* launch = instruction.operation_as_Launch();
+  return launch == nullptr ? nullptr : launch->attention();
 }
 
 bool IsTransfer(Operation kind) {
@@ -319,15 +325,18 @@ absl::Status BoundProgram::PrepareLibraryOps() {
     }
   }
   for (Step& step : steps_) {
-    if (!IsLibrary(step.kind)) continue;
+    const bool is_attention = AttentionOf(*step.instruction) != nullptr;
+    if (!is_attention && !IsLibrary(step.kind)) continue;
     if (context_.communicator != nullptr)
       PARTITA_RETURN_IF_ERROR(context_.communicator->Progress());
-    const absl::Status status = PrepareStep(step);
+    const absl::Status status =
+        is_attention ? PrepareAttention(step) : PrepareStep(step);
     if (!status.ok()) {
       return absl::Status(status.code(), absl::StrCat("cannot prepare '",
                                                       NameOf(*step.instruction),
                                                       "': ", status.message()));
     }
+    if (is_attention) continue;
     const int global = buffer_globals_[step.first + kWeightOperand];
     if (global < 0) continue;
     GlobalUse& use = uses[global];
@@ -374,6 +383,26 @@ absl::Status BoundProgram::PrepareStep(Step& step) {
   return prepare(conv, [&](const auto& desc) {
     return context_.device.PrepareConv(desc, constants);
   });
+}
+
+// Equal attentions by the same kernel share an operation.
+absl::Status BoundProgram::PrepareAttention(Step& step) {
+  const device::AttentionDesc desc = ToDesc(*AttentionOf(*step.instruction));
+  std::vector<int64_t> bytes;
+  for (const program::Buffer* operand : *step.instruction->operands())
+    bytes.push_back(operand->bytes());
+  const std::string key =
+      absl::StrCat(KeyOf(desc), " kernel ",
+                   step.instruction->operation_as_Launch()->kernel(), " on ",
+                   absl::StrJoin(bytes, ","));
+  auto [found, is_new] = library_ops_.try_emplace(key);
+  if (is_new) {
+    PARTITA_ASSIGN_OR_RETURN(
+        found->second, context_.device.PrepareAttention(desc, *step.kernel,
+                                                        step.shape, bytes));
+  }
+  step.library_op = found->second.get();
+  return absl::OkStatus();
 }
 
 bool BoundProgram::AddsInPlace(const Step& step,

@@ -181,6 +181,8 @@ class BoundProgram {
   absl::Status EnterWindow(device::Stream& stream, int window);
   absl::Status LeaveWindow(device::Stream& stream);
   absl::Status PrepareLibraryOps();
+  // Lets a library compute an attention if that is faster than its launch.
+  absl::Status PrepareAttention(Step& step);
   absl::Status PrepareCollective(Step& step);
   absl::Status PrepareTransfers();
   void UseCollective(Step& step, comm::Collective& collective);

@@ -118,6 +118,9 @@ absl::Status BoundProgram::RunOperation(device::Stream& stream,
   void* const* buffers = buffers_.data() + step.first;
   switch (step.kind) {
     case Operation::Launch:
+      if (step.library_op != nullptr)
+        return context_.device.Execute(stream, *step.library_op, buffers,
+                                       step.count);
       if (step.pieces != nullptr)
         return context_.device.LaunchEach(stream, *step.kernel, step.shape,
                                           *step.pieces, buffers, step.count);

@@ -71,6 +71,17 @@ std::string TrainingSuffix(const device::GemmDesc& desc) {
   return suffix;
 }
 
+device::AttentionDesc::Tensor ToDevice(const program::AttentionTensor& tensor) {
+  return {tensor.operand(),
+          tensor.offset(),
+          {tensor.batch(), tensor.head(), tensor.position()}};
+}
+
+std::string KeyOf(const device::AttentionDesc::Tensor& tensor) {
+  return absl::StrCat(tensor.operand, "+", tensor.offset, ":",
+                      absl::StrJoin(tensor.strides, ","));
+}
+
 }  // namespace
 
 device::Activation ToDevice(program::Activation activation) {
@@ -212,6 +223,27 @@ device::ConvDesc ToDesc(const program::Conv& conv) {
   return desc;
 }
 
+device::AttentionDesc ToDesc(const program::Attention& attention) {
+  device::AttentionDesc desc;
+  desc.dtype = program::ToBase(attention.dtype());
+  desc.batch = attention.batch();
+  desc.heads = attention.heads();
+  desc.groups = attention.groups();
+  desc.queries = attention.queries();
+  desc.keys = attention.keys();
+  desc.size = attention.size();
+  desc.value_size = attention.value_size();
+  desc.scale = attention.scale();
+  desc.causal = attention.causal();
+  desc.causal_offset = attention.causal_offset();
+  desc.q = ToDevice(*attention.q());
+  desc.k = ToDevice(*attention.k());
+  desc.v = ToDevice(*attention.v());
+  desc.out = ToDevice(*attention.out());
+  desc.lse = attention.lse();
+  return desc;
+}
+
 std::vector<device::TensorMapDesc> MapsOf(const program::Launch& launch) {
   std::vector<device::TensorMapDesc> maps;
   for (unsigned i = 0; i < program::SizeOrZero(launch.maps()); ++i) {
@@ -245,6 +277,16 @@ std::string KeyOf(const device::ConvDesc& desc) {
       " dilations ", absl::StrJoin(desc.dilations, ","), " low ",
       absl::StrJoin(desc.low, ","), " high ", absl::StrJoin(desc.high, ","),
       desc.residual_in_out ? " in place" : "");
+}
+
+std::string KeyOf(const device::AttentionDesc& desc) {
+  return absl::StrCat(
+      "attention ", base::NameOf(desc.dtype), " ", desc.batch, "x", desc.heads,
+      "/", desc.groups, "x", desc.queries, "x", desc.keys, "x", desc.size, "/",
+      desc.value_size, " scale ", desc.scale,
+      desc.causal ? absl::StrCat(" causal ", desc.causal_offset) : "", " q ",
+      KeyOf(desc.q), " k ", KeyOf(desc.k), " v ", KeyOf(desc.v), " out ",
+      KeyOf(desc.out), " lse ", desc.lse);
 }
 
 StepLabel LabelOf(const device::GemmDesc& desc) {

@@ -21,12 +21,14 @@ device::ConvDirection ToDevice(program::ConvDirection direction);
 device::GemmDesc ToDesc(const program::Gemm& gemm);
 device::GroupedGemmDesc ToDesc(const program::GroupedGemm& gemm);
 device::ConvDesc ToDesc(const program::Conv& conv);
+device::AttentionDesc ToDesc(const program::Attention& attention);
 std::vector<device::TensorMapDesc> MapsOf(const program::Launch& launch);
 
 // Keys of two descriptions are equal only if the descriptions are.
 std::string KeyOf(const device::GemmDesc& desc);
 std::string KeyOf(const device::GroupedGemmDesc& desc);
 std::string KeyOf(const device::ConvDesc& desc);
+std::string KeyOf(const device::AttentionDesc& desc);
 
 // "gemm 1x8x64x32 f32 bias relu" and its FLOPs; `bytes` stays 0.
 StepLabel LabelOf(const device::GemmDesc& desc);

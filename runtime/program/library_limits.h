@@ -13,6 +13,8 @@ namespace partita::program {
 // run one after another.
 inline constexpr int64_t kProductWorkspaceBytes = int64_t{32} << 20;
 inline constexpr int64_t kConvolutionWorkspaceBytes = int64_t{128} << 20;
+// The plans of cuDNN 9.19 for sm_80 and sm_90 need 256 bytes at most.
+inline constexpr int64_t kAttentionWorkspaceBytes = int64_t{1} << 20;
 
 // Rows of a factor that one thread sums if the library does not sum a factor of
 // a product. Each thread writes one f32 to the scratch.

@@ -14,6 +14,7 @@
 #include "runtime/program/piece_table.h"
 #include "runtime/program/types.h"
 #include "runtime/program/validate.h"
+#include "runtime/program/validate_attention.h"
 
 namespace partita::program {
 namespace {
@@ -299,6 +300,12 @@ absl::Status ValidateLaunch(const Program& program, const Launch& launch,
                     launch.maps() != nullptr))
     return Bad("launch: a grid, block or tensor map in a program for no GPU");
   PARTITA_RETURN_IF_ERROR(CheckMaps(launch, instruction));
+  if (launch.attention() != nullptr) {
+    if (!for_gpus || launch.ranges() != nullptr)
+      return Bad("launch: an attention of several pieces or not on a GPU");
+    PARTITA_RETURN_IF_ERROR(
+        ValidateAttention(*launch.attention(), instruction));
+  }
   if (launch.range() < 0 || (launch.grain() < 1 && !for_gpus) ||
       launch.scratch_bytes() < 0 || launch.scratch_bytes() > kMaxBytes) {
     return Bad(absl::StrCat("launch: range ", launch.range(), ", grain ",

@@ -1,14 +1,17 @@
-// cuDNN's graph API for single convolutions, as plain loops on the recording
-// driver's streams. Calls that break its rules on finalized descriptors,
-// layouts, alignment and workspace fail with its error.
+// cuDNN's graph API for single convolutions and for graphs of products
+// (dnn_graph.h), as plain loops on the recording driver's streams. Calls that
+// break its rules on finalized descriptors, layouts, alignment and workspace
+// fail with its error.
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <map>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "runtime/cuda/dnn_api.h"
+#include "runtime/cuda/recording/dnn_graph.h"
+#include "runtime/cuda/recording/dnn_objects.h"
 #include "runtime/cuda/recording/queue.h"
 #include "runtime/cuda/recording/recording.h"
 #include "runtime/cuda/recording/touched_kernels.h"
@@ -40,30 +43,6 @@ const std::vector<Engine>& Engines() {
   return *engines;
 }
 
-struct Object {
-  DnnKind kind;
-  bool finished = false;
-  std::map<int, std::string> values;  // bytes, by attribute
-  size_t engine = 0;  // index, in an engine or its configuration
-
-  template <typename T>
-  std::vector<T> All(int attribute) const {
-    const auto found = values.find(attribute);
-    if (found == values.end()) return {};
-    std::vector<T> all(found->second.size() / sizeof(T));
-    std::memcpy(all.data(), found->second.data(), found->second.size());
-    return all;
-  }
-  template <typename T>
-  T One(int attribute) const {
-    const std::vector<T> all = All<T>(attribute);
-    return all.empty() ? T() : all[0];
-  }
-  const Object* Other(int attribute) const {
-    return One<const Object*>(attribute);
-  }
-};
-
 Object& Of(DnnObject object) { return *static_cast<Object*>(object); }
 
 size_t SizeOf(DnnType type) {
@@ -73,6 +52,8 @@ size_t SizeOf(DnnType type) {
     case kDnnTypePointer:
     case kDnnTypeObject:
       return 8;
+    case kDnnTypeBoolean:
+      return 1;
     default:
       return 4;
   }
@@ -192,10 +173,18 @@ struct Convolution {
   }
 };
 
+const Object& GraphOf(const Object& plan) {
+  return *plan.Other(kDnnPlanConfig)->Other(kDnnHeuristicsGraph);
+}
+
+bool Convolves(const Object& graph) {
+  const DnnKind kind = graph.Other(kDnnGraphOperations)->kind;
+  return kind == kDnnForward || kind == kDnnInputGradient ||
+         kind == kDnnWeightGradient;
+}
+
 Convolution ConvolutionOf(const Object& plan) {
-  const Object* const graph =
-      plan.Other(kDnnPlanConfig)->Other(kDnnHeuristicsGraph);
-  const Object& operation = *graph->Other(kDnnGraphOperations);
+  const Object& operation = *GraphOf(plan).Other(kDnnGraphOperations);
   const int first = operation.kind == kDnnForward ? kDnnForwardAlpha
                     : operation.kind == kDnnInputGradient
                         ? kDnnInputGradientAlpha
@@ -286,7 +275,10 @@ DnnStatus cudnnBackendFinalize(DnnObject object) {
     return static_cast<DnnStatus>(failed);
   if (made.kind == kDnnPlan) {
     const size_t engine = made.Other(kDnnPlanConfig)->engine;
-    if (!ConvolutionOf(made).Fits()) return kNotSupported;
+    const Object& graph = GraphOf(made);
+    if (Convolves(graph) ? !ConvolutionOf(made).Fits()
+                         : !OperationGraph(graph).Fits())
+      return kNotSupported;
     if (!Engines()[engine].prepares) return kNotSupported;
     made.engine = engine;
   }
@@ -329,7 +321,6 @@ DnnStatus cudnnBackendExecute(DnnHandle, DnnObject plan, DnnObject pack) {
   if (machine.Enter("cudnnBackendExecute",
                     "engine " + std::to_string(engine)) != kCuSuccess)
     return kNotSupported;
-  Convolution convolution = ConvolutionOf(Of(plan));
   const auto ids = Of(pack).All<int64_t>(kDnnPackIds);
   const auto pointers = Of(pack).All<char*>(kDnnPackPointers);
   void* const workspace = Of(pack).One<void*>(kDnnPackWorkspace);
@@ -337,6 +328,24 @@ DnnStatus cudnnBackendExecute(DnnHandle, DnnObject plan, DnnObject pack) {
   if (!Of(pack).finished || ids.size() != pointers.size() ||
       (workspace == nullptr && bytes > 0))
     return kBadParam;
+  const auto put = [&](const std::function<void()>& compute) {
+    Step step;
+    step.name = "cudnnBackendExecute";
+    step.work = [compute, workspace, bytes, engine] {
+      if (bytes > 0) std::memset(workspace, 0x7f, bytes);
+      Machine::Get().Touch(workspace, bytes, /*writes=*/true);
+      compute();
+      Machine::Get().AddTime(Engines()[engine].milliseconds);
+    };
+    machine.Put(*stream_of_handle, std::move(step));
+    return kDnnSuccess;
+  };
+  if (const Object& graph = GraphOf(Of(plan)); !Convolves(graph)) {
+    OperationGraph operations(graph);
+    if (!operations.Bind(ids, pointers)) return kBadParam;
+    return put([operations] { operations.Run(); });
+  }
+  Convolution convolution = ConvolutionOf(Of(plan));
   for (Tensor* tensor : {&convolution.w, &convolution.x, &convolution.y}) {
     const auto found = std::find(ids.begin(), ids.end(), tensor->id);
     if (found == ids.end()) return kBadParam;
@@ -344,16 +353,7 @@ DnnStatus cudnnBackendExecute(DnnHandle, DnnObject plan, DnnObject pack) {
     if (reinterpret_cast<intptr_t>(tensor->data) % tensor->alignment != 0)
       return kBadParam;
   }
-  Step step;
-  step.name = "cudnnBackendExecute";
-  step.work = [convolution, workspace, bytes, engine] {
-    if (bytes > 0) std::memset(workspace, 0x7f, bytes);
-    Machine::Get().Touch(workspace, bytes, /*writes=*/true);
-    convolution.Run();
-    Machine::Get().AddTime(Engines()[engine].milliseconds);
-  };
-  machine.Put(*stream_of_handle, std::move(step));
-  return kDnnSuccess;
+  return put([convolution] { convolution.Run(); });
 }
 
 }  // extern "C"

@@ -449,7 +449,10 @@ CuResult cuLaunchKernel(CuFunction function, unsigned grid_x, unsigned grid_y,
   }
   Step step;
   step.name = called.name;
-  step.work = [launched]() mutable { launched.Run(); };
+  step.work = [launched]() mutable {
+    launched.Run();
+    Machine::Get().AddTime(Machine::Get().launch_time());
+  };
   machine.Put(Of(stream), std::move(step));
   return kCuSuccess;
 }
@@ -467,6 +470,10 @@ void partita_recording_fail_next(const char* symbol, CuResult result, int times,
 void partita_recording_register(const char* kernel, HostKernel function) {
   const Lock lock(Machine::Get().mutex);
   Machine::Get().Register(kernel, function);
+}
+void partita_recording_set_launch_time(float milliseconds) {
+  const Lock lock(Machine::Get().mutex);
+  Machine::Get().SetLaunchTime(milliseconds);
 }
 // Runs all streams first, so that work nobody waits for counts too.
 const char* partita_recording_take_races() {

@@ -118,6 +118,9 @@ class Machine {
   // Milliseconds that work claims to have taken since the last TakeTime.
   void AddTime(float milliseconds) { time_ += milliseconds; }
   float TakeTime() { return std::exchange(time_, 0.0f); }
+  // The time of every later launch.
+  void SetLaunchTime(float milliseconds) { launch_time_ = milliseconds; }
+  float launch_time() const { return launch_time_; }
   void FailNext(const std::string& symbol, CuResult result, int times,
                 int after);
   void Register(const std::string& kernel, HostKernel function);
@@ -136,7 +139,7 @@ class Machine {
   bool RunFront(Stream& stream);
 
   std::string log_;
-  float time_ = 0;
+  float time_ = 0, launch_time_ = 0;
   struct Failure {
     std::string symbol;
     CuResult result;

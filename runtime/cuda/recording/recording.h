@@ -60,6 +60,10 @@ class Recording {
     Find<void(const char*, HostKernel)>("partita_recording_register")(kernel,
                                                                       function);
   }
+  // Sets the milliseconds that a launch claims to take; 0 at first.
+  void SetLaunchTime(float milliseconds) const {
+    Find<void(float)>("partita_recording_set_launch_time")(milliseconds);
+  }
   // Starts recording accesses of operations to device memory, and to host
   // memory in copies.
   void Watch() const { Find<void()>("partita_recording_watch")(); }

@@ -1,0 +1,118 @@
+// The tuner's first choice is the launch, so that a program without
+// measurements runs as it was compiled.
+#include "runtime/cuda/attention.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/cuda/attention_graph.h"
+#include "runtime/cuda/trial.h"
+
+namespace partita::cuda {
+namespace {
+
+using device::AttentionDesc;
+
+constexpr char kLaunch[] = "launch";
+
+std::string Describe(const AttentionDesc::Tensor& tensor) {
+  return absl::StrCat(tensor.offset, ":", absl::StrJoin(tensor.strides, ","));
+}
+
+// The key of the tuner's choice.
+std::string Describe(const Dnn& dnn, const AttentionDesc& desc) {
+  return absl::StrCat(
+      "attention ", base::NameOf(desc.dtype), " ", desc.batch, " heads ",
+      desc.heads, "/", desc.groups, " positions ", desc.queries, ",", desc.keys,
+      " sizes ", desc.size, ",", desc.value_size,
+      desc.causal ? absl::StrCat(" causal ", desc.causal_offset) : "",
+      desc.lse < 0 ? "" : " lse", " q ", Describe(desc.q), " k ",
+      Describe(desc.k), " v ", Describe(desc.v), " out ", Describe(desc.out),
+      " cuDNN ", dnn.Version());
+}
+
+class DnnAttention : public CudaOp {
+ public:
+  DnnAttention(std::unique_ptr<AttentionGraph> graph, DnnPlan plan,
+               AttentionLaunch launch)
+      : CudaOp(static_cast<int>(launch.operand_bytes.size())),
+        graph_(std::move(graph)),
+        plan_(std::move(plan)),
+        launch_(std::move(launch)) {
+    scratch_bytes_ =
+        std::max(plan_.workspace_bytes, launch_.shape.scratch_bytes);
+  }
+  std::string Description() const override { return "cuDNN"; }
+  absl::Status Run(CuStream stream, void* const* buffers,
+                   void* scratch) override {
+    if (graph_->IsAligned(buffers))
+      return graph_->Run(plan_, stream, buffers, scratch);
+    return launch_.kernel.Launch(
+        stream, launch_.shape, buffers, operands(),
+        launch_.shape.scratch_bytes == 0 ? nullptr : scratch);
+  }
+
+ private:
+  const std::unique_ptr<AttentionGraph> graph_;
+  const DnnPlan plan_;
+  const AttentionLaunch launch_;
+};
+
+// Choice 0 is the launch, the others are the plans. Returns null if there is
+// not enough memory.
+Tuner::Run PrepareTrial(const AttentionGraph& graph,
+                        const std::vector<DnnPlan>& plans,
+                        const AttentionLaunch& launch,
+                        std::shared_ptr<Trial> memory) {
+  std::vector<void*> buffers;
+  for (const int64_t bytes : launch.operand_bytes)
+    buffers.push_back(memory->Make(bytes));
+  int64_t scratch_bytes = launch.shape.scratch_bytes;
+  for (const DnnPlan& plan : plans)
+    scratch_bytes = std::max(scratch_bytes, plan.workspace_bytes);
+  void* const scratch = memory->Make(scratch_bytes);
+  if (scratch == nullptr ||
+      std::count(buffers.begin(), buffers.end(), nullptr) > 0)
+    return nullptr;
+  return [=, &graph, &plans, &launch](size_t index, CuStream stream) {
+    static_cast<void>(memory);  // freed with this function
+    if (index > 0)
+      return graph.Run(plans[index - 1], stream, buffers.data(), scratch);
+    return launch.kernel.Launch(
+        stream, launch.shape, buffers.data(), static_cast<int>(buffers.size()),
+        launch.shape.scratch_bytes == 0 ? nullptr : scratch);
+  };
+}
+
+}  // namespace
+
+bool MayReplaceLaunch(const Dnn& dnn, const Tuner& tuner,
+                      const AttentionDesc& desc) {
+  const std::string known = tuner.Known(Describe(dnn, desc));
+  return known.empty() ? tuner.measures() : known != kLaunch;
+}
+
+absl::StatusOr<std::unique_ptr<CudaOp>> MakeDnnAttention(
+    const Dnn& dnn, Tuner& tuner, const AttentionDesc& desc,
+    AttentionLaunch launch) {
+  PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<AttentionGraph> graph,
+                           AttentionGraph::Make(dnn, desc));
+  PARTITA_ASSIGN_OR_RETURN(std::vector<DnnPlan> plans, graph->Plans());
+  std::vector<std::string> names = {kLaunch};
+  for (const DnnPlan& plan : plans) names.push_back(plan.name);
+  const auto prepare = [&] {
+    return PrepareTrial(*graph, plans, launch,
+                        std::make_shared<Trial>(tuner.context()));
+  };
+  const size_t best = tuner.Choose(Describe(dnn, desc), names, prepare);
+  if (best == 0) return std::unique_ptr<CudaOp>();
+  tuner.Warm({best}, prepare);
+  return std::unique_ptr<CudaOp>(std::make_unique<DnnAttention>(
+      std::move(graph), std::move(plans[best - 1]), std::move(launch)));
+}
+
+}  // namespace partita::cuda

@@ -1,0 +1,41 @@
+// Attention by cuDNN, where it is faster than the compiler's kernel.
+#ifndef PARTITA_RUNTIME_CUDA_ATTENTION_H_
+#define PARTITA_RUNTIME_CUDA_ATTENTION_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/cuda/dnn.h"
+#include "runtime/cuda/library_op.h"
+#include "runtime/cuda/module.h"
+#include "runtime/cuda/tuner.h"
+#include "runtime/device/device.h"
+#include "runtime/device/operations.h"
+
+namespace partita::cuda {
+
+// The launch of the compiler's kernel, and the sizes of its operands.
+struct AttentionLaunch {
+  const CudaKernel& kernel;
+  device::LaunchShape shape;
+  std::vector<int64_t> operand_bytes;
+};
+
+// True if the tuner may choose anything but the launch: it measures, or its
+// file names a plan. Without measurements all ranks launch, and compute the
+// same bits.
+bool MayReplaceLaunch(const Dnn& dnn, const Tuner& tuner,
+                      const device::AttentionDesc& desc);
+
+// Returns null if the launch is faster. Unimplemented if the library does not
+// compute the attention. `dnn`, the kernel and the shape's maps must outlive
+// the result, which launches the kernel for operands that are not aligned.
+absl::StatusOr<std::unique_ptr<CudaOp>> MakeDnnAttention(
+    const Dnn& dnn, Tuner& tuner, const device::AttentionDesc& desc,
+    AttentionLaunch launch);
+
+}  // namespace partita::cuda
+
+#endif  // PARTITA_RUNTIME_CUDA_ATTENTION_H_
