@@ -246,9 +246,10 @@ class CpuDevice : public device::Device {
       return Finish(MakeInt8WeightGemm(*context_, desc, threads), threads);
     if (desc.factors == device::Factors::kRhsI4)
       return Finish(MakeInt4WeightGemm(*context_, desc, threads), threads);
-    if (std::unique_ptr<CpuOp> own =
-            MakeSplitProduct(desc, constants[1] != nullptr, threads))
-      return Finish(std::move(own), threads);
+    PARTITA_ASSIGN_OR_RETURN(
+        std::unique_ptr<CpuOp> split,
+        MakeSplitProduct(*context_, desc, constants[1], threads));
+    if (split != nullptr) return Finish(std::move(split), threads);
     absl::StatusOr<std::unique_ptr<CpuOp>> op =
         MakeGemm(*context_, desc, {constants[1], constants[1]});
     if (absl::IsUnimplemented(op.status()) && !desc.has_bytes() &&
@@ -279,9 +280,9 @@ class CpuDevice : public device::Device {
     const void* const weight =
         desc.direction == device::ConvDirection::kWeightGrad ? nullptr
                                                              : constants[1];
-    if (std::unique_ptr<CpuOp> own =
-            MakeSplitConv(desc, weight != nullptr, threads))
-      return Finish(std::move(own), threads);
+    PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<CpuOp> split,
+                             MakeSplitConv(*context_, desc, weight, threads));
+    if (split != nullptr) return Finish(std::move(split), threads);
     absl::StatusOr<std::unique_ptr<CpuOp>> op =
         MakeConv(*context_, desc, {weight, weight});
     if (absl::IsUnimplemented(op.status()) && desc.dtype != base::DType::kF32)

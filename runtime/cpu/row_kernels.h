@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "runtime/cpu/rhs_panels.h"
+
 namespace partita::cpu {
 
 inline constexpr int64_t kRowLanes = 16;
@@ -12,8 +14,6 @@ inline constexpr int64_t kRowTile = 1024;
 // Elements from one row of sums to the next. Rows do not begin at the same
 // place of a page, where caches would confuse them.
 inline constexpr int64_t kRowPitch = kRowTile + 3 * kRowLanes;
-// Columns of a panel of a packed matrix.
-inline constexpr int64_t kPanelColumns = 32;
 
 // The columns [begin, end) of the result, for one thread.
 struct RowPart {

@@ -10,6 +10,7 @@
 
 #include "runtime/base/status_macros.h"
 #include "runtime/cpu/memory.h"
+#include "runtime/cpu/rhs_panels.h"
 #include "runtime/cpu/row_kernels.h"
 #include "runtime/cpu/sparse_weight.h"
 #include "runtime/cpu/threads.h"
@@ -193,22 +194,6 @@ bool IsWorthPacking(const device::GemmDesc& desc) {
          desc.n % kPanelColumns == 0 && bytes >= kLeastPackedBytes;
 }
 
-// The layout of RowPart::panels.
-absl::StatusOr<std::shared_ptr<PackedWeight>> PackPanels(
-    DnnlContext& context, const device::GemmDesc& desc, const void* rhs) {
-  const std::vector<int64_t> dims = {desc.k, desc.n / kPanelColumns,
-                                     kPanelColumns};
-  PARTITA_ASSIGN_OR_RETURN(
-      const dnnl_memory_desc_t source,
-      MakeMemoryDesc(desc.dtype, dims,
-                     {desc.rhs_strides[1], kPanelColumns, 1}));
-  PARTITA_ASSIGN_OR_RETURN(
-      const dnnl_memory_desc_t wanted,
-      MakeMemoryDesc(desc.dtype, dims,
-                     {kPanelColumns, desc.k * kPanelColumns, 1}));
-  return PackConstant(context, {rhs, rhs}, source, wanted);
-}
-
 }  // namespace
 
 bool IsRowProduct(const device::GemmDesc& desc) {
@@ -230,7 +215,7 @@ absl::StatusOr<std::unique_ptr<CpuOp>> MakeRowProduct(
     return std::unique_ptr<CpuOp>();
   std::shared_ptr<PackedWeight> panels;
   if (sparse.kernel == nullptr && rhs != nullptr && IsWorthPacking(desc)) {
-    PARTITA_ASSIGN_OR_RETURN(panels, PackPanels(context, desc, rhs));
+    PARTITA_ASSIGN_OR_RETURN(panels, PackRhsPanels(context, desc, rhs));
   }
   return std::make_unique<RowProduct>(desc, std::move(panels),
                                       std::move(sparse), threads);

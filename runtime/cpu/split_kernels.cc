@@ -267,14 +267,24 @@ PARTITA_AMX_INLINE void FetchTile(const char* tile) {
     _mm_prefetch(tile + line, _MM_HINT_T0);
 }
 
-// Writes the next `count` rows of `finished`, and fetches those of `next`.
+constexpr int64_t kFetchedBytes = 64;  // a line of the cache
+
+// Writes the next `count` rows of `finished`, fetches those of `next`, and the
+// next `fetch_bytes` bytes up to `fetch_end`.
 struct RowsInTurn {
   const SplitTile& finished;
   const SplitTile& next;
   const int64_t count;
+  const char* fetch;
+  const char* const fetch_end;
+  const int64_t fetch_bytes;
   int64_t row = 0;
 
   PARTITA_AMX_INLINE void Run() {
+    for (const char* const turn_end =
+             fetch + std::min(fetch_bytes, fetch_end - fetch);
+         fetch < turn_end; fetch += kFetchedBytes)
+      _mm_prefetch(fetch, _MM_HINT_T1);
     const int64_t end = row + count;
     for (int64_t i = row; i < std::min(end, next.rows); ++i) {
       const float* const place = next.out + i * next.out_stride;
@@ -338,9 +348,14 @@ void PackSplitRhs(const SplitLines& columns, int64_t lines, int64_t depth,
 
 PARTITA_AMX void MultiplySplit(const char* lhs, const char* rhs, int64_t steps,
                                const SplitTile& finished, const SplitTile& next,
-                               float* sums) {
+                               const SplitFetch& fetch, float* sums) {
   const int64_t turns = 6 * steps;
-  RowsInTurn rows = {finished, next, (kSplitLines + turns - 1) / turns};
+  RowsInTurn rows = {finished,
+                     next,
+                     (kSplitLines + turns - 1) / turns,
+                     fetch.data,
+                     fetch.data + fetch.bytes,
+                     (fetch.bytes / kFetchedBytes / turns + 1) * kFetchedBytes};
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);

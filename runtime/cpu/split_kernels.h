@@ -61,12 +61,18 @@ void PackSplitLhs(const SplitLines& rows, int64_t lines, int64_t depth,
 void PackSplitRhs(const SplitLines& columns, int64_t lines, int64_t depth,
                   char* panel);
 
+// Memory to fetch into the second-level cache, because it is read soon.
+struct SplitFetch {
+  const char* data = nullptr;
+  int64_t bytes = 0;
+};
+
 // Computes sums[row * kSplitLines + column], aligned to 64, of two panels of
 // `steps` > 0 steps. Meanwhile it writes `finished`, whose sums are elsewhere,
-// and fetches the place of `next`, whose sums it computes.
+// fetches the place of `next`, whose sums it computes, and fetches `fetch`.
 void MultiplySplit(const char* lhs, const char* rhs, int64_t steps,
                    const SplitTile& finished, const SplitTile& next,
-                   float* sums);
+                   const SplitFetch& fetch, float* sums);
 
 // Writes a tile.
 void WriteSplitTile(const SplitTile& tile);

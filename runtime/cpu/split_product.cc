@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/status_macros.h"
+#include "runtime/cpu/rhs_panels.h"
 #include "runtime/cpu/split_kernels.h"
 #include "runtime/cpu/threads.h"
 
@@ -32,22 +34,36 @@ int64_t BlockSize(int64_t size, int64_t blocks) {
   return Blocks(Blocks(size, blocks), kSplitLines) * kSplitLines;
 }
 
-SplitLines From(const SplitLines& lines, int64_t line, int64_t depth) {
-  return {lines.data + line * lines.line_stride + depth * lines.depth_stride,
-          lines.line_stride, lines.depth_stride};
+// Lines of a matrix. Panels are `panel_stride` elements apart.
+struct SplitPanels {
+  SplitLines lines;  // of the first panel
+  int64_t panel_stride;
+};
+
+SplitPanels PanelsOf(const SplitLines& lines) {
+  return {lines, kSplitLines * lines.line_stride};
+}
+
+// Beginning with `line`, which is the first of a panel.
+SplitPanels From(const SplitPanels& panels, int64_t line, int64_t depth) {
+  const SplitLines& lines = panels.lines;
+  return {{lines.data + line / kSplitLines * panels.panel_stride +
+               depth * lines.depth_stride,
+           lines.line_stride, lines.depth_stride},
+          panels.panel_stride};
 }
 
 // Packs panels step by step, because neighbours in memory may be lines.
 template <typename Pack>
-void PackPanels(Pack pack, const SplitLines& from, int64_t lines, int64_t depth,
-                char* panels) {
+void PackPanels(Pack pack, const SplitPanels& from, int64_t lines,
+                int64_t depth, char* panels) {
   const int64_t steps = Blocks(depth, kSplitDepth);
   for (int64_t group = 0; group < lines; group += kGroup * kSplitLines) {
     const int64_t end = std::min(lines, group + kGroup * kSplitLines);
     for (int64_t step = 0; step < steps; ++step) {
       const int64_t k = step * kSplitDepth;
       for (int64_t line = group; line < end; line += kSplitLines)
-        pack(From(from, line, k), std::min(kSplitLines, lines - line),
+        pack(From(from, line, k).lines, std::min(kSplitLines, lines - line),
              std::min(kSplitDepth, depth - k),
              panels + (line / kSplitLines * steps + step) * kSplitStepBytes);
     }
@@ -56,8 +72,12 @@ void PackPanels(Pack pack, const SplitLines& from, int64_t lines, int64_t depth,
 
 class SplitProduct : public CpuOp {
  public:
-  SplitProduct(const device::GemmDesc& desc, int threads)
-      : desc_(desc), activate_(VectorActivationOf(desc.activation)) {
+  // `panels` of rhs, or null.
+  SplitProduct(const device::GemmDesc& desc,
+               std::shared_ptr<PackedWeight> panels, int threads)
+      : desc_(desc),
+        activate_(VectorActivationOf(desc.activation)),
+        panels_(std::move(panels)) {
     set_threads(threads);
     depth_ = BlockSize(desc.k, Blocks(desc.k, kMostDepth));
     // Division by columns repeats the packing of lhs, which costs less than
@@ -73,7 +93,9 @@ class SplitProduct : public CpuOp {
 
   int64_t tasks() const { return tasks_; }
   int64_t scratch_bytes() const override { return threads() * ThreadBytes(); }
-  bool Packed(int index) const override { return false; }
+  bool Packed(int index) const override {
+    return index == 1 && panels_ != nullptr;
+  }
   std::string Description() const override { return "split:amx_bf16"; }
 
   absl::Status Run(void* const* buffers, char* scratch) override {
@@ -91,8 +113,8 @@ class SplitProduct : public CpuOp {
   };
   // One step of a task.
   struct Block {
-    SplitLines lhs, rhs;
-    int64_t depth;
+    SplitPanels lhs, rhs;
+    int64_t depth, rest;  // rest: of the sum, with this block
     bool first, last;
     float* out;
     const float* residual;  // null: none
@@ -125,6 +147,15 @@ class SplitProduct : public CpuOp {
     return static_cast<const float*>(buffers_[index]);
   }
 
+  SplitPanels Rhs(int64_t batch) const {
+    static_assert(kPanelColumns == kSplitLines);
+    if (panels_ != nullptr)
+      return {{static_cast<const float*>(panels_->data), 1, kPanelColumns},
+              desc_.k * kPanelColumns};
+    return PanelsOf({Operand(1) + batch * desc_.rhs_strides[0],
+                     desc_.rhs_strides[2], desc_.rhs_strides[1]});
+  }
+
   void RunTask(int64_t task, char* scratch) const {
     const int64_t column_blocks = Blocks(desc_.n, columns_),
                   row_blocks = Blocks(desc_.m, rows_);
@@ -136,18 +167,19 @@ class SplitProduct : public CpuOp {
     const int64_t out =
         batch * desc_.out_strides[0] + row * desc_.out_strides[1] + column;
     const int residual = 2 + (desc_.has_bias ? 1 : 0);
+    const int result = residual + (desc_.has_residual ? 1 : 0);
+    const SplitPanels lhs =
+        PanelsOf({Operand(0) + batch * desc_.lhs_strides[0],
+                  desc_.lhs_strides[1], desc_.lhs_strides[2]});
+    const SplitPanels rhs = Rhs(batch);
     for (int64_t k = 0; k < desc_.k; k += depth_) {
-      const SplitLines lhs = {Operand(0) + batch * desc_.lhs_strides[0],
-                              desc_.lhs_strides[1], desc_.lhs_strides[2]};
-      const SplitLines rhs = {Operand(1) + batch * desc_.rhs_strides[0],
-                              desc_.rhs_strides[2], desc_.rhs_strides[1]};
-      const int result = residual + (desc_.has_residual ? 1 : 0);
-      RunBlock({From(lhs, row, k), From(rhs, column, k),
-                std::min(depth_, desc_.k - k), k == 0, k + depth_ >= desc_.k,
-                static_cast<float*>(buffers_[result]) + out,
-                desc_.has_residual ? Operand(residual) + out : nullptr,
-                desc_.has_bias ? Operand(2) + column : nullptr},
-               area, scratch);
+      RunBlock(
+          {From(lhs, row, k), From(rhs, column, k),
+           std::min(depth_, desc_.k - k), desc_.k - k, k == 0,
+           k + depth_ >= desc_.k, static_cast<float*>(buffers_[result]) + out,
+           desc_.has_residual ? Operand(residual) + out : nullptr,
+           desc_.has_bias ? Operand(2) + column : nullptr},
+          area, scratch);
     }
   }
 
@@ -172,13 +204,36 @@ class SplitProduct : public CpuOp {
             TileAt(block, {row, column, std::min(kSplitLines, area.rows - row),
                            std::min(kSplitLines, area.columns - column)});
         MultiplySplit(lhs + row / kSplitLines * panel, rhs + place * panel,
-                      steps, finished, tile, sums);
+                      steps, finished, tile, FetchAt(block, area, row, column),
+                      sums);
         tile.sums = sums;
         finished = tile;
         std::swap(sums, other_sums);
       }
     }
     WriteSplitTile(finished);
+  }
+
+  // A part of the panel of a constant rhs that is packed `kGroup` panels after
+  // the one at `column`, for each row of tiles another part: hardware fetches
+  // no further than the end of a page.
+  SplitFetch FetchAt(const Block& block, const Rectangle& area, int64_t row,
+                     int64_t column) const {
+    if (panels_ == nullptr) return {};
+    SplitPanels next = From(block.rhs, column + kGroup * kSplitLines, 0);
+    int64_t depth = block.depth;
+    if (column + kGroup * kSplitLines >= area.columns) {
+      if (block.last) return {};
+      depth = std::min(depth_, block.rest - block.depth);
+      next = From(block.rhs, column / kSplitLines % kGroup * kSplitLines,
+                  block.depth);
+    }
+    const int64_t parts = Blocks(area.rows, kSplitLines),
+                  part = row / kSplitLines, bytes = depth * kSplitLines * 4;
+    const int64_t begin = bytes * part / parts / 64 * 64,
+                  end = bytes * (part + 1) / parts / 64 * 64;
+    return {reinterpret_cast<const char*>(next.lines.data) + begin,
+            end - begin};
   }
 
   SplitTile TileAt(const Block& block, const Rectangle& area) const {
@@ -198,14 +253,15 @@ class SplitProduct : public CpuOp {
       if (block.bias != nullptr) tile.bias = block.bias + area.column;
       tile.activate = activate_;
     }
-    tile.lhs = From(block.lhs, area.row, 0);
-    tile.rhs = From(block.rhs, area.column, 0);
+    tile.lhs = From(block.lhs, area.row, 0).lines;
+    tile.rhs = From(block.rhs, area.column, 0).lines;
     tile.depth = block.depth;
     return tile;
   }
 
   const device::GemmDesc desc_;
   const VectorActivation activate_;
+  const std::shared_ptr<PackedWeight> panels_;
   int64_t depth_, rows_, columns_;  // of a block
   int64_t tasks_;
 
@@ -214,12 +270,24 @@ class SplitProduct : public CpuOp {
   std::atomic<int64_t> next_task_{0};
 };
 
+// Whether a constant rhs is copied into panels.
+bool IsOneMatrix(const device::GemmDesc& desc) { return desc.batch == 1; }
+
+// oneDNN packs a constant once, which is faster for few rows, and for less
+// depth until more rows: for 196 rows, ResNet-50's, ViT-B's and
+// Inception-NeXt's weights, 256 to 3072 deep, take 0.7 to 0.97 of oneDNN's
+// time, but MobileNetV3-L's and EfficientFormerV2-S1's, 80 to 120 deep, up
+// to 1.18.
+int64_t FewestRows(const device::GemmDesc& desc, bool constant_rhs) {
+  constexpr int64_t kGreatDepth = 256;
+  if (!constant_rhs) return 64;
+  return IsOneMatrix(desc) && desc.k >= kGreatDepth ? 128 : 256;
+}
+
 bool IsSupported(const device::GemmDesc& desc, bool constant_rhs) {
-  // oneDNN packs a constant once, which is faster for few rows.
-  const int64_t fewest_rows = constant_rhs ? 256 : 64;
   if (desc.dtype != base::DType::kF32 || desc.has_bytes() ||
-      desc.is_for_training() || desc.m < fewest_rows || desc.n < 64 ||
-      desc.k < 64)
+      desc.is_for_training() || desc.m < FewestRows(desc, constant_rhs) ||
+      desc.n < 64 || desc.k < 64)
     return false;
   return (desc.lhs_strides[1] == 1 || desc.lhs_strides[2] == 1) &&
          (desc.rhs_strides[1] == 1 || desc.rhs_strides[2] == 1) &&
@@ -237,13 +305,19 @@ device::GemmDesc WithoutBatch(device::GemmDesc desc) {
   return desc;
 }
 
-std::unique_ptr<CpuOp> Make(const device::GemmDesc& desc, bool constant_rhs,
-                            int threads) {
-  if (!IsSupported(desc, constant_rhs) || !HasSplitKernels()) return nullptr;
-  auto op = std::make_unique<SplitProduct>(desc, threads);
+absl::StatusOr<std::unique_ptr<CpuOp>> Make(DnnlContext& context,
+                                            const device::GemmDesc& desc,
+                                            const void* rhs, int threads) {
+  if (!IsSupported(desc, rhs != nullptr) || !HasSplitKernels())
+    return std::unique_ptr<CpuOp>();
   // Tasks do not divide the depth: a small result leaves threads idle.
-  if (2 * op->tasks() < threads) return nullptr;
-  return op;
+  if (2 * SplitProduct(desc, nullptr, threads).tasks() < threads)
+    return std::unique_ptr<CpuOp>();
+  std::shared_ptr<PackedWeight> panels;
+  if (rhs != nullptr && IsOneMatrix(desc)) {
+    PARTITA_ASSIGN_OR_RETURN(panels, PackRhsPanels(context, desc, rhs));
+  }
+  return std::make_unique<SplitProduct>(desc, std::move(panels), threads);
 }
 
 bool IsPointwise(const device::ConvDesc& desc) {
@@ -279,23 +353,25 @@ device::GemmDesc ProductOf(const device::ConvDesc& desc) {
 
 }  // namespace
 
-std::unique_ptr<CpuOp> MakeSplitProduct(const device::GemmDesc& desc,
-                                        bool constant_rhs, int threads) {
+absl::StatusOr<std::unique_ptr<CpuOp>> MakeSplitProduct(
+    DnnlContext& context, const device::GemmDesc& desc, const void* rhs,
+    int threads) {
   // A residual is added before the activation.
   if (desc.activation != device::Activation::kNone && desc.has_residual)
-    return nullptr;
-  return Make(WithoutBatch(desc), constant_rhs, threads);
+    return std::unique_ptr<CpuOp>();
+  return Make(context, WithoutBatch(desc), rhs, threads);
 }
 
-std::unique_ptr<CpuOp> MakeSplitConv(const device::ConvDesc& desc,
-                                     bool constant_weight, int threads) {
+absl::StatusOr<std::unique_ptr<CpuOp>> MakeSplitConv(
+    DnnlContext& context, const device::ConvDesc& desc, const void* weight,
+    int threads) {
   // oneDNN is faster for ResNet-50's convolutions to 64 channels.
   constexpr int64_t kFewestOutputs = 128;
   if (!IsPointwise(desc) || desc.weight_shape[0] < kFewestOutputs ||
       (desc.activation != device::Activation::kNone && desc.has_residual &&
        !desc.activates_sum))
-    return nullptr;
-  return Make(ProductOf(desc), constant_weight, threads);
+    return std::unique_ptr<CpuOp>();
+  return Make(context, ProductOf(desc), weight, threads);
 }
 
 }  // namespace partita::cpu

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "absl/status/statusor.h"
 #include "runtime/cpu/library_op.h"
 #include "runtime/device/operations.h"
 
@@ -14,15 +15,17 @@ namespace partita::cpu {
 // f32, for few rows, columns or depth, with less than half as many tasks as
 // threads, for an activation before a residual is added, or for matrices that
 // are contiguous in neither dimension.
-// `constant_rhs`: rhs never changes, so that oneDNN could pack it once.
-std::unique_ptr<CpuOp> MakeSplitProduct(const device::GemmDesc& desc,
-                                        bool constant_rhs, int threads);
+// `rhs` never changes, and is copied if it is one matrix; null: it may change.
+// ResourceExhausted if memory ran out.
+absl::StatusOr<std::unique_ptr<CpuOp>> MakeSplitProduct(
+    DnnlContext& context, const device::GemmDesc& desc, const void* rhs,
+    int threads);
 
 // The same for a convolution, no gradient, that is pointwise, in channels last,
 // with strides of 1, one group and at least 128 outputs. Null for others.
-// `constant_weight`: the weight never changes.
-std::unique_ptr<CpuOp> MakeSplitConv(const device::ConvDesc& desc,
-                                     bool constant_weight, int threads);
+absl::StatusOr<std::unique_ptr<CpuOp>> MakeSplitConv(
+    DnnlContext& context, const device::ConvDesc& desc, const void* weight,
+    int threads);
 
 }  // namespace partita::cpu
 

@@ -41,16 +41,25 @@ class DeviceGemmTest : public DeviceTest {
  protected:
   // Runs on the device and compares, with a constant right-hand side and
   // without.
-  void Check(const GemmDesc& desc, double tolerance = 2e-5) {
+  void Check(const GemmDesc& desc, double tolerance = 2e-5,
+             bool expect_amx = false) {
     for (const bool constant : {false, true}) {
       SCOPED_TRACE(constant ? "constant rhs" : "variable rhs");
-      CheckOnce(desc, constant, tolerance);
+      CheckOnce(desc, constant, tolerance, expect_amx);
     }
   }
 
-  // Computes a dense result without bias or residual.
+  // AMX must compute a CPU's products of f32 that reach this many rows.
+  void ExpectAmx(const device::LibraryOp& op) const {
+#ifdef __x86_64__
+    if (Executes() && !GetParam().IsGpu() && __builtin_cpu_supports("amx-bf16"))
+      EXPECT_EQ(op.Description(), "split:amx_bf16");
+#endif
+  }
+
+  // Computes a dense result without bias or residual, on AMX if there is AMX.
   std::vector<float> Run(const GemmDesc& desc, const std::vector<float>& lhs,
-                         const std::vector<float>& rhs) {
+                         const std::vector<float>& rhs, bool constant = false) {
     std::vector<float> found(static_cast<size_t>(desc.batch * desc.m * desc.n));
     const auto bytes = [](const std::vector<float>& values) {
       return static_cast<int64_t>(4 * values.size());
@@ -59,10 +68,15 @@ class DeviceGemmTest : public DeviceTest {
                              b = Upload(rhs.data(), bytes(rhs)),
                              out = Upload(found.data(), bytes(found));
     absl::StatusOr<std::unique_ptr<device::LibraryOp>> op =
-        device_->PrepareGemm(desc, {nullptr, nullptr, nullptr});
+        device_->PrepareGemm(desc,
+                             {nullptr, constant ? b.data() : nullptr, nullptr});
     EXPECT_TRUE(op.ok()) << op.status();
-    void* buffers[] = {a.data(), b.data(), out.data()};
-    EXPECT_TRUE(op.ok() && device_->Execute(*stream_, **op, buffers, 3).ok());
+    if (!op.ok()) return found;
+    ExpectAmx(**op);
+    // Nobody reads a weight again that is packed.
+    void* buffers[] = {a.data(), (*op)->Packed(1) ? nullptr : b.data(),
+                       out.data()};
+    EXPECT_TRUE(device_->Execute(*stream_, **op, buffers, 3).ok());
     Download(out, found.data());
     return found;
   }
@@ -81,7 +95,8 @@ class DeviceGemmTest : public DeviceTest {
     return Upload(bytes.data(), static_cast<int64_t>(bytes.size()));
   }
 
-  void CheckOnce(const GemmDesc& desc, bool constant, double tolerance) {
+  void CheckOnce(const GemmDesc& desc, bool constant, double tolerance,
+                 bool expect_amx) {
     const std::vector<float> lhs =
         Rounded(desc, Span(desc.lhs_strides, desc.batch, desc.m, desc.k), 1);
     const std::vector<float> rhs =
@@ -111,6 +126,7 @@ class DeviceGemmTest : public DeviceTest {
     absl::StatusOr<std::unique_ptr<device::LibraryOp>> op =
         device_->PrepareGemm(desc, constants);
     ASSERT_TRUE(op.ok()) << op.status();
+    if (expect_amx) ExpectAmx(**op);
     for (int repeat = 0; repeat < 2; ++repeat) {
       ASSERT_TRUE(device_
                       ->Execute(*stream_, **op, buffers.data(),
@@ -284,8 +300,8 @@ TEST_P(DeviceGemmTest, ManyRowsByRowsOf4KiB) {
 
 // CPUs with AMX compute these by products of bf16, in blocks.
 TEST_P(DeviceGemmTest, LargeMatrices) {
-  // A recorded GPU computes these in minutes.
-  if (!Executes() || !GetParam().driver.empty()) return;
+  if (!Executes() || !GetParam().driver.empty())
+    GTEST_SKIP() << "null computes nothing; a recorded GPU takes minutes";
   for (const bool transpose_lhs : {false, true}) {
     for (const bool transpose_rhs : {false, true}) {
       for (const int64_t batch : {1, 2}) {
@@ -296,11 +312,11 @@ TEST_P(DeviceGemmTest, LargeMatrices) {
         if (transpose_lhs) desc.lhs_strides = {m * k, 1, m};
         if (transpose_rhs) desc.rhs_strides = {k * n, 1, k};
         desc.has_bias = desc.has_residual = true;
-        Check(desc);
+        Check(desc, 2e-5, /*expect_amx=*/true);
         desc.has_residual = false;
         desc.activation = Activation::kRelu;
         desc.out_strides = {m * 200, 200, 1};
-        Check(desc);
+        Check(desc, 2e-5, /*expect_amx=*/true);
       }
     }
   }
@@ -312,18 +328,18 @@ TEST_P(DeviceGemmTest, ActivationsOfLargeMatrices) {
         Activation::kTanh, Activation::kSigmoid, Activation::kRelu6,
         Activation::kHardSwish}) {
     SCOPED_TRACE(static_cast<int>(activation));
-    // Sums are between about -15 and 15.
-    GemmDesc desc = Dense(1, 65, 90, 400);
+    // Sums are between about -15 and 15. AMX takes 128 rows of a constant.
+    GemmDesc desc = Dense(1, GetParam().IsGpu() ? 65 : 129, 90, 400);
     desc.has_bias = true;
     desc.activation = activation;
-    Check(desc, 5e-6);
+    Check(desc, 5e-6, /*expect_amx=*/true);
   }
 }
 
 // Numbers that have no parts in bf16, or few.
 TEST_P(DeviceGemmTest, LargeMatricesOfLargeAndSmallNumbers) {
-  if (!Executes()) return;
-  const int64_t m = 96, n = 96, k = 450;
+  if (!Executes()) GTEST_SKIP() << "null computes nothing";
+  const int64_t m = 130, n = 96, k = 450;
   const auto float_of = [](uint32_t bits) {
     float value;
     std::memcpy(&value, &bits, sizeof(value));
@@ -355,22 +371,24 @@ TEST_P(DeviceGemmTest, LargeMatricesOfLargeAndSmallNumbers) {
       rhs_at(413, 51) = float_of(0x7fffffff);
       rhs_at(14, 52) = -most;
       for (int64_t i = 0; i < k; ++i) at(70, i) *= 1e-30f;
-      const std::vector<float> found = Run(desc, lhs, rhs);
       std::vector<float> expected(m * n);
       ReferenceGemm(desc, lhs, rhs, {}, {}, expected);
-      for (int64_t i = 0; i < m * n; ++i) {
-        SCOPED_TRACE(::testing::Message()
-                     << transpose_lhs << transpose_rhs << " element " << i / n
-                     << ", " << i % n);
-        const float right = expected[static_cast<size_t>(i)],
-                    value = found[static_cast<size_t>(i)];
-        if (std::isnan(right)) {
-          EXPECT_TRUE(std::isnan(value)) << value;
-        } else if (std::isinf(right)) {
-          EXPECT_EQ(value, right);
-        } else {
-          const float least = i / n == 70 ? 1e-30f : 1;
-          EXPECT_NEAR(value, right, 2e-5 * std::max(least, std::abs(right)));
+      for (const bool constant : {false, true}) {
+        const std::vector<float> found = Run(desc, lhs, rhs, constant);
+        for (int64_t i = 0; i < m * n; ++i) {
+          SCOPED_TRACE(::testing::Message()
+                       << transpose_lhs << transpose_rhs << constant
+                       << " element " << i / n << ", " << i % n);
+          const float right = expected[static_cast<size_t>(i)],
+                      value = found[static_cast<size_t>(i)];
+          if (std::isnan(right)) {
+            EXPECT_TRUE(std::isnan(value)) << value;
+          } else if (std::isinf(right)) {
+            EXPECT_EQ(value, right);
+          } else {
+            const float least = i / n == 70 ? 1e-30f : 1;
+            EXPECT_NEAR(value, right, 2e-5 * std::max(least, std::abs(right)));
+          }
         }
       }
     }
@@ -380,7 +398,7 @@ TEST_P(DeviceGemmTest, LargeMatricesOfLargeAndSmallNumbers) {
 // Their parts must not disturb their neighbours'. One scale at a time, because
 // garbage that is infinite would be noticed, and its row computed again.
 TEST_P(DeviceGemmTest, LargeMatricesOfTinyNumbers) {
-  if (!Executes()) return;
+  if (!Executes()) GTEST_SKIP() << "null computes nothing";
   const int64_t m = 96, n = 96, k = 70;
   for (const bool transpose : {false, true}) {
     GemmDesc desc = Dense(1, m, n, k);
@@ -407,7 +425,7 @@ TEST_P(DeviceGemmTest, LargeMatricesOfTinyNumbers) {
 }
 
 TEST_P(DeviceGemmTest, ThreadsDoNotChangeResults) {
-  if (!Executes() || GetParam().IsGpu()) return;
+  if (!Executes() || GetParam().IsGpu()) GTEST_SKIP() << "not a CPU";
   const int64_t m = 401, n = 500, k = 450;
   const GemmDesc desc = Dense(1, m, n, k);
   const std::vector<float> lhs = Values(m * k, 1), rhs = Values(k * n, 2);
@@ -419,13 +437,6 @@ TEST_P(DeviceGemmTest, ThreadsDoNotChangeResults) {
     results[threads == 1 ? 0 : 1] = Run(desc, lhs, rhs);
   }
   EXPECT_EQ(results[0], results[1]);
-#ifdef __x86_64__
-  if (!__builtin_cpu_supports("amx-bf16")) return;
-  absl::StatusOr<std::unique_ptr<device::LibraryOp>> op =
-      device_->PrepareGemm(desc, {nullptr, nullptr, nullptr});
-  ASSERT_TRUE(op.ok()) << op.status();
-  EXPECT_EQ((*op)->Description(), "split:amx_bf16");
-#endif
 }
 
 TEST_P(DeviceGemmTest, PanelsDoNotChangeResults) {
