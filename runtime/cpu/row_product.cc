@@ -14,6 +14,7 @@
 #include "runtime/cpu/row_kernels.h"
 #include "runtime/cpu/sparse_weight.h"
 #include "runtime/cpu/threads.h"
+#include "runtime/cpu/vector_activations.h"
 
 namespace partita::cpu {
 namespace {
@@ -55,6 +56,8 @@ class RowProduct : public CpuOp {
       : desc_(desc),
         rows_(desc.batch * desc.m),
         kernel_(ChooseRowKernel()),
+        activate_(HasVectorActivations() ? VectorActivationOf(desc.activation)
+                                         : nullptr),
         panels_(std::move(panels)),
         sparse_(std::move(sparse)) {
     set_threads(threads);
@@ -161,20 +164,30 @@ class RowProduct : public CpuOp {
     const float* const residual =
         desc_.has_residual ? Floats(index++) : nullptr;
     float* const out = static_cast<float*>(buffers_[index]);
-    for (int64_t row = first_row; row < end_row; ++row)
-      for (int64_t n = begin; n < end; ++n) {
-        const int64_t at = row * desc_.out_strides[1] + n;
-        float value = sums[(row - first_row) * kRowPitch + n - begin];
-        if (bias != nullptr) value += bias[n];
-        value = Activate(desc_.activation, value);
-        if (residual != nullptr) value += residual[at];
-        out[at] = value;
-      }
+    for (int64_t row = first_row; row < end_row; ++row) {
+      float* const values = sums + (row - first_row) * kRowPitch - begin;
+      if (bias != nullptr)
+        for (int64_t n = begin; n < end; ++n) values[n] += bias[n];
+      ActivateRow(values + begin, end - begin);
+      const int64_t at = row * desc_.out_strides[1];
+      for (int64_t n = begin; n < end; ++n)
+        out[at + n] =
+            residual != nullptr ? values[n] + residual[at + n] : values[n];
+    }
+  }
+
+  // Whole vectors may reach into what lies between rows of sums.
+  void ActivateRow(float* values, int64_t count) const {
+    if (activate_ != nullptr)
+      return activate_(values, (count + kRowLanes - 1) / kRowLanes);
+    for (int64_t i = 0; i < count; ++i)
+      values[i] = Activate(desc_.activation, values[i]);
   }
 
   device::GemmDesc desc_;
   const int64_t rows_;
   const RowKernel kernel_;
+  const VectorActivation activate_;  // null: one by one
   const std::shared_ptr<PackedWeight> panels_;
   const SparseWeight sparse_;
   void* const* buffers_ = nullptr;  // of the current run

@@ -7,6 +7,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/cpu/pruned_rows.h"
 #include "runtime/cpu/row_product.h"
+#include "runtime/cpu/vector_activations.h"
 #include "runtime/cpu/zero_runs.h"
 
 namespace partita::cpu {
@@ -21,9 +22,11 @@ constexpr int64_t kFewRows = 16;
 constexpr double kMostRunsOfFewRows = 0.6, kMostRunsBefore2Of4 = 0.45,
                  kMostRunsOfManyRows = 0.34;
 
-// oneDNN computes these several times faster. With many rows that costs more
-// than zeros save: for any depth or for sums of few terms.
+// Without vectors of activations, oneDNN computes these several times faster.
+// With many rows that costs more than zeros save: for any depth or for sums of
+// few terms.
 bool IsSlow(device::Activation activation, int64_t depth) {
+  if (HasVectorActivations()) return false;
   switch (activation) {
     case device::Activation::kGeluErf:
     case device::Activation::kTanh:

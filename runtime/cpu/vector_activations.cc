@@ -129,6 +129,11 @@ PARTITA_AVX512 void Activate(float* values, int64_t vectors) {
 
 }  // namespace
 
+bool HasVectorActivations() {
+  return __builtin_cpu_supports("avx512f") &&
+         __builtin_cpu_supports("avx512dq");
+}
+
 VectorActivation VectorActivationOf(device::Activation activation) {
   using device::Activation;
   switch (activation) {

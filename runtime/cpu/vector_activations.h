@@ -11,7 +11,10 @@ namespace partita::cpu {
 // Replaces `vectors` * 16 values, aligned to 64. NaN stays NaN.
 using VectorActivation = void (*)(float* values, int64_t vectors);
 
-// The kernel needs AVX512F and AVX512DQ. Null for kNone. Errors are below 1e-7
+// True if this CPU has AVX512F and AVX512DQ, which the kernels need.
+bool HasVectorActivations();
+
+// Null for kNone. Errors are below 1e-7
 // of |x| + |result| for GELU, and below 2e-7 of the result for the others, or
 // below 1e-36.
 VectorActivation VectorActivationOf(device::Activation activation);

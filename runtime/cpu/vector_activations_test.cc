@@ -46,8 +46,7 @@ double MaxError(Activation activation, double x, double exact) {
 
 // Each 1000th float, also denormal numbers, infinities and NaN.
 TEST(VectorActivationsTest, AreExact) {
-  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512dq"))
-    GTEST_SKIP() << "this CPU has no AVX-512";
+  if (!HasVectorActivations()) GTEST_SKIP() << "this CPU has no AVX-512";
   // Results that are smaller may be 0.
   constexpr double kTiny = 1e-36;
   for (int i = 1; i <= static_cast<int>(Activation::kHardSwish); ++i) {
