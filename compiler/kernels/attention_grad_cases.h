@@ -21,7 +21,8 @@ struct Case {
   std::string results = "012";  // results that are computed
   // The kernel's result has the rows of all gradients side by side.
   bool joined = false;
-  bool lse = false;  // an argument has the log-sum-exp, which is random
+  bool lse = false;         // an argument has the log-sum-exp, which is random
+  bool first_head = false;  // an argument has the number of the first head
 };
 
 inline void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
@@ -83,14 +84,44 @@ inline std::string textOf(const Case& test) {
              wants_bias = llvm::StringRef(test.results).contains('3');
   return "func.func @k(%q: " + q + ", %k: " + k + ", %v: " + v + ", %y: " + y +
          ", %g: " + y + (biased ? ", %b: " + bias : "") +
+         (test.first_head ? ", %f: tensor<i64>" : "") +
          (test.lse ? ", %e: " + lse : "") + ") -> (" + types +
          ") { %r:" + (wants_bias ? "4" : "3") +
          " = nn.attention_grad %q, %k, %v, %y, %g" + (biased ? ", %b" : "") +
-         (test.lse ? " lse(%e)" : "") + " scale = 3.0e-1 " + test.attributes +
-         " : (" + q + ", " + k + ", " + v + ", " + y + ", " + y + of_bias +
-         (test.lse ? ", " + lse : "") + ") -> (" + q + ", " + k + ", " + v +
-         (wants_bias ? of_bias : "") + ")" + join + " return " + values +
-         " : " + types + " }";
+         (test.lse ? " lse(%e)" : "") +
+         (test.first_head ? " first_head(%f)" : "") + " scale = 3.0e-1 " +
+         test.attributes + " : (" + q + ", " + k + ", " + v + ", " + y + ", " +
+         y + of_bias + (test.lse ? ", " + lse : "") +
+         (test.first_head ? ", tensor<i64>" : "") + ") -> (" + q + ", " + k +
+         ", " + v + (wants_bias ? of_bias : "") + ")" + join + " return " +
+         values + " : " + types + " }";
+}
+
+// With a log-sum-exp around 0, weights would be large.
+inline void raiseLse(std::vector<nn::Tensor>& arguments) {
+  nn::Tensor& lse = arguments.back();
+  for (int64_t i = 0; i < lse.size(); ++i)
+    lse.setFloat(i, 10 + lse.getFloat(i));
+}
+
+// Compares the kernel of the case with the interpreter.
+inline std::string differenceOf(CompiledKernel& kernel, const Case& test) {
+  return kernel.difference(test.tolerance, test.tolerance, 1,
+                           [&](std::vector<nn::Tensor>& arguments) {
+                             if (test.lse) raiseLse(arguments);
+                           });
+}
+
+// The gradient of queries that are the sum of two tensors, with half the scale.
+// They have no boxes.
+inline std::string textOfSums(const Case& test) {
+  std::string text = textOf(test);
+  const size_t type = text.find("%q: ") + 4;
+  const std::string of_q = text.substr(type, text.find(',') - type);
+  text.replace(type - 4, 3, "%x:");
+  text.replace(text.find("3.0e-1"), 6, "1.5e-1");
+  return text.insert(text.find("{ ") + 2,
+                     "%q = arith.addf %x, %x : " + of_q + " ");
 }
 
 }  // namespace partita::kernels

@@ -20,10 +20,6 @@ void mergeClock(Clock& clock, const Clock& other) {
     clock[i] = std::max(clock[i], other[i]);
 }
 
-int64_t bytesOf(const EmulatedMap& map) {
-  return kElementBytes * map.box[0] * map.box[1] * map.box[2] * map.box[3];
-}
-
 // Address of byte `at` of a swizzled box at `to`. Shared memory's addresses
 // equal the process's up to a multiple of 1024.
 char* placeOf(char* to, int64_t at) {
@@ -136,14 +132,14 @@ std::string BarrierEmulation::copy(char* to, const char* barrier, int thread,
     return "a box whose place is no multiple of 128 bytes";
   if (map.box[3] * kElementBytes != kRowBytes)
     return "a box whose rows are not 128 bytes, as the swizzle wants them";
-  const char* const end = to + bytesOf(map);
+  const char* const end = to + map.bytes();
   for (const Read& read : reads_)
     for (size_t warp = 0; warp < kWarps; ++warp)
       if (read.range.begin < end && to < read.range.end &&
           clockOf(thread)[warp] < read.at[warp])
         return "a box over memory that warp " + std::to_string(warp) +
                " may still read";
-  std::memset(to, kPoison, static_cast<size_t>(bytesOf(map)));
+  std::memset(to, kPoison, static_cast<size_t>(map.bytes()));
   pending_.push_back({to, barrier, map, at});
   return "";
 }
@@ -192,7 +188,7 @@ bool BarrierEmulation::completeLast(const char* at, std::string& wrong) {
   };
   loop(loop, 0);
   Barrier& barrier = barriers_.at(at);
-  barrier.bytes -= bytesOf(map);
+  barrier.bytes -= map.bytes();
   if (barrier.bytes < 0)
     wrong = "more bytes have come than were expected: " + describe(at);
   finish(barrier);

@@ -9,10 +9,10 @@
 // warps whose warpgroup products read the destination.
 //
 // Copies access memory through PTX's asynchronous proxy, so a thread's earlier
-// writes to the destination are ordered before a copy only by a fence of that
-// thread. The emulation does not track where threads write. Instead every
-// thread must have fenced since the last meeting of all threads before the
-// barrier was made.
+// accesses of the destination are ordered before a copy only by a fence of that
+// thread. The emulation does not track where threads read. Instead every thread
+// must have fenced since the last meeting of all threads before the barrier was
+// made. written_memory.h tracks where they write.
 #ifndef PARTITA_COMPILER_KERNELS_BARRIER_EMULATION_H_
 #define PARTITA_COMPILER_KERNELS_BARRIER_EMULATION_H_
 
@@ -33,6 +33,11 @@ struct alignas(128) EmulatedMap {
   int64_t shape[4] = {};
   int64_t strides[3] = {};  // bytes, of the outer three dimensions
   int32_t box[4] = {};
+
+  // Bytes of a box.
+  int64_t bytes() const {
+    return int64_t{2} * box[0] * box[1] * box[2] * box[3];
+  }
 };
 
 // Functions return an error message; empty on success.

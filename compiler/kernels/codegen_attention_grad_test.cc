@@ -243,8 +243,6 @@ TEST_P(MmaAttentionGradCode, FitsIntoRegistersAndSharedMemory) {
     llvm::SmallVector<PtxKernel> launches;
     const std::string ptx = ptxOf(textOf(test), chip, launches);
     ASSERT_NE(ptx, "");
-    // codegen_warpgroup_grad_test.cc has the limits of warpgroups.
-    if (llvm::StringRef(ptx).contains("wgmma")) continue;
     // The only atomic operation takes the number of an item.
     const size_t atomic = ptx.find("atom.");
     ASSERT_NE(atomic, std::string::npos);
@@ -261,7 +259,10 @@ TEST_P(MmaAttentionGradCode, FitsIntoRegistersAndSharedMemory) {
     if (!hasPtxas()) continue;
     const Assembled assembled = assemble(ptx, chip);
     ASSERT_TRUE(assembled.ok) << assembled.report;
+    const bool warpgroups = llvm::StringRef(ptx).contains("wgmma");
     for (const auto& [name, kernel] : assembled.kernels) {
+      // codegen_warpgroup_grad_test.cc has the limits of warpgroups.
+      if (warpgroups && name == "k_part_1") continue;
       const auto spills = size.most_spilled.find(name);
       EXPECT_LE(kernel.spilled_bytes,
                 spills == size.most_spilled.end() ? 0 : spills->second)

@@ -13,6 +13,7 @@
 
 #include "compiler/kernels/barrier_emulation.h"
 #include "compiler/kernels/flat_kernels.h"
+#include "compiler/kernels/report_writes.h"
 #include "compiler/kernels/team_fibers.h"
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/interpreter.h"
@@ -136,6 +137,7 @@ std::unique_ptr<CompiledKernel> CompiledKernel::fromText(
   if (failed(code)) return nullptr;
   kernel->code_ = *code;
   if (change) change(*target);
+  if (code->team == kBlock && failed(reportWrites(*target))) return nullptr;
   if (std::getenv("PARTITA_DUMP_KERNELS")) target->dump();
   FailureOr<std::string> compiled = compileToObject(*target, object);
   if (failed(compiled)) return nullptr;

@@ -3,16 +3,11 @@
 // many registers it uses.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <iostream>
-
 #include "compiler/kernels/attention_cases.h"
-#include "compiler/kernels/emit_team.h"
+#include "compiler/kernels/damaged_kernels.h"
 #include "compiler/kernels/emit_tile_ring.h"
 #include "compiler/kernels/ptxas.h"
 #include "compiler/kernels/warpgroup_emulation.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace partita::kernels {
 namespace {
@@ -182,83 +177,15 @@ INSTANTIATE_TEST_SUITE_P(Codegen, WarpgroupAttentionPlaces,
                          testing::ValuesIn(kPlaces),
                          [](const auto& info) { return info.param.name; });
 
-// The same code with an error in its waits or fences, which the emulation must
-// find.
-constexpr int kAlone = 1 << 20;
-struct Damage {
-  std::string name;
-  std::string function;  // calls of which are changed
-  int which = -1;  // 0: the first of each two calls; 1: the second; -1: all
-  // Change of the constant or parity in the call. 0: the call is removed.
-  // kAlone: only one thread calls.
-  int change = 0;
-  std::string message;  // when it dies; empty: results may differ
-};
-void PrintTo(const Damage& damage, std::ostream* out) { *out << damage.name; }
-
-// Restricts the call to thread 0.
-void callByOne(mlir::OpBuilder& builder, mlir::func::CallOp call) {
-  const mlir::Location loc = call.getLoc();
-  mlir::Value thread = mlir::func::CallOp::create(builder, loc, kBlockThread,
-                                                  builder.getI64Type())
-                           .getResult(0);
-  mlir::Value zero = mlir::arith::ConstantOp::create(
-      builder, loc, builder.getI64IntegerAttr(0));
-  mlir::Value first = mlir::arith::CmpIOp::create(
-      builder, loc, mlir::arith::CmpIPredicate::eq, thread, zero);
-  auto branch = mlir::scf::IfOp::create(builder, loc, first,
-                                        /*withElseRegion=*/false);
-  call->moveBefore(branch.thenBlock()->getTerminator());
-}
-
-void apply(const Damage& damage, mlir::ModuleOp module) {
-  mlir::SmallVector<mlir::func::CallOp> calls;
-  int count = 0;
-  module.walk([&](mlir::func::CallOp call) {
-    if (call.getCallee() != damage.function) return;
-    if (damage.which < 0 || count % 2 == damage.which) calls.push_back(call);
-    ++count;
-  });
-  EXPECT_FALSE(calls.empty());
-  for (mlir::func::CallOp call : calls) {
-    if (damage.change == 0) {
-      call.erase();
-      continue;
-    }
-    mlir::OpBuilder builder(call);
-    if (damage.change == kAlone) {
-      callByOne(builder, call);
-      continue;
-    }
-    mlir::Value by = mlir::arith::ConstantOp::create(
-        builder, call.getLoc(), builder.getI32IntegerAttr(damage.change));
-    const bool parity = damage.function == kBarrierWait;
-    mlir::Value given = call.getOperand(2);
-    call.setOperand(
-        2, parity
-               ? mlir::arith::XOrIOp::create(builder, call.getLoc(), given, by)
-                     .getResult()
-               : mlir::arith::AddIOp::create(builder, call.getLoc(), given, by)
-                     .getResult());
-  }
-}
-
+// The same code with an error in its waits or fences.
 class WarpgroupAttentionDamage : public testing::TestWithParam<Damage> {};
 
 TEST_P(WarpgroupAttentionDamage, IsFound) {
   // Two items, with more tiles than the ring has stages.
   const Case test = {"", 1, 2, 1, 70, 330, 64, 64, "", ""};
-  std::unique_ptr<CompiledKernel> kernel = CompiledKernel::fromText(
-      textOf(test), emulated("sm_90a"), /*flat=*/false,
-      [](mlir::ModuleOp module) { apply(GetParam(), module); });
-  ASSERT_NE(kernel, nullptr);
-  const auto run = [&] {
-    const std::string wrong = kernel->difference(2e-2, 2e-2);
-    std::cerr << wrong;
-    std::exit(wrong.empty() ? 0 : 1);
-  };
-  EXPECT_EXIT(
-      run(), [](int status) { return status != 0; }, GetParam().message);
+  expectFound(
+      textOf(test), emulated("sm_90a"), GetParam(),
+      [](CompiledKernel& kernel) { return kernel.difference(2e-2, 2e-2); });
 }
 
 // The first of two waits is for readers, the second for tiles.
@@ -282,7 +209,7 @@ const Damage kDamages[] = {
     {"one_thread_fences", kFenceTiles, 0, kAlone,
      "a box over memory that thread 1 may have written without a fence"},
     {"one_thread_fences_queries", kFenceTiles, 1, kAlone,
-     "products of tiles that were copied without a fence"},
+     "a product of memory that thread 1 has written without a fence"},
     {"barriers_left", kBarrierEnd, -1, 0,
      "a barrier is made where there is one"},
 };

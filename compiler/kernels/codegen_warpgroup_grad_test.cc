@@ -15,18 +15,15 @@ namespace {
 
 CodegenOptions emulated() { return ptxCodegenOptions({.chip = "sm_90a"}); }
 
-// With a log-sum-exp around 0, weights would be large.
-void raiseLse(std::vector<nn::Tensor>& arguments) {
-  nn::Tensor& lse = arguments.back();
-  for (int64_t i = 0; i < lse.size(); ++i)
-    lse.setFloat(i, 10 + lse.getFloat(i));
-}
-
-std::string differenceOf(CompiledKernel& kernel, const Case& test) {
-  return kernel.difference(test.tolerance, test.tolerance, 1,
-                           [&](std::vector<nn::Tensor>& arguments) {
-                             if (test.lse) raiseLse(arguments);
-                           });
+// A table that hides different blocks of 128 keys from each of 12 heads.
+std::string tableOfHeads() {
+  std::string text = "blocks = dense<[";
+  for (int head = 0; head < 12; ++head)
+    text += std::string(head > 0 ? ", " : "") +
+            (head % 3 == 0   ? "[[1, 0], [1, 1]]"
+             : head % 3 == 1 ? "[[0, 1], [1, 0]]"
+                             : "[[1, 1], [0, 0]]");
+  return text + "]> : tensor<12x2x2xi1> block_size = 128";
 }
 
 class WarpgroupGrad : public testing::TestWithParam<Case> {};
@@ -73,6 +70,22 @@ const Case kCases[] = {
      "blocks = dense<[[[1, 0, 1, 1], [0, 1, 0, 0], [0, 0, 0, 0]]]> : "
      "tensor<1x3x4xi1> block_size = 128",
      "", "bf16", 3e-2, "012", false, true},
+    // No query sees the second block of keys.
+    {"blocks_that_no_query_sees", 1, 4, 2, 140, 300, 64, 64,
+     "blocks = dense<[[[1, 0, 1], [1, 0, 0]]]> : tensor<1x2x3xi1> "
+     "block_size = 128",
+     "", "bf16", 3e-2, "012", false, true},
+    {"blocks_of_a_head", 1, 2, 2, 140, 140, 64, 64, tableOfHeads(), "", "bf16",
+     3e-2, "012", false, true, true},
+    // The last two blocks of keys are behind all queries.
+    {"causal_hides_blocks", 1, 4, 2, 70, 200, 64, 64, "causal_offset = 0", "",
+     "bf16", 3e-2, "012", false, true},
+    {"causal_hides_all", 1, 2, 1, 70, 80, 64, 64, "causal_offset = -70", "",
+     "bf16", 3e-2, "012", false, true},
+    {"window_before_all_keys", 1, 1, 1, 150, 200, 64, 64,
+     "causal_offset = -140 window = 3", "", "bf16", 3e-2, "012", false, true},
+    {"window_behind_all_keys", 1, 1, 1, 150, 130, 128, 128,
+     "causal_offset = 200 window = 90", "", "bf16", 3e-2, "012", false, true},
     {"queries_alone", 1, 1, 1, 70, 140, 64, 64, "", "", "bf16", 3e-2, "0",
      false, true},
     {"keys_alone", 1, 1, 1, 140, 70, 64, 64, "", "", "bf16", 3e-2, "1", false,
@@ -89,30 +102,75 @@ const Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(Codegen, WarpgroupGrad, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
-// Queries that are computed have no boxes: all threads copy tiles.
-TEST(WarpgroupGradTest, ComputedQueriesHaveNoBoxes) {
-  const std::string type = "tensor<1x2x140x64xbf16>",
-                    lse = "tensor<1x2x140xf32>";
-  const std::string text =
-      "func.func @k(%x: " + type + ", %k: " + type + ", %v: " + type +
-      ", %y: " + type + ", %g: " + type + ", %e: " + lse + ") -> (" + type +
-      ", " + type + ", " + type + ") { %q = arith.addf %x, %x : " + type +
-      " %r:3 = nn.attention_grad %q, %k, %v, %y, %g lse(%e) scale = 1.0e-1 "
-      "causal_offset = 0 : (" +
-      type + ", " + type + ", " + type + ", " + type + ", " + type + ", " +
-      lse + ") -> (" + type + ", " + type + ", " + type +
-      ") return %r#0, %r#1, %r#2 : " + type + ", " + type + ", " + type + " }";
+// All threads copy tiles of computed queries.
+class WarpgroupGradOfSums : public testing::TestWithParam<Case> {};
+
+TEST_P(WarpgroupGradOfSums, EqualsTheInterpreter) {
+  std::unique_ptr<CompiledKernel> kernel =
+      CompiledKernel::fromText(textOfSums(GetParam()), emulated());
+  ASSERT_NE(kernel, nullptr);
+  ASSERT_EQ(kernel->code().before.size(), 2u);
+  EXPECT_TRUE(kernel->code().before[1].maps.empty());
+  const int64_t before = multipliedGroups();
+  EXPECT_EQ(differenceOf(*kernel, GetParam()), "");
+  EXPECT_GT(multipliedGroups(), before);
+}
+
+const Case kSumCases[] = {
+    {"causal", 1, 2, 2, 140, 140, 64, 64, "causal_offset = 0", "", "bf16", 3e-2,
+     "012", false, true},
+    {"large_heads", 1, 1, 1, 140, 140, 128, 128, "causal_offset = 0", "",
+     "bf16", 4e-2, "012", false, true},
+    {"causal_hides_blocks", 1, 4, 2, 70, 200, 64, 64, "causal_offset = 0", "",
+     "bf16", 3e-2, "012", false, true},
+    {"window_before_all_keys", 1, 1, 1, 150, 200, 64, 64,
+     "causal_offset = -140 window = 3", "", "bf16", 3e-2, "012", false, true},
+    {"blocks_that_no_query_sees", 1, 4, 2, 140, 300, 64, 64,
+     "blocks = dense<[[[1, 0, 1], [1, 0, 0]]]> : tensor<1x2x3xi1> "
+     "block_size = 128",
+     "", "bf16", 3e-2, "012", false, true},
+};
+INSTANTIATE_TEST_SUITE_P(Codegen, WarpgroupGradOfSums,
+                         testing::ValuesIn(kSumCases),
+                         [](const auto& info) { return info.param.name; });
+
+// Queries and the result's gradient are usually parts of wider rows, of which
+// boxes are copied.
+TEST(WarpgroupGradTest, BoxesOfPackedRows) {
+  const std::string text = R"(
+    func.func @k(%x: tensor<2x75x584xbf16>, %k: tensor<2x3x80x64xbf16>,
+                 %v: tensor<2x3x80x64xbf16>, %y: tensor<2x3x75x64xbf16>,
+                 %z: tensor<2x75x192xbf16>, %e: tensor<2x3x75xf32>)
+        -> (tensor<2x3x75x64xbf16>, tensor<2x3x80x64xbf16>,
+            tensor<2x3x80x64xbf16>) {
+      %a = nn.slice %x starts = [0, 0, 192] strides = [1, 1, 1] : tensor<2x75x584xbf16> -> tensor<2x75x192xbf16>
+      %b = nn.reshape %a : tensor<2x75x192xbf16> -> tensor<2x75x3x64xbf16>
+      %q = nn.transpose %b perm = [0, 2, 1, 3] : tensor<2x75x3x64xbf16> -> tensor<2x3x75x64xbf16>
+      %c = nn.reshape %z : tensor<2x75x192xbf16> -> tensor<2x75x3x64xbf16>
+      %g = nn.transpose %c perm = [0, 2, 1, 3] : tensor<2x75x3x64xbf16> -> tensor<2x3x75x64xbf16>
+      %r:3 = nn.attention_grad %q, %k, %v, %y, %g lse(%e) scale = 3.0e-1 causal_offset = 5
+          : (tensor<2x3x75x64xbf16>, tensor<2x3x80x64xbf16>, tensor<2x3x80x64xbf16>,
+             tensor<2x3x75x64xbf16>, tensor<2x3x75x64xbf16>, tensor<2x3x75xf32>)
+          -> (tensor<2x3x75x64xbf16>, tensor<2x3x80x64xbf16>, tensor<2x3x80x64xbf16>)
+      return %r#0, %r#1, %r#2 : tensor<2x3x75x64xbf16>, tensor<2x3x80x64xbf16>, tensor<2x3x80x64xbf16>
+    })";
   std::unique_ptr<CompiledKernel> kernel =
       CompiledKernel::fromText(text, emulated());
   ASSERT_NE(kernel, nullptr);
   ASSERT_EQ(kernel->code().before.size(), 2u);
-  EXPECT_TRUE(kernel->code().before[1].maps.empty());
+  const llvm::ArrayRef<TensorMap> maps = kernel->code().before[1].maps;
+  ASSERT_EQ(maps.size(), 2u);
+  EXPECT_EQ(maps[0].argument, 0);
+  EXPECT_EQ(maps[0].offset, 384);
+  EXPECT_EQ(maps[0].shape, (std::vector<int64_t>{2, 3, 75, 64}));
+  EXPECT_EQ(maps[0].strides, (std::vector<int64_t>{75 * 1168, 128, 1168}));
+  EXPECT_EQ(maps[1].argument, 4);
+  EXPECT_EQ(maps[1].offset, 0);
+  EXPECT_EQ(maps[1].strides, (std::vector<int64_t>{75 * 384, 128, 384}));
   Case test;
   test.tolerance = 3e-2;
   test.lse = true;
-  const int64_t before = multipliedGroups();
   EXPECT_EQ(differenceOf(*kernel, test), "");
-  EXPECT_GT(multipliedGroups(), before);
 }
 
 // --- Rounding ---

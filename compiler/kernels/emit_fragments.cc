@@ -212,6 +212,10 @@ void Fragments::copy(const Buffer& from, const Index& position,
 
 void Fragments::waitForTiles() {
   callTarget(builder_, kWaitForCopies, TypeRange(), {});
+  shareTiles();
+}
+
+void Fragments::shareTiles() {
   if (warpgroups_) callTarget(builder_, kFenceTiles, TypeRange(), {});
   sync();
 }

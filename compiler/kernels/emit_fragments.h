@@ -132,6 +132,9 @@ class Fragments {
   // Waits for this thread's copies and synchronizes all threads. Afterwards all
   // readers see the copied elements.
   void waitForTiles();
+  // Synchronizes all threads. Afterwards all readers see the elements that this
+  // thread has stored. Its copies may still be in flight.
+  void shareTiles();
   void sync();
 
   // --- Fragments of tiles, of 16 rows from `row` and 16 columns ---

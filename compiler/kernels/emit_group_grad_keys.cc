@@ -12,7 +12,9 @@
 // of keys in device memory, to which blocks add in turns (emit_turns.h).
 //
 // If their layout allows boxes, the tensor memory accelerator copies tiles of
-// queries and of the result's gradient into a ring (emit_tile_ring.h).
+// queries and of the result's gradient into a ring (emit_tile_ring.h). This is
+// the fast path: otherwise each thread copies 16 bytes at a time, and starts to
+// copy the next tile before it computes with this one.
 #include "compiler/kernels/emit_mma_grad_key_blocks.h"
 #include "compiler/kernels/emit_warpgroup.h"
 
@@ -231,7 +233,7 @@ class GroupGradKeys : private GradKeyBlocks {
       for (int64_t i = 0; i < 4; ++i) {
         Value score = scoreOf(scalar(products, i), Value());
         if (masked)
-          score = hide(score, first + i % 2, begins[i / 2], ends[i / 2]);
+          score = maskFrom(score, first + i % 2, begins[i / 2], ends[i / 2]);
         weights.push_back(weightOf(score, scalar(logarithms, i % 2)));
       }
     }
@@ -240,22 +242,6 @@ class GroupGradKeys : private GradKeyBlocks {
 
   Value toI32(Value index) {
     return arith::IndexCastOp::create(builder_, builder_.getI32Type(), index);
-  }
-
-  // Minus infinity if `query` is less than `begin` or, unless that is null, not
-  // less than `end`.
-  Value hide(Value score, int64_t query, Value begin, Value end) {
-    Value here = arith::ConstantOp::create(
-        builder_, builder_.getI32IntegerAttr(static_cast<int32_t>(query)));
-    Value sees =
-        arith::CmpIOp::create(builder_, arith::CmpIPredicate::sge, here, begin);
-    if (end)
-      sees = arith::AndIOp::create(
-          builder_, sees,
-          arith::CmpIOp::create(builder_, arith::CmpIPredicate::slt, here,
-                                end));
-    return arith::SelectOp::create(
-        builder_, sees, score, f32(-std::numeric_limits<double>::infinity()));
   }
 
   Values gradsOf(ArrayRef<Value> weights, ArrayRef<Value> given,
@@ -285,7 +271,7 @@ class GroupGradKeys : private GradKeyBlocks {
   // block's turn. Warp w has the w-th 16 queries.
   LogicalResult addQueries(Value tile, Value turn) {
     if (failed(turns_->await(turnPlaceOf(tile), turn))) return failure();
-    fragments_.waitForTiles();
+    fragments_.shareTiles();
     Value is_first = isFirstTurn(tile, turn);
     const auto at = [&](int64_t eight) {
       return add(

@@ -357,16 +357,17 @@ Value MmaTiles::maskKey(Value score, Value key, Value query) {
   return arith::SelectOp::create(builder_, sees, score, f32(-kInfinity));
 }
 
-Value MmaTiles::maskFrom(Value score, int64_t key, Value begin, Value end) {
+Value MmaTiles::maskFrom(Value score, int64_t row, Value begin, Value end) {
   Value here = arith::ConstantOp::create(
-      builder_, builder_.getI32IntegerAttr(static_cast<int32_t>(key)));
-  Value sees =
-      arith::CmpIOp::create(builder_, arith::CmpIPredicate::slt, here, end);
-  if (begin)
-    sees = arith::AndIOp::create(
-        builder_, sees,
-        arith::CmpIOp::create(builder_, arith::CmpIPredicate::sge, here,
-                              begin));
+      builder_, builder_.getI32IntegerAttr(static_cast<int32_t>(row)));
+  Value sees;
+  const auto require = [&](arith::CmpIPredicate predicate, Value bound) {
+    if (!bound) return;
+    Value holds = arith::CmpIOp::create(builder_, predicate, here, bound);
+    sees = sees ? Value(arith::AndIOp::create(builder_, sees, holds)) : holds;
+  };
+  require(arith::CmpIPredicate::sge, begin);
+  require(arith::CmpIPredicate::slt, end);
   return arith::SelectOp::create(builder_, sees, score, f32(-kInfinity));
 }
 

@@ -112,6 +112,10 @@ class MmaTiles : protected AttentionTiles {
   mlir::Value beginOfKeys(mlir::Value query);
   // Minus infinity if the query does not see the key, else the score.
   mlir::Value maskKey(mlir::Value score, mlir::Value key, mlir::Value query);
+  // Minus infinity if `row` < `begin` or `row` >= `end`, signed 32-bit numbers,
+  // else the score. Either bound may be null.
+  mlir::Value maskFrom(mlir::Value score, int64_t row, mlir::Value begin,
+                       mlir::Value end);
   // 2^(scaled score - shift)
   mlir::Value weightOf(mlir::Value score, mlir::Value shift);
   // The symbol of a query, clamped to the last query.
@@ -145,10 +149,6 @@ class MmaTiles : protected AttentionTiles {
   // keys then.
   void clampLimits();
   mlir::FailureOr<Lanes> bias(const Symbol* query, Symbol key);
-  // Minus infinity if `key` < `begin` or `key` >= `end`, signed 32-bit numbers;
-  // `begin` is null without a window.
-  mlir::Value maskFrom(mlir::Value score, int64_t key, mlir::Value begin,
-                       mlir::Value end);
   // The tiles with keys that the block of queries from `first` on sees. Tiles
   // have positions: in the list if there is one, else their own numbers. A null
   // `begin` is 0.

@@ -13,11 +13,13 @@
 #include "compiler/kernels/barrier_emulation.h"
 #include "compiler/kernels/warp_emulation.h"
 #include "compiler/kernels/warpgroup_emulation.h"
+#include "compiler/kernels/written_memory.h"
 
 namespace partita::kernels {
 namespace {
 
 constexpr size_t kStackBytes = 256 * 1024;
+constexpr int64_t kCopyBytes = 16;
 
 struct Copy {
   char* to;
@@ -42,20 +44,20 @@ struct Fiber {
   int parameter = 0;                 // must be equal in all threads
   void* data = nullptr;              // input and output of this thread
   std::vector<Copy> copies;
-  bool copied = false;  // since its last fence
 };
 
 const Meeting kDone = {"has ended", true};
 
 struct Team {
-  explicit Team(int threads) : fibers(threads), barriers(threads) {}
+  explicit Team(int threads)
+      : fibers(threads), barriers(threads), written(threads) {}
   ucontext_t scheduler;
   std::vector<Fiber> fibers;
   const std::function<void()>* body = nullptr;
   int current = 0;
   WarpgroupEmulation warpgroup;
   BarrierEmulation barriers;
-  bool unfenced = false;  // threads have met after copies without a fence
+  WrittenMemory written;
   std::string wrong;
 };
 
@@ -214,9 +216,9 @@ void emulate(Fiber* warp, int threads) {
   emulation(flag, lanes);
 }
 
-void meetAll(Fiber* all, int threads) {
+void meetAll(Fiber*, int) {
   team->barriers.meet();
-  for (int i = 0; i < threads; ++i) team->unfenced |= all[i].copied;
+  team->written.meet();
 }
 
 // For a warpgroup, which is the whole block.
@@ -227,13 +229,12 @@ void emulateGroup(Fiber* all, int threads) {
                   " threads, found " + std::to_string(threads);
     return;
   }
-  if (team->unfenced) {
-    team->wrong = "products of tiles that were copied without a fence";
-    return;
-  }
   Data* data[kThreadsOfGroup];
   for (int i = 0; i < threads; ++i) data[i] = static_cast<Data*>(all[i].data);
   team->wrong = (team->warpgroup.*emulation)(data);
+  for (const SharedRange& range : team->warpgroup.takeBegun())
+    if (team->wrong.empty())
+      team->wrong = team->written.access("a product", range);
   for (const SharedRange& range : team->warpgroup.takeRead())
     team->barriers.read(range);
 }
@@ -406,9 +407,20 @@ EXPORTED void partita_copy(char* base, int64_t offset, int64_t source) {
       {base + offset, reinterpret_cast<const char*>(source)});
 }
 EXPORTED void partita_wait_for_copies() {
-  here().copied |= !here().copies.empty();
-  for (const Copy& copy : here().copies) std::memcpy(copy.to, copy.from, 16);
+  for (const Copy& copy : here().copies) {
+    std::memcpy(copy.to, copy.from, kCopyBytes);
+    team->written.writeShared(team->current, {copy.to, copy.to + kCopyBytes});
+  }
   here().copies.clear();
+}
+
+// Called after each store that generated code makes (report_writes.h).
+EXPORTED void partita_wrote(int64_t address, int32_t bytes, int32_t shared) {
+  const char* const at = reinterpret_cast<const char*>(address);
+  if (shared != 0)
+    team->written.writeShared(team->current, {at, at + bytes});
+  else
+    perform(team->written.writeDevice(team->current));
 }
 
 EXPORTED int32_t partita_take_ticket(int64_t address) {
@@ -416,12 +428,14 @@ EXPORTED int32_t partita_take_ticket(int64_t address) {
 }
 // Blocks run one after the other, so a turn that has not come never will.
 EXPORTED void partita_await_turn(int64_t address, int32_t turn) {
+  perform(team->written.awaitTurn(team->current, address, turn));
   const int32_t now = *reinterpret_cast<const int32_t*>(address);
   if (now == turn) return;
   perform("a block waits forever for turn " + std::to_string(turn) +
           ", where it is the turn of " + std::to_string(now));
 }
 EXPORTED void partita_pass_turn(int64_t address, int32_t turn) {
+  perform(team->written.passTurn(team->current, address, turn));
   *reinterpret_cast<int32_t*>(address) = turn;
 }
 
@@ -435,7 +449,7 @@ EXPORTED int64_t partita_shared_address(const char* memory) {
 }
 
 EXPORTED void partita_fence_tiles() {
-  here().copied = false;
+  team->written.fence(team->current);
   team->barriers.fence(team->current);
 }
 
@@ -461,9 +475,11 @@ EXPORTED void partita_copy_box(char* base, int64_t offset, int64_t barrier,
                                const void* map, int32_t i0, int32_t i1,
                                int32_t i2, int32_t i3, int32_t does) {
   if (does == 0) return;
-  perform(team->barriers.copy(base + offset, base + barrier, team->current,
-                              *static_cast<const EmulatedMap*>(map),
+  const EmulatedMap& from = *static_cast<const EmulatedMap*>(map);
+  char* const to = base + offset;
+  perform(team->barriers.copy(to, base + barrier, team->current, from,
                               {i0, i1, i2, i3}));
+  perform(team->written.access("a box", {to, to + from.bytes()}));
 }
 EXPORTED void partita_group_commit() { wait(kGroupCommit); }
 

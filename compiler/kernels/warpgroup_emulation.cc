@@ -81,16 +81,17 @@ std::string WarpgroupEmulation::read(uint64_t descriptor, bool rows_together,
 }
 
 std::string WarpgroupEmulation::readMatrices(
-    GroupProduct* const threads[kThreadsOfGroup], Pending& pending) const {
+    GroupProduct* const threads[kThreadsOfGroup], Pending& pending) {
   const GroupProduct& product = pending.product;
   for (size_t step = 0; step < 4; ++step) {
     std::string wrong =
         read(product.right[step], product.in_registers || product.right_down,
-             product.columns, product.bf16, pending.right[step]);
+             product.columns, product.bf16, pending.right[step],
+             &begun_.emplace_back());
     Matrix& left = pending.left[step];
     if (wrong.empty() && !product.in_registers)
       wrong = read(product.left[step], product.left_down, kRows, product.bf16,
-                   left);
+                   left, &begun_.emplace_back());
     if (!wrong.empty()) return wrong;
     if (!product.in_registers) continue;
     left.resize(kRows * kDepth);

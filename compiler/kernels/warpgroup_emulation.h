@@ -68,6 +68,8 @@ class WarpgroupEmulation {
   bool isIdle() const { return pending_.empty(); }
   // Memory read by the products that were waited for since the last call.
   std::vector<SharedRange> takeRead() { return std::exchange(read_, {}); }
+  // Memory that the products read which have begun since the last call.
+  std::vector<SharedRange> takeBegun() { return std::exchange(begun_, {}); }
 
  private:
   using Matrix = std::vector<float>;  // rows of columns
@@ -83,7 +85,7 @@ class WarpgroupEmulation {
   };
 
   std::string readMatrices(GroupProduct* const threads[kThreadsOfGroup],
-                           Pending& pending) const;
+                           Pending& pending);
   // Reads 16 columns of `count` rows, as [count][16], and the range they
   // occupy. For a right operand, reads 16 rows of `count` columns.
   std::string read(uint64_t descriptor, bool rows_together, int count,
@@ -96,7 +98,7 @@ class WarpgroupEmulation {
   uint32_t last_ = 0;
   std::vector<Pending> pending_;  // in the order of their start
   std::map<uint32_t, Sums> sums_;
-  std::vector<SharedRange> read_;
+  std::vector<SharedRange> read_, begun_;
 };
 
 }  // namespace partita::kernels

@@ -228,7 +228,8 @@ std::string runCopies(bool fence) {
 
 TEST(WarpgroupEmulationTest, CopiesNeedAFenceBeforeThreadsMeet) {
   EXPECT_EQ(runCopies(/*fence=*/false),
-            "products of tiles that were copied without a fence");
+            "a product of memory that thread 0 has written, and threads have "
+            "not met since");
 }
 
 TEST(WarpgroupEmulationTest, ProductsAreWaitedFor) {
