@@ -8,6 +8,7 @@
 #include "dialects/exec/labels.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 
 namespace partita::kernels {
 
@@ -25,6 +26,68 @@ struct Part {
   KernelWork work;
   mlir::ArrayAttr maps;  // null: the last part has the launch's
 };
+
+// The attribute of a kernel of one part, as an example of the format.
+mlir::NamedAttribute exampleOf(FuncOp kernel) {
+  mlir::OpBuilder builder(kernel.getContext());
+  mlir::OwningOpRef<FuncOp> example = FuncOp::create(
+      builder, kernel.getLoc(), kernel.getName(), kernel.getFunctionType());
+  exec::setKernelParts(*example, {exec::KernelPart()});
+  return *(*example)->getDiscardableAttrs().begin();
+}
+
+// True if both have the same names and kinds of attributes.
+bool areAlike(mlir::Attribute found, mlir::DictionaryAttr example) {
+  auto words = llvm::dyn_cast<mlir::DictionaryAttr>(found);
+  return words && words.size() == example.size() &&
+         llvm::all_of(example, [&](mlir::NamedAttribute word) {
+           mlir::Attribute other = words.get(word.getName());
+           return other && other.getTypeID() == word.getValue().getTypeID();
+         });
+}
+
+bool isListOfMaps(mlir::Attribute found) {
+  auto maps = llvm::dyn_cast<mlir::ArrayAttr>(found);
+  return maps && llvm::all_of(maps, llvm::IsaPred<exec::TensorMapAttr>);
+}
+
+// The attributes may come from an edited dump. Emits an error at the kernel.
+mlir::LogicalResult checkParts(FuncOp kernel) {
+  const mlir::NamedAttribute example = exampleOf(kernel);
+  const auto name = example.getName();
+  mlir::Attribute found = kernel->getAttr(name),
+                  maps = kernel->getAttr(kPartMapsAttr);
+  auto parts = llvm::dyn_cast_if_present<mlir::ArrayAttr>(found);
+  if (found && !parts)
+    return kernel.emitError("expected a list as attribute '")
+           << name.getValue() << "', found " << found;
+  const auto like = llvm::cast<mlir::DictionaryAttr>(
+      llvm::cast<mlir::ArrayAttr>(example.getValue())[0]);
+  for (auto [i, part] : llvm::enumerate(
+           parts ? parts.getValue() : llvm::ArrayRef<mlir::Attribute>()))
+    if (!areAlike(part, like))
+      return kernel.emitError("expected part ")
+             << i << " of '" << name.getValue() << "' to have the form of "
+             << like << ", found " << part;
+  if (parts && !parts.empty()) {
+    const std::string last = exec::kernelParts(kernel).back().code;
+    if (last != kernel.getName())
+      return kernel.emitError("expected the last part of '")
+             << name.getValue() << "' to be the kernel '" << kernel.getName()
+             << "', found '" << last << "'";
+  }
+  if (!maps) return mlir::success();
+  auto lists = llvm::dyn_cast<mlir::ArrayAttr>(maps);
+  if (!lists || !llvm::all_of(lists, isListOfMaps))
+    return kernel.emitError("expected lists of tensor maps as attribute '")
+           << kPartMapsAttr << "', found " << maps;
+  const size_t count = parts ? parts.size() : 0;
+  if (lists.size() != count)
+    return kernel.emitError("expected a list in '")
+           << kPartMapsAttr << "' for each of the " << count
+           << " parts of the kernel, found " << lists.size();
+  return mlir::success();
+}
 
 // Declares the parts' functions behind the kernel, which is itself the last
 // part.
@@ -82,6 +145,8 @@ class SplitLaunches : public impl::SplitLaunchesPassBase<SplitLaunches> {
   using SplitLaunchesPassBase::SplitLaunchesPassBase;
 
   void runOnOperation() override {
+    for (FuncOp function : getOperation().getOps<FuncOp>())
+      if (failed(checkParts(function))) return signalPassFailure();
     llvm::StringMap<llvm::SmallVector<Part>> parts;
     for (FuncOp function :
          llvm::make_early_inc_range(getOperation().getOps<FuncOp>()))
