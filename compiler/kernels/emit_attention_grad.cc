@@ -61,7 +61,7 @@ class AttentionGradEmitter : private AttentionTiles {
     mean_ = emitter_.scratch(type_, rows_);
     weights_ = emitter_.scratch(type_, rows_ * width_);
     scores_ = emitter_.scratch(type_, rows_ * width_);
-    if (adds_batches_) bias_sums_ = emitter_.scratch(type_, queries_ * row_);
+    if (adds_batches_) bias_sums_ = emitter_.scratch(type_, biasSums());
     if (failed(mask_.emitStart())) return failure();
     return emitter_.loop(
         begin, end, range(), {},
@@ -75,17 +75,24 @@ class AttentionGradEmitter : private AttentionTiles {
       return emitGroup();
     }
     group_ = Index(item);
-    if (failed(clear(bias_sums_, queries_ * row_)) ||
+    if (failed(clear(bias_sums_, biasSums())) ||
         failed(
             emitter_.loop(batches_, {}, [&](const Symbol* batch, ValueRange) {
               batch_ = Index(batch);
               return emitGroup();
             })))
       return failure();
-    return storeRows(3, bias_sums_, queries_, keys_, [&](Index row, Index key) {
-      return IndexVector{Index(), group_, row, key};
-    });
+    return storeRows(
+        3, bias_sums_, shared() * queries_, keys_, [&](Index row, Index key) {
+          auto [head, query] = emitter_.split(row, queries_);
+          return IndexVector{Index(), group_ * shared() + head, query, key};
+        });
   }
+
+  // Heads that share keys and values.
+  int64_t shared() const { return heads_ / groups_; }
+  // Sums of the bias's gradient: of the heads of a group.
+  int64_t biasSums() const { return shared() * queries_ * row_; }
 
   // Computes one key-value head of one batch element.
   FailureOr<Values> emitGroup() {
@@ -96,9 +103,9 @@ class AttentionGradEmitter : private AttentionTiles {
         failed(clear(key_sums_, row_ * padded(size_))) ||
         failed(clear(value_sums_, row_ * padded(value_size_))))
       return failure();
-    const int64_t shared = heads_ / groups_;
-    if (failed(emitter_.loop(shared, {}, [&](const Symbol* head, ValueRange) {
-          head_ = group_ * shared + Index(head);
+    if (failed(emitter_.loop(shared(), {}, [&](const Symbol* head, ValueRange) {
+          head_ = group_ * shared() + Index(head);
+          first_bias_row_ = multiply(head->value, queries_);
           return emitter_.loop(
               (queries_ + rows_ - 1) / rows_, {},
               [&](const Symbol* block, ValueRange) {
@@ -343,7 +350,9 @@ class AttentionGradEmitter : private AttentionTiles {
     Value mean = emitter_.splat(
         {memref::LoadOp::create(builder_, mean_.memref, row->value), 0},
         lanes_);
-    Value bias_row = adds_batches_ ? multiply(query->value, row_) : Value();
+    Value bias_row = adds_batches_
+                         ? multiply(add(first_bias_row_, query->value), row_)
+                         : Value();
     return forKeys(
         row, {},
         [&](const Symbol* keys, Value at, ValueRange) -> FailureOr<Values> {
@@ -508,7 +517,8 @@ class AttentionGradEmitter : private AttentionTiles {
   // Per block of queries. `weights_` holds scores first; `scores_` holds
   // gradients of weights first, then gradients of scores.
   Buffer query_, query_sums_, given_, mean_, weights_, scores_;
-  Buffer bias_sums_;  // per head
+  Buffer bias_sums_;      // rows of each head of the group
+  Value first_bias_row_;  // of the head
 };
 
 }  // namespace

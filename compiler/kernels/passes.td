@@ -66,8 +66,8 @@ def ExpandGradientsPass : Pass<"partita-expand-gradients", "::mlir::ModuleOp"> {
   let description = [{
     `nn.reduce_window_grad` is decomposed; for a maximum or minimum over images of a model with convolutions, between
     transposes to channels last. So is `nn.attention_grad` with a softcap or an empty operand. If its bias
-    gets a gradient, it is decomposed as well, unless the bias has one matrix per head for the whole batch and no heads
-    share keys and values. Otherwise it has a kernel, which stores no L x S matrix.
+    gets a gradient, it is decomposed as well, unless the bias has one matrix per head for the whole batch. Otherwise it
+    has a kernel, which stores no L x S matrix except the gradient of the bias.
 
     ```mlir
     %d = nn.reduce_window_grad sum %g window = [3] strides = [2] ... : (tensor<4xf32>) -> tensor<8xf32>
@@ -406,7 +406,8 @@ def SplitLaunchesPass : Pass<"partita-split-launches", "::mlir::ModuleOp"> {
     Code generation for GPUs writes some kernels as several parts, which run one after the other with the same
     operands (`kernel.parts`). Each part gets a launch. The first launch keeps the planned offsets; each of the
     others writes to the results of the one before. The last part is the kernel itself; the other parts become
-    functions without a body.
+    functions without a body. Parts that copy boxes have their own tensor maps (`kernel.part_maps`), which the pass
+    gives to their launches. It refuses kernels whose attributes do not have this form.
 
     ```mlir
     %y = exec.launch @k(%x) {exec.offsets = array<i64: 0>} : (tensor<8xf32>) -> tensor<8xf32>

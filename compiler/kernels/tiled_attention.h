@@ -8,8 +8,7 @@
 namespace partita::kernels {
 
 // True if no operand is empty and there is no softcap. If the bias gets a
-// gradient, it must also have one matrix per head for the whole batch, and no
-// heads may share keys and values.
+// gradient, it must also have one matrix per head for the whole batch.
 inline bool isTiled(nn::AttentionGradOp op) {
   const auto shape = [](mlir::Value value) {
     return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
@@ -19,8 +18,7 @@ inline bool isTiled(nn::AttentionGradOp op) {
   if (op.getSoftcap().convertToDouble() > 0) return false;
   if (!op.getBiasGrad()) return true;
   const auto q = shape(op.getQ()), k = shape(op.getK());
-  return k[1] == q[1] &&
-         shape(op.getBias()) == llvm::ArrayRef<int64_t>{1, q[1], q[2], k[2]};
+  return shape(op.getBias()) == llvm::ArrayRef<int64_t>{1, q[1], q[2], k[2]};
 }
 
 }  // namespace partita::kernels

@@ -33,6 +33,26 @@ func.func @attention(%q: tensor<1x2x4x8xf32>, %g: tensor<1x2x4x8xf32>) -> (tenso
 
 // -----
 
+// So does that with the gradient of a bias, if the bias has one matrix per head for the whole batch. Heads may share keys.
+// CHECK-LABEL: @bias_of_shared_keys
+// CHECK-NEXT: nn.attention_grad
+// CHECK-NEXT: return
+func.func @bias_of_shared_keys(%q: tensor<2x4x4x8xf32>, %k: tensor<2x2x4x8xf32>, %b: tensor<1x4x4x4xf32>) -> (tensor<2x4x4x8xf32>, tensor<1x4x4x4xf32>) {
+  %0:4 = nn.attention_grad %q, %k, %k, %q, %q, %b scale = 1.0 : (tensor<2x4x4x8xf32>, tensor<2x2x4x8xf32>, tensor<2x2x4x8xf32>, tensor<2x4x4x8xf32>, tensor<2x4x4x8xf32>, tensor<1x4x4x4xf32>) -> (tensor<2x4x4x8xf32>, tensor<2x2x4x8xf32>, tensor<2x2x4x8xf32>, tensor<1x4x4x4xf32>)
+  return %0#0, %0#3 : tensor<2x4x4x8xf32>, tensor<1x4x4x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @bias_of_each_batch_element
+// CHECK-NOT: nn.attention_grad
+func.func @bias_of_each_batch_element(%q: tensor<2x4x4x8xf32>, %b: tensor<2x4x4x4xf32>) -> (tensor<2x4x4x8xf32>, tensor<2x4x4x4xf32>) {
+  %0:4 = nn.attention_grad %q, %q, %q, %q, %q, %b scale = 1.0 : (tensor<2x4x4x8xf32>, tensor<2x4x4x8xf32>, tensor<2x4x4x8xf32>, tensor<2x4x4x8xf32>, tensor<2x4x4x8xf32>, tensor<2x4x4x4xf32>) -> (tensor<2x4x4x8xf32>, tensor<2x4x4x8xf32>, tensor<2x4x4x8xf32>, tensor<2x4x4x4xf32>)
+  return %0#0, %0#3 : tensor<2x4x4x8xf32>, tensor<2x4x4x4xf32>
+}
+
+// -----
+
 // CHECK-LABEL: @softcap
 // CHECK-NOT: nn.attention_grad
 // CHECK-COUNT-5: nn.dot_general
