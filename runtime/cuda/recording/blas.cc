@@ -132,10 +132,20 @@ struct Product {
   void Run() const {
     std::memset(workspace, 0x7f, kWorkspace);
     Machine::Get().Touch(workspace, kWorkspace, /*writes=*/true);
-    for (int64_t batch = 0; batch < d.layout.batch; ++batch)
+    for (int64_t batch = 0; batch < d.layout.batch; ++batch) {
+      // Every element of a factor is read once, [row, k] and [column, k].
+      std::vector<float> rows, columns;
+      for (int64_t row = 0; row < a.rows(); ++row)
+        for (int64_t k = 0; k < a.columns(); ++k)
+          rows.push_back(a.At(batch, row, k));
+      for (int64_t column = 0; column < b.columns(); ++column)
+        for (int64_t k = 0; k < b.rows(); ++k)
+          columns.push_back(b.At(batch, k, column));
       for (int64_t row = 0; row < d.rows(); ++row)
         for (int64_t column = 0; column < d.columns(); ++column)
-          Make(batch, row, column);
+          Make(batch, row, column, rows.data() + row * a.columns(),
+               columns.data() + column * b.rows());
+    }
     if (desc.epilogue & kLtEpilogueSumsOfA)
       for (int64_t row = 0; row < a.rows(); ++row)
         Sum(row, a.columns(), [&](int64_t k) { return a.At(0, row, k); });
@@ -163,12 +173,13 @@ struct Product {
     Store(TypeOf(d.layout.type), const_cast<void*>(desc.bias), index,
           static_cast<float>(sum));
   }
-  void Make(int64_t batch, int64_t row, int64_t column) const {
+  void Make(int64_t batch, int64_t row, int64_t column, const float* of_a,
+            const float* of_b) const {
     const KernelType type = TypeOf(d.layout.type);
     double sum = 0;
     for (int64_t k = 0; k < a.columns(); ++k) {
       if (rounds_parts && k == a.columns() / 2) sum = Round(type, sum);
-      sum += double{a.At(batch, row, k)} * b.At(batch, k, column);
+      sum += double{of_a[k]} * of_b[k];
     }
     if (rounds_parts) sum = Round(type, sum);
     if (desc.scale != nullptr) sum *= Load(KernelType::kF32, desc.scale, 0);

@@ -66,14 +66,17 @@ void RegisterOwnKernels() {
 #undef PARTITA_REGISTER
 }
 
-// A launch with a copy of its parameters.
+// A launch with a copy of its parameters. Without a function it accesses what
+// `reaches` lists.
 struct Launched {
   HostKernel kernel;
+  std::vector<Reach> reaches;
   std::vector<std::vector<char>> values;
   Place place;
   size_t shared_bytes;
 
   void Run() {
+    if (kernel == nullptr) return Touch();
     std::vector<void*> parameters;
     for (std::vector<char>& value : values) parameters.push_back(value.data());
     std::vector<char> shared;
@@ -90,6 +93,14 @@ struct Launched {
   }
 
  private:
+  void Touch() const {
+    for (const Reach& reach : reaches) {
+      void* memory = nullptr;
+      std::memcpy(&memory, values[reach.parameter].data() + reach.offset,
+                  sizeof(memory));
+      Machine::Get().Touch(memory, reach.bytes, reach.writes);
+    }
+  }
   // Advances to the next block. Before the first block x is -1.
   static bool NextBlock(Place& at) {
     for (int d = 0; d < 3; ++d) {
@@ -431,11 +442,14 @@ CuResult cuLaunchKernel(CuFunction function, unsigned grid_x, unsigned grid_y,
                 Text(grid_z) + "> <" + Text(block_x) + "," + Text(block_y) +
                 "," + Text(block_z) + "> " + Text(shared_bytes));
   const HostKernel kernel = machine.Find(called.name);
-  if (kernel == nullptr) return kCuNotFound;
+  const std::vector<Reach>* const reaches =
+      machine.Described(called.name, static_cast<const char*>(parameters[0]));
+  if (kernel == nullptr && reaches == nullptr) return kCuNotFound;
   if (grid_x * grid_y * grid_z == 0 || block_x * block_y * block_z == 0 ||
       shared_bytes > static_cast<unsigned>(called.shared_bytes))
     return kCuInvalidValue;
   Launched launched = {kernel,
+                       reaches ? *reaches : std::vector<Reach>(),
                        {},
                        {{grid_x, grid_y, grid_z},
                         {block_x, block_y, block_z},
@@ -447,6 +461,10 @@ CuResult cuLaunchKernel(CuFunction function, unsigned grid_x, unsigned grid_y,
     const char* const value = static_cast<const char*>(parameters[i]);
     launched.values.emplace_back(value, value + called.parameters[i]);
   }
+  for (const Reach& reach : launched.reaches)
+    if (reach.parameter >= called.parameters.size() ||
+        reach.offset + sizeof(void*) > called.parameters[reach.parameter])
+      return kCuInvalidValue;
   Step step;
   step.name = called.name;
   step.work = [launched]() mutable {
@@ -474,6 +492,17 @@ void partita_recording_register(const char* kernel, HostKernel function) {
 void partita_recording_set_launch_time(float milliseconds) {
   const Lock lock(Machine::Get().mutex);
   Machine::Get().SetLaunchTime(milliseconds);
+}
+void partita_recording_describe(const char* kernel, const char* prefix,
+                                size_t bytes, const Reach* reaches,
+                                size_t count) {
+  const Lock lock(Machine::Get().mutex);
+  Machine::Get().Describe(kernel, std::string(prefix, bytes),
+                          {reaches, reaches + count});
+}
+void partita_recording_forget_descriptions() {
+  const Lock lock(Machine::Get().mutex);
+  Machine::Get().ForgetDescriptions();
 }
 // Runs all streams first, so that work nobody waits for counts too.
 const char* partita_recording_take_races() {

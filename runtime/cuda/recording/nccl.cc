@@ -174,12 +174,16 @@ void Combine(NcclReduction reduction, const std::string& other,
 
 void CombineSmall(KernelType type, NcclReduction reduction,
                   const std::string& other, std::string& into) {
+  // The strings are not the program's memory.
+  Races& races = Machine::Get().races();
+  const bool watched = races.Pause();
   for (size_t i = 0; i < into.size() / 2; ++i) {
     const Int at = static_cast<Int>(i);
     Store(type, into.data(), at,
           Combined(reduction, Load(type, into.data(), at),
                    Load(type, other.data(), at)));
   }
+  if (watched) races.Watch();
 }
 
 void Combine(NcclType type, NcclReduction reduction, const std::string& other,

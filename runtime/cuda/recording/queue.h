@@ -4,8 +4,10 @@
 #ifndef PARTITA_RUNTIME_CUDA_RECORDING_QUEUE_H_
 #define PARTITA_RUNTIME_CUDA_RECORDING_QUEUE_H_
 
+#include <cstring>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -71,6 +73,13 @@ struct Place {
 };
 using HostKernel = void (*)(void** parameters, const Place& place);
 
+// Memory that a kernel reads or writes: `bytes` bytes, at the address that
+// stands at byte `offset` of the parameter number `parameter`.
+struct Reach {
+  size_t parameter, offset, bytes;
+  bool writes;
+};
+
 // The driver's state, all of it under one lock.
 class Machine {
  public:
@@ -125,6 +134,23 @@ class Machine {
                 int after);
   void Register(const std::string& kernel, HostKernel function);
   HostKernel Find(const std::string& kernel) const;
+  // Sets what launches of a kernel without a function access if the bytes of
+  // their first parameter begin with `prefix`.
+  void Describe(const std::string& kernel, const std::string& prefix,
+                std::vector<Reach> reaches) {
+    described_[kernel][prefix] = std::move(reaches);
+  }
+  void ForgetDescriptions() { described_.clear(); }
+  // Null if nothing describes the launch.
+  const std::vector<Reach>* Described(const std::string& kernel,
+                                      const char* parameter) const {
+    const auto found = described_.find(kernel);
+    if (found == described_.end()) return nullptr;
+    for (const auto& [prefix, reaches] : found->second)
+      if (std::memcmp(prefix.data(), parameter, prefix.size()) == 0)
+        return &reaches;
+    return nullptr;
+  }
 
  private:
   struct Block {
@@ -147,6 +173,7 @@ class Machine {
   };
   std::vector<Failure> failures_;
   std::vector<std::pair<std::string, HostKernel>> kernels_;
+  std::map<std::string, std::map<std::string, std::vector<Reach>>> described_;
   std::vector<std::unique_ptr<Stream>> streams_;
   int last_stream_ = 0;
   char* memory_ = nullptr;

@@ -8,6 +8,8 @@
 
 namespace partita::cuda::recording {
 
+constexpr size_t kMergeAt = 1024;
+
 void Clock::Join(const Clock& other) {
   for (const auto& [stream, number] : other.done_)
     done_[stream] = std::max(done_[stream], number);
@@ -21,10 +23,11 @@ uint64_t Clock::Of(int stream) const {
 void Races::Begin(const std::string& name, int stream, uint64_t number,
                   const Clock& before) {
   if (!watching_) return;
-  now_ = {0, 0, false, stream, number, name};
+  now_ = {{0, 0, false}, stream, number, name};
   before_ = before;
   refused_ = {};
   current_.clear();
+  merge_at_ = kMergeAt;
 }
 
 void Races::Add(const void* memory, size_t bytes, bool writes) {
@@ -41,21 +44,21 @@ void Races::Add(const void* memory, size_t bytes, bool writes) {
     last->end = std::max(last->end, end);
     return;
   }
-  current_.push_back(now_);
-  current_.back().begin = begin;
-  current_.back().end = end;
-  current_.back().writes = writes;
+  current_.push_back({begin, end, writes});
+  if (current_.size() < merge_at_) return;
+  Merge();
+  merge_at_ = kMergeAt + 2 * current_.size();
 }
 
-void Races::End() {
+void Races::Merge() {
   std::sort(current_.begin(), current_.end(),
-            [](const Access& a, const Access& b) {
+            [](const Range& a, const Range& b) {
               return std::tie(a.writes, a.begin) < std::tie(b.writes, b.begin);
             });
   size_t kept = 0;
   for (size_t i = 1; i < current_.size(); ++i) {
-    Access& last = current_[kept];
-    const Access& next = current_[i];
+    Range& last = current_[kept];
+    const Range& next = current_[i];
     if (next.writes == last.writes && next.begin <= last.end) {
       last.end = std::max(last.end, next.end);
     } else {
@@ -63,16 +66,25 @@ void Races::End() {
     }
   }
   if (!current_.empty()) current_.resize(kept + 1);
-  for (const Access& access : current_) Compare(access);
-  past_.insert(past_.end(), current_.begin(), current_.end());
-  current_.clear();
 }
 
-void Races::Compare(const Access& access) {
+void Races::End() {
+  Merge();
+  const size_t before = past_.size();
+  for (const Range& range : current_) {
+    past_.push_back(now_);
+    static_cast<Range&>(past_.back()) = range;
+  }
+  current_.clear();
+  for (size_t i = before; i < past_.size(); ++i) Compare(past_[i], before);
+}
+
+void Races::Compare(const Access& access, size_t count) {
   if (access.begin < reinterpret_cast<uintptr_t>(refused_.second) &&
       reinterpret_cast<uintptr_t>(refused_.first) < access.end)
     Report(access.name + " touches what another rank frees\n");
-  for (const Access& other : past_) {
+  for (size_t i = 0; i < count; ++i) {
+    const Access& other = past_[i];
     if (other.end <= access.begin || access.end <= other.begin) continue;
     if (!other.writes && !access.writes) continue;
     if (other.number <= before_.Of(other.stream)) continue;

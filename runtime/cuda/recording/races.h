@@ -31,6 +31,8 @@ class Races {
  public:
   // Starts recording accesses.
   void Watch() { watching_ = true; }
+  // Stops recording accesses. Returns whether they were recorded.
+  bool Pause() { return std::exchange(watching_, false); }
   // Begins operation `number` of `stream`, which runs after all operations in
   // `before`.
   void Begin(const std::string& name, int stream, uint64_t number,
@@ -50,22 +52,29 @@ class Races {
   std::string Take();
 
  private:
-  struct Access {
+  struct Range {
     uintptr_t begin, end;
     bool writes;
+  };
+  struct Access : Range {
     int stream;
     uint64_t number;
     std::string name;
   };
   void Add(const void* memory, size_t bytes, bool writes);
-  void Compare(const Access& access);
+  // Sorts the current operation's ranges and merges those that meet.
+  void Merge();
+  // Compares it with the first `count` past accesses.
+  void Compare(const Access& access, size_t count);
   void Report(const std::string& line);
 
   bool watching_ = false;
-  Access now_ = {};  // template for accesses of the current operation
+  Access now_ = {};  // the current operation, without a range
   Clock before_;
   std::pair<const void*, const void*> refused_;  // begin and end
-  std::vector<Access> current_, past_;
+  std::vector<Range> current_;
+  size_t merge_at_ = 0;  // ranges; merging earlier keeps sorting cheap
+  std::vector<Access> past_;
   std::string found_;
 };
 

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 
 #include <string>
+#include <vector>
 
 #include "runtime/cuda/recording/queue.h"
 
@@ -63,6 +64,18 @@ class Recording {
   // Sets the milliseconds that a launch claims to take; 0 at first.
   void SetLaunchTime(float milliseconds) const {
     Find<void(float)>("partita_recording_set_launch_time")(milliseconds);
+  }
+  // Makes launches of this kernel, which has no function, access memory without
+  // computing, if the bytes of their first parameter begin with `prefix`.
+  void Describe(const std::string& kernel, const std::string& prefix,
+                const std::vector<Reach>& reaches) const {
+    Find<void(const char*, const char*, size_t, const Reach*, size_t)>(
+        "partita_recording_describe")(kernel.c_str(), prefix.data(),
+                                      prefix.size(), reaches.data(),
+                                      reaches.size());
+  }
+  void ForgetDescriptions() const {
+    Find<void()>("partita_recording_forget_descriptions")();
   }
   // Starts recording accesses of operations to device memory, and to host
   // memory in copies.

@@ -20,23 +20,23 @@ import harness  # noqa: E402
 MINILM = {"model_type": "bert", "architectures": ["BertModel"], "hidden_size": 384, "num_hidden_layers": 6,
           "num_attention_heads": 12, "intermediate_size": 1536, "vocab_size": 30522, "max_position_embeddings": 512,
           "type_vocab_size": 2, "hidden_act": "gelu", "layer_norm_eps": 1e-12, "pad_token_id": 0}
-BATCH = 32
-# Name: (model, sizes of its dimensions, inputs).
-WORKLOADS = {"minilm-32x128": ("minilm", ",seq=128", ["--input", "input_ids=random:0:30000", "--input", "attention_mask=ones"]),
-             "coatnet-0-32": ("coatnet-0", "", [])}
-# Name: (batch per program, mesh and entries, concurrent programs, threads per program).
-SYSTEMS = {"two threads": (BATCH, None, 1, 2),
-           "two programs": (BATCH // 2, None, 2, 1),
-           "B=2": (BATCH, ("d=2", "B=d"), 1, 2),
-           "M.N=2": (BATCH, ("t=2", "M=t,N=t"), 1, 2)}
+# Name: (model, batch, sizes of its other dimensions, inputs).
+WORKLOADS = {"minilm-32x128": ("minilm", 32, ",seq=128", ["--input", "input_ids=random:0:30000", "--input", "attention_mask=ones"]),
+             "vit-b-16-8": ("vit-b-16", 8, "", []),
+             "coatnet-0-32": ("coatnet-0", 32, "", [])}
+# Name: (mesh and entries, concurrent programs that share the batch, threads per program).
+SYSTEMS = {"two threads": (None, 1, 2),
+           "two programs": (None, 2, 1),
+           "B=2": (("d=2", "B=d"), 1, 2),
+           "M.N=2": (("t=2", "M=t,N=t"), 1, 2)}
 # Name: the division in jax_worker.py, over two devices except for "none".
 JAX_SYSTEMS = {"JAX": "none", "JAX B=2": "B", "JAX M.N=2": "M.N"}
 
 
-def start_jax(python, model):
+def start_jax(python, model, batch):
     """JAX's systems. Divided results must equal undivided ones."""
     worker = pathlib.Path(__file__).resolve().with_name("jax_worker.py")
-    peers = {system: harness.Peer(system, [python, worker, model, division, BATCH]) for system, division in JAX_SYSTEMS.items()}
+    peers = {system: harness.Peer(system, [python, worker, model, division, batch]) for system, division in JAX_SYSTEMS.items()}
     expected = peers["JAX"].first["first"]
     for system, peer in peers.items():
         if max(abs(a - b) for a, b in zip(expected, peer.first["first"])) > 1e-4:
@@ -50,11 +50,11 @@ def compile_all(tools, folder, workloads):
     (minilm / "config.json").write_text(json.dumps(MINILM))
     artifacts = {}
     for workload in workloads:
-        model, dims, _ = WORKLOADS[workload]
-        for system, (batch, plan, _, _) in SYSTEMS.items():
+        model, batch, dims, _ = WORKLOADS[workload]
+        for system, (plan, programs, _) in SYSTEMS.items():
             output = folder / f"{workload}-{system.replace(' ', '-')}.partita"
             command = [tools / "compiler/tools/partita", "compile", minilm if model == "minilm" else model, "--dim",
-                       f"batch={batch}{dims}", "-o", output]
+                       f"batch={batch // programs}{dims}", "-o", output]
             if plan:
                 command += ["--mesh", plan[0], "--shard", plan[1]]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -62,13 +62,14 @@ def compile_all(tools, folder, workloads):
     return artifacts
 
 
-def round_of(tools, artifact, system, inputs, repeat):
+def round_of(arguments, artifact, workload, system):
     """Items per second in one round. Concurrent programs are pinned to one CPU core each."""
-    batch, _, programs, threads = SYSTEMS[system]
+    _, batch, _, inputs = WORKLOADS[workload]
+    _, programs, threads = SYSTEMS[system]
     processes = []
     for i in range(programs):
-        command = [tools / "runtime/tools/partita-run", artifact, "--json", "--threads", str(threads), "--repeat", str(repeat),
-                   "--random-inputs", "1", *inputs]
+        command = [*(harness.RUN_FIRST if arguments.priority else []), arguments.tools / "runtime/tools/partita-run", artifact, "--json",
+                   "--threads", str(threads), "--repeat", str(arguments.repeat), "--random-inputs", "1", *inputs]
         if programs > 1:
             command = ["taskset", "-c", str(i), *command]
         processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
@@ -77,21 +78,21 @@ def round_of(tools, artifact, system, inputs, repeat):
         out, err = process.communicate(timeout=300)
         if process.returncode:
             raise SystemExit(err.decode())
-        rate += batch / json.loads(out)["median_ms"] * 1e3
+        rate += batch / programs / json.loads(out)["median_ms"] * 1e3
     return rate
 
 
 def measure(workload, artifacts, arguments):
     """Items per second of each system: the medians over rounds."""
-    model, _, inputs = WORKLOADS[workload]
-    peers = start_jax(arguments.jax, model) if arguments.jax else {}
+    model, batch, _, _ = WORKLOADS[workload]
+    peers = start_jax(arguments.jax, model, batch) if arguments.jax else {}
     order = [*SYSTEMS, *peers]
     rounds = {system: [] for system in order}
     for system in harness.turns(order, arguments.rounds):
         if system in peers:
-            rate = BATCH / statistics.median(peers[system].ask(repeat=arguments.repeat)["times_ms"]) * 1e3
+            rate = batch / statistics.median(peers[system].ask(repeat=arguments.repeat)["times_ms"]) * 1e3
         else:
-            rate = round_of(arguments.tools, artifacts[workload, system], system, inputs, arguments.repeat)
+            rate = round_of(arguments, artifacts[workload, system], workload, system)
         rounds[system].append(rate)
     for peer in peers.values():
         peer.close()
@@ -105,6 +106,7 @@ def main():
     parser.add_argument("--repeat", type=int, default=3, help="measured runs in each round (default %(default)s)")
     parser.add_argument("--tools", type=pathlib.Path, default=harness.ROOT / "bazel-bin")
     parser.add_argument("--jax", metavar="PYTHON", help="measure JAX too, with this python (tests/peers/setup.sh --jax)")
+    parser.add_argument("--priority", action="store_true", help="run Partita before all other processes (SCHED_FIFO; needs root)")
     parser.add_argument("--json", type=pathlib.Path)
     arguments = parser.parse_args()
     for workload in arguments.workloads:
