@@ -200,7 +200,9 @@ Convolution ConvolutionOf(const Object& plan) {
           convolution.All<int64_t>(kDnnPaddingAfter)};
 }
 
-Stream* stream_of_handle = nullptr;
+struct Handle {
+  Stream* stream = nullptr;
+};
 
 DnnStatus GetObjects(Object& object, DnnAttribute attribute, int64_t most,
                      int64_t* count, DnnObject* objects) {
@@ -232,14 +234,18 @@ extern "C" {
 size_t cudnnGetVersion() { return 91900; }
 const char* cudnnGetErrorString(DnnStatus) { return "CUDNN_STATUS_RECORDED"; }
 DnnStatus cudnnCreate(DnnHandle* handle) {
-  static int only;
-  *handle = &only;
-  return static_cast<DnnStatus>(Machine::Get().Enter(__func__));
-}
-DnnStatus cudnnDestroy(DnnHandle) { return kDnnSuccess; }
-DnnStatus cudnnSetStream(DnnHandle, DnnStream stream) {
   const Lock lock(Machine::Get().mutex);
-  stream_of_handle = static_cast<Stream*>(stream);
+  const auto status = static_cast<DnnStatus>(Machine::Get().Enter(__func__));
+  if (status == kDnnSuccess) *handle = new Handle();
+  return status;
+}
+DnnStatus cudnnDestroy(DnnHandle handle) {
+  delete static_cast<Handle*>(handle);
+  return kDnnSuccess;
+}
+DnnStatus cudnnSetStream(DnnHandle handle, DnnStream stream) {
+  const Lock lock(Machine::Get().mutex);
+  static_cast<Handle*>(handle)->stream = static_cast<Stream*>(stream);
   return kDnnSuccess;
 }
 DnnStatus cudnnBackendCreateDescriptor(DnnKind kind, DnnObject* object) {
@@ -314,7 +320,8 @@ DnnStatus cudnnBackendGetAttribute(DnnObject object, DnnAttribute attribute,
   }
   return kDnnSuccess;
 }
-DnnStatus cudnnBackendExecute(DnnHandle, DnnObject plan, DnnObject pack) {
+DnnStatus cudnnBackendExecute(DnnHandle handle, DnnObject plan,
+                              DnnObject pack) {
   Machine& machine = Machine::Get();
   const Lock lock(machine.mutex);
   const size_t engine = Of(plan).engine;
@@ -337,7 +344,7 @@ DnnStatus cudnnBackendExecute(DnnHandle, DnnObject plan, DnnObject pack) {
       compute();
       Machine::Get().AddTime(Engines()[engine].milliseconds);
     };
-    machine.Put(*stream_of_handle, std::move(step));
+    machine.Put(*static_cast<Handle*>(handle)->stream, std::move(step));
     return kDnnSuccess;
   };
   if (const Object& graph = GraphOf(Of(plan)); !Convolves(graph)) {
