@@ -25,8 +25,9 @@ namespace partita::program {
 // - (V6) only frames and result arguments are written;
 // - (V7) operand counts and sizes fit each operation: strides and windows of
 //   gemm, grouped gemm and conv stay inside the operands; so do tensor maps,
-//   whose sizes must be valid for GPUs; the pieces of a launch have equally
-//   many operands, and their ranges add up to the launch's;
+//   whose sizes must be valid for GPUs, and the attention that a launch
+//   describes; the pieces of a launch have equally many operands, and their
+//   ranges add up to the launch's;
 // - (V8) the arguments of each entry's main and init match the inputs, globals,
 //   outputs and updates passed to them;
 // - (V9) the mesh has at most kMaxDevices devices, named axes exist and are
