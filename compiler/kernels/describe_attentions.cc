@@ -101,15 +101,19 @@ std::optional<Tensor> inputOf(Value value) {
                   shapeOf(value));
 }
 
-// True for an attention of 16-bit floats with no mask but a causal one, under
-// which every query sees a key.
+// True for an attention of 16-bit floats with no mask but a causal one, whose
+// last query sees all keys.
 bool isPlain(nn::AttentionOp op) {
   if (op.getBias() || op.getShift() || op.getQSegments() || op.getFirstHead() ||
       op.getWindow() || op.getSinks() || op.getBlocks() ||
       op.getSoftcap().convertToDouble() > 0)
     return false;
   const auto offset = static_cast<int64_t>(op.getCausalOffset().value_or(0));
-  if (offset < 0 || offset >= shapeOf(op.getK())[2]) return false;
+  // The causal masks that the library's own interface offers: of queries that
+  // are the last of the keys.
+  if (op.getCausalOffset() &&
+      (offset < 0 || offset != shapeOf(op.getK())[2] - shapeOf(op.getQ())[2]))
+    return false;
   const mlir::Type type =
       llvm::cast<mlir::RankedTensorType>(op.getQ().getType()).getElementType();
   return (type.isF16() || type.isBF16()) &&
@@ -185,7 +189,7 @@ class DescribeAttentions
     llvm::StringMap<exec::Attention> attentions;
     for (FuncOp function : getOperation().getOps<FuncOp>())
       if (function->hasAttr(exec::kKernelAttr) && !function.isExternal() &&
-          exec::kernelParts(function).empty())
+          !exec::hasKernelParts(function))
         if (auto attention = describe(function))
           attentions[function.getName()] = *attention;
     getOperation().walk([&](exec::LaunchOp launch) {

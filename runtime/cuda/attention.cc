@@ -23,8 +23,10 @@ std::string Describe(const AttentionDesc::Tensor& tensor) {
   return absl::StrCat(tensor.offset, ":", absl::StrJoin(tensor.strides, ","));
 }
 
-// The key of the tuner's choice.
-std::string Describe(const Dnn& dnn, const AttentionDesc& desc) {
+// The key of the tuner's choice. The shape of the launch stands for the
+// compiler's kernel, with which the library was compared.
+std::string Describe(const Dnn& dnn, const AttentionDesc& desc,
+                     const AttentionLaunch& launch) {
   return absl::StrCat(
       "attention ", base::NameOf(desc.dtype), " ", desc.batch, " heads ",
       desc.heads, "/", desc.groups, " positions ", desc.queries, ",", desc.keys,
@@ -32,7 +34,10 @@ std::string Describe(const Dnn& dnn, const AttentionDesc& desc) {
       desc.causal ? absl::StrCat(" causal ", desc.causal_offset) : "",
       desc.lse < 0 ? "" : " lse", " q ", Describe(desc.q), " k ",
       Describe(desc.k), " v ", Describe(desc.v), " out ", Describe(desc.out),
-      " cuDNN ", dnn.Version());
+      " launch ", absl::StrJoin(launch.shape.grid, ","), " of ",
+      absl::StrJoin(launch.shape.block, ","), " with ",
+      launch.shape.shared_bytes, ",", launch.shape.scratch_bytes, " cuDNN ",
+      dnn.Version());
 }
 
 class DnnAttention : public CudaOp {
@@ -91,9 +96,10 @@ Tuner::Run PrepareTrial(const AttentionGraph& graph,
 }  // namespace
 
 bool MayReplaceLaunch(const Dnn& dnn, const Tuner& tuner,
-                      const AttentionDesc& desc) {
-  const std::string known = tuner.Known(Describe(dnn, desc));
-  return known.empty() ? tuner.measures() : known != kLaunch;
+                      const AttentionDesc& desc,
+                      const AttentionLaunch& launch) {
+  return tuner.measures() &&
+         tuner.Known(Describe(dnn, desc, launch)) != kLaunch;
 }
 
 absl::StatusOr<std::unique_ptr<CudaOp>> MakeDnnAttention(
@@ -108,9 +114,11 @@ absl::StatusOr<std::unique_ptr<CudaOp>> MakeDnnAttention(
     return PrepareTrial(*graph, plans, launch,
                         std::make_shared<Trial>(tuner.context()));
   };
-  const size_t best = tuner.Choose(Describe(dnn, desc), names, prepare);
+  const size_t best = tuner.Choose(Describe(dnn, desc, launch), names, prepare);
   if (best == 0) return std::unique_ptr<CudaOp>();
+  const int cold = tuner.cold();
   tuner.Warm({best}, prepare);
+  if (tuner.cold() > cold) return std::unique_ptr<CudaOp>();
   return std::unique_ptr<CudaOp>(std::make_unique<DnnAttention>(
       std::move(graph), std::move(plans[best - 1]), std::move(launch)));
 }

@@ -276,13 +276,17 @@ TEST_F(AttentionTest, TheFasterOneIsTakenAndKept) {
   EXPECT_THAT(File(), AllOf(HasSubstr("mode3-engine3-0 "),
                             HasSubstr(" attention bf16 2 heads 4/2 positions "
                                       "5,7 sizes 8,8 causal 2 lse q ")));
-  // Several ranks do not measure: they take the kept algorithm.
+  // Several ranks do not measure: they launch, whatever was kept, and do not
+  // open the library.
   options_.measures = false;
   recording_.SetLaunchTime(kFast);
+  recording_.TakeLog();
+  EXPECT_TRUE(Run(desc).by_launch);
+  EXPECT_THAT(recording_.TakeLog(), Not(HasSubstr("cudnn")));
+  // The kept plan needs no measurement.
+  options_.measures = true;
   EXPECT_FALSE(Run(desc).by_launch);
   std::filesystem::remove(options_.tuned);
-  EXPECT_TRUE(Run(desc).by_launch);
-  options_.measures = true;
   EXPECT_TRUE(Run(desc).by_launch);
   EXPECT_THAT(File(), HasSubstr("launch "));
   // A kept launch costs no time of the library.
@@ -307,7 +311,7 @@ TEST_F(AttentionTest, WhatTheLibraryDoesNotDoIsLaunched) {
     }
     recording_.FailNext(call, kCuSuccess, 0);
   }
-  // Rows of 12 bytes.
+  // Rows that do not begin at multiples of 16 bytes.
   AttentionDesc narrow = desc;
   narrow.q.strides[2] += 2;
   EXPECT_TRUE(Run(narrow).by_launch);

@@ -15,11 +15,8 @@
 namespace partita::program {
 namespace {
 
-// Products of two extents, and sums of a few products of an extent and a
-// stride, fit 64 bits.
+// Products of two extents fit 64 bits.
 constexpr int64_t kMaxExtent = int64_t{1} << 31;
-constexpr int64_t kMaxStride = int64_t{1} << 28;
-constexpr int64_t kMaxOffset = int64_t{1} << 60;
 constexpr int64_t kElementBytes = 2;
 
 absl::Status Bad(const std::string& message) {
@@ -52,12 +49,18 @@ class Checker {
         inputs_(count_ - instruction.outputs()) {}
 
   absl::Status CheckSizes() const {
-    for (const int64_t extent :
-         {attention_.batch(), attention_.heads(), attention_.groups(),
-          attention_.queries(), attention_.keys(), attention_.size(),
-          attention_.value_size()})
+    const std::pair<const char*, int64_t> extents[] = {
+        {"batch", attention_.batch()},
+        {"heads", attention_.heads()},
+        {"groups", attention_.groups()},
+        {"queries", attention_.queries()},
+        {"keys", attention_.keys()},
+        {"size", attention_.size()},
+        {"value_size", attention_.value_size()}};
+    for (const auto& [name, extent] : extents)
       if (extent < 1 || extent > kMaxExtent)
-        return Bad(absl::StrCat("size ", extent, " is out of range"));
+        return Bad(absl::StrCat("expected ", name, " from 1 to ", kMaxExtent,
+                                ", found ", extent));
     if (attention_.heads() % attention_.groups() != 0)
       return Bad(absl::StrCat(attention_.heads(), " heads are no multiple of ",
                               attention_.groups(), " heads of keys"));
@@ -81,17 +84,20 @@ class Checker {
                         {heads, tensor.head()},
                         {positions, tensor.position()},
                         {size, 1}}};
-    bool wraps = tensor.offset() < 0 || tensor.offset() > kMaxOffset;
-    int64_t end = wraps ? 0 : tensor.offset() + 1;
-    for (const auto& [extent, stride] : dims) {
-      if (stride < 0 || stride > kMaxStride)
-        return Bad(
-            absl::StrCat("stride ", stride, " of ", name, " is out of range"));
-      end += (extent - 1) * stride;
-    }
     const int64_t bytes = BytesOf(tensor.operand());
-    wraps |= end > bytes / kElementBytes;
-    if (wraps)
+    const int64_t elements = bytes / kElementBytes;
+    bool is_inside = tensor.offset() >= 0 && tensor.offset() < elements;
+    // Elements behind the farthest one that the dimensions so far reach.
+    int64_t left = is_inside ? elements - 1 - tensor.offset() : 0;
+    for (const auto& [extent, stride] : dims) {
+      if (extent == 1) continue;
+      if (stride < 0)
+        return Bad(absl::StrCat("expected strides of ", name,
+                                " of at least 0, found ", stride));
+      if (stride > left / (extent - 1)) is_inside = false;
+      if (is_inside) left -= (extent - 1) * stride;
+    }
+    if (!is_inside)
       return Bad(absl::StrCat(name, " is not inside its operand of ", bytes,
                               " bytes"));
     if (is_result && Overlaps(dims))
@@ -105,7 +111,8 @@ class Checker {
         CheckOperand("lse", attention_.lse(), /*is_result=*/true));
     if (attention_.lse() == attention_.out()->operand())
       return Bad("lse is in the operand of out");
-    // Without overflow: the sizes are at most 2^31.
+    // Without overflow: sizes are at most 2^31, and `rows` is at most the
+    // elements of the operand.
     const int64_t rows = attention_.batch() * attention_.heads();
     const int64_t bytes = BytesOf(attention_.lse());
     if (rows > bytes / 4 || rows * attention_.queries() > bytes / 4)

@@ -12,7 +12,6 @@
 #include "runtime/cuda/attention_graph.h"
 #include "runtime/cuda/dnn.h"
 #include "runtime/cuda/dnn_plans.h"
-#include "runtime/program/library_limits.h"
 #include "tests/e2e/known_gpus.h"
 
 namespace partita::e2e {
@@ -80,7 +79,6 @@ TEST_P(AttentionPlansTest, EveryGpuHasSome) {
       int64_t most = 0;
       for (const cuda::DnnPlan& plan : *plans)
         most = std::max(most, plan.workspace_bytes);
-      EXPECT_LE(most, program::kAttentionWorkspaceBytes);
       std::printf(
           "%s, %s, %s: %zu plans, first %s; workspace at most %lld "
           "bytes\n",

@@ -45,9 +45,19 @@ func.func private @blind(%q: !q, %k: !kv, %v: !kv) -> !q attributes {exec.kernel
   %y = nn.attention %q, %k, %v scale = 2.5e-1 causal_offset = -1 : (!q, !kv, !kv) -> !q
   return %y : !q
 }
+// The last query is not the last key.
+func.func private @early(%q: !q, %k: !kv, %v: !kv) -> !q attributes {exec.kernel} {
+  %y = nn.attention %q, %k, %v scale = 2.5e-1 causal_offset = 3 : (!q, !kv, !kv) -> !q
+  return %y : !q
+}
+// A malformed list of parts, which partita-split-launches refuses.
+func.func private @malformed(%q: !q, %k: !kv, %v: !kv) -> !q attributes {exec.kernel, kernel.parts = [3]} {
+  %y = nn.attention %q, %k, %v scale = 2.5e-1 : (!q, !kv, !kv) -> !q
+  return %y : !q
+}
 
 // CHECK-LABEL: @main
-func.func @main(%x: tensor<2x8x128xf16>, %q: !q, %k: !kv, %v: !kv) -> (tensor<2x8x64xf16>, !lse, !q, !q, !q, !q, !q, !q) {
+func.func @main(%x: tensor<2x8x128xf16>, %q: !q, %k: !kv, %v: !kv) -> (tensor<2x8x64xf16>, !lse, !q, !q, !q, !q, !q, !q, !q, !q) {
   // CHECK: exec.launch @joint
   // CHECK-SAME: exec.attention = {batch = 2 : i64, causal_offset = 0 : i64, groups = 2 : i64, heads = 4 : i64,
   // CHECK-SAME: k = array<i64: 0, 64, 1024, 16, 128>, keys = 8 : i64, lse = 2 : i64, out = array<i64: 1, 0, 512, 16, 64>,
@@ -65,5 +75,7 @@ func.func @main(%x: tensor<2x8x128xf16>, %q: !q, %k: !kv, %v: !kv) -> (tensor<2x
   %4 = exec.launch @before(%q, %k, %v) {blocks = 4 : i64} : (!q, !kv, !kv) -> !q
   %5 = exec.launch @window(%q, %k, %v) {blocks = 4 : i64} : (!q, !kv, !kv) -> !q
   %6 = exec.launch @blind(%q, %k, %v) {blocks = 4 : i64} : (!q, !kv, !kv) -> !q
-  return %0#0, %0#1, %1, %2, %3, %4, %5, %6 : tensor<2x8x64xf16>, !lse, !q, !q, !q, !q, !q, !q
+  %7 = exec.launch @early(%q, %k, %v) {blocks = 4 : i64} : (!q, !kv, !kv) -> !q
+  %8 = exec.launch @malformed(%q, %k, %v) {blocks = 4 : i64} : (!q, !kv, !kv) -> !q
+  return %0#0, %0#1, %1, %2, %3, %4, %5, %6, %7, %8 : tensor<2x8x64xf16>, !lse, !q, !q, !q, !q, !q, !q, !q, !q
 }
