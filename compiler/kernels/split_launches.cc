@@ -6,6 +6,7 @@
 #include "dialects/exec/dialect.h"
 #include "dialects/exec/kernel_parts.h"
 #include "dialects/exec/labels.h"
+#include "llvm/ADT/StringSet.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -36,13 +37,18 @@ mlir::NamedAttribute exampleOf(FuncOp kernel) {
   return *(*example)->getDiscardableAttrs().begin();
 }
 
-// True if both have the same names and kinds of attributes.
+// True if both have the same names, kinds and types of attributes.
 bool areAlike(mlir::Attribute found, mlir::DictionaryAttr example) {
   auto words = llvm::dyn_cast<mlir::DictionaryAttr>(found);
   return words && words.size() == example.size() &&
          llvm::all_of(example, [&](mlir::NamedAttribute word) {
            mlir::Attribute other = words.get(word.getName());
-           return other && other.getTypeID() == word.getValue().getTypeID();
+           if (!other || other.getTypeID() != word.getValue().getTypeID())
+             return false;
+           auto number = llvm::dyn_cast<mlir::IntegerAttr>(other);
+           return !number ||
+                  number.getType() ==
+                      llvm::cast<mlir::IntegerAttr>(word.getValue()).getType();
          });
 }
 
@@ -70,7 +76,20 @@ mlir::LogicalResult checkParts(FuncOp kernel) {
              << i << " of '" << name.getValue() << "' to have the form of "
              << like << ", found " << part;
   if (parts && !parts.empty()) {
-    const std::string last = exec::kernelParts(kernel).back().code;
+    const auto all = exec::kernelParts(kernel);
+    llvm::StringSet<> names;
+    for (auto [i, part] : llvm::enumerate(all)) {
+      if (part.blocks < 1 || part.scratch < 0 || part.shared < 0)
+        return kernel.emitError("expected part ")
+               << i << " of '" << name.getValue()
+               << "' to have blocks, and no negative memory, found "
+               << parts[i];
+      if (part.code.empty() || !names.insert(part.code).second)
+        return kernel.emitError("expected parts of '")
+               << name.getValue() << "' with names that differ, found '"
+               << part.code << "' as part " << i;
+    }
+    const std::string last = all.back().code;
     if (last != kernel.getName())
       return kernel.emitError("expected the last part of '")
              << name.getValue() << "' to be the kernel '" << kernel.getName()

@@ -41,6 +41,10 @@ void setKernelParts(mlir::Operation* kernel, llvm::ArrayRef<KernelPart> parts) {
   kernel->setAttr(kPartsAttr, builder.getArrayAttr(list));
 }
 
+bool hasKernelParts(mlir::Operation* kernel) {
+  return kernel->hasAttr(kPartsAttr);
+}
+
 llvm::SmallVector<KernelPart> kernelParts(mlir::Operation* kernel) {
   llvm::SmallVector<KernelPart> parts;
   auto list = kernel->getAttrOfType<mlir::ArrayAttr>(kPartsAttr);

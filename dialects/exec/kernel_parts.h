@@ -30,6 +30,8 @@ struct KernelPart {
 // kernel is one function with the launch's own parameters.
 void setKernelParts(mlir::Operation* kernel, llvm::ArrayRef<KernelPart> parts);
 llvm::SmallVector<KernelPart> kernelParts(mlir::Operation* kernel);
+// True if the attribute is there, even if it is malformed.
+bool hasKernelParts(mlir::Operation* kernel);
 
 }  // namespace partita::exec
 

@@ -47,3 +47,28 @@ func.func private @k(%x: tensor<8xf32>) -> tensor<8xf32> attributes {exec.kernel
     {blocks = 1 : i64, code = "k", products_of_keys = 0 : i64, products_of_values = 0 : i64, scratch = 0 : i64, shared = 0 : i64, untouched = 0 : i64}]} {
   return %x : tensor<8xf32>
 }
+
+// -----
+
+// expected-error@+1 {{expected part 0 of 'kernel.parts' to have blocks, and no negative memory, found}}
+func.func private @k(%x: tensor<8xf32>) -> tensor<8xf32> attributes {exec.kernel, kernel.parts = [
+    {blocks = -7 : i64, code = "k", products_of_keys = 0 : i64, products_of_values = 0 : i64, scratch = 0 : i64, shared = 0 : i64, untouched = 0 : i64}]} {
+  return %x : tensor<8xf32>
+}
+
+// -----
+
+// expected-error@+1 {{expected part 0 of 'kernel.parts' to have the form of}}
+func.func private @k(%x: tensor<8xf32>) -> tensor<8xf32> attributes {exec.kernel, kernel.parts = [
+    {blocks = 18446744073709551616 : i128, code = "k", products_of_keys = 0 : i64, products_of_values = 0 : i64, scratch = 0 : i64, shared = 0 : i64, untouched = 0 : i64}]} {
+  return %x : tensor<8xf32>
+}
+
+// -----
+
+// expected-error@+1 {{expected parts of 'kernel.parts' with names that differ, found 'k' as part 1}}
+func.func private @k(%x: tensor<8xf32>) -> tensor<8xf32> attributes {exec.kernel, kernel.parts = [
+    {blocks = 1 : i64, code = "k", products_of_keys = 0 : i64, products_of_values = 0 : i64, scratch = 0 : i64, shared = 0 : i64, untouched = 0 : i64},
+    {blocks = 1 : i64, code = "k", products_of_keys = 0 : i64, products_of_values = 0 : i64, scratch = 0 : i64, shared = 0 : i64, untouched = 0 : i64}]} {
+  return %x : tensor<8xf32>
+}
