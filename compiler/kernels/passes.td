@@ -66,8 +66,9 @@ def ExpandGradientsPass : Pass<"partita-expand-gradients", "::mlir::ModuleOp"> {
   let description = [{
     `nn.reduce_window_grad` is decomposed; for a maximum or minimum over images of a model with convolutions, between
     transposes to channels last. So is `nn.attention_grad` with a softcap or an empty operand. If its bias
-    gets a gradient, it is decomposed as well, unless the bias has one matrix per head for the whole batch. Otherwise it
-    has a kernel, which stores no L x S matrix except the gradient of the bias.
+    gets a gradient, it is decomposed as well, unless the bias has one matrix per head for the whole batch and, if heads
+    share keys, the matrices of a group have 2^20 elements at most. Otherwise it has a kernel, which stores no L x S matrix
+    except the gradient of the bias.
 
     ```mlir
     %d = nn.reduce_window_grad sum %g window = [3] strides = [2] ... : (tensor<4xf32>) -> tensor<8xf32>

@@ -8,7 +8,9 @@
 namespace partita::kernels {
 
 // True if no operand is empty and there is no softcap. If the bias gets a
-// gradient, it must also have one matrix per head for the whole batch.
+// gradient, it must also have one matrix per head for the whole batch; if heads
+// share keys and values, a CPU's thread adds the matrices of all heads of a
+// group in its scratch, so they are limited.
 inline bool isTiled(nn::AttentionGradOp op) {
   const auto shape = [](mlir::Value value) {
     return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
@@ -18,7 +20,10 @@ inline bool isTiled(nn::AttentionGradOp op) {
   if (op.getSoftcap().convertToDouble() > 0) return false;
   if (!op.getBiasGrad()) return true;
   const auto q = shape(op.getQ()), k = shape(op.getK());
-  return shape(op.getBias()) == llvm::ArrayRef<int64_t>{1, q[1], q[2], k[2]};
+  constexpr int64_t kMostSumsOfSharedKeys = int64_t{1} << 20;
+  const int64_t shared = q[1] / k[1];
+  return shape(op.getBias()) == llvm::ArrayRef<int64_t>{1, q[1], q[2], k[2]} &&
+         (shared == 1 || shared * q[2] * k[2] <= kMostSumsOfSharedKeys);
 }
 
 }  // namespace partita::kernels
