@@ -315,7 +315,11 @@ absl::StatusOr<std::unique_ptr<CpuOp>> Make(DnnlContext& context,
     return std::unique_ptr<CpuOp>();
   std::shared_ptr<PackedWeight> panels;
   if (rhs != nullptr && IsOneMatrix(desc)) {
-    PARTITA_ASSIGN_OR_RETURN(panels, PackRhsPanels(context, desc, rhs));
+    auto packed = PackRhsPanels(context, desc, rhs);
+    // Without memory for a copy, the constant is read where it lies.
+    if (!packed.ok() && !absl::IsResourceExhausted(packed.status()))
+      return packed.status();
+    if (packed.ok()) panels = *std::move(packed);
   }
   return std::make_unique<SplitProduct>(desc, std::move(panels), threads);
 }

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/base/library.h"
+#include "runtime/base/processors.h"
 #include "runtime/base/status_macros.h"
 
 extern "C" {
@@ -39,13 +40,18 @@ constexpr char kRoundsBesideOthers[] = "3000";
 // MobileNetV3-L, 0.87 for ResNet-50, and as much as 300,000.
 constexpr char kRoundsAlone[] = "30000";
 
-// In percent.
+// In percent; above 0 for the processes that come and go on an idle machine.
 constexpr double kMostWaitingAlone = 1;
 
 bool HasProcessorsAlone() {
   // Ordinary processes cannot take a processor from a real-time process.
   const int policy = sched_getscheduler(0);
   if (policy == SCHED_FIFO || policy == SCHED_RR) return true;
+  // Waiting threads would spend a container's share of time.
+  std::ifstream groups("/proc/self/cgroup");
+  if (base::CgroupProcessors({std::istreambuf_iterator<char>(groups), {}},
+                             "/sys/fs/cgroup") > 0)
+    return false;
   std::ifstream file("/proc/pressure/cpu");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const std::optional<double> waiting = WaitingPercent(text);
