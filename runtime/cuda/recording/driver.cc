@@ -442,8 +442,9 @@ CuResult cuLaunchKernel(CuFunction function, unsigned grid_x, unsigned grid_y,
                 Text(grid_z) + "> <" + Text(block_x) + "," + Text(block_y) +
                 "," + Text(block_z) + "> " + Text(shared_bytes));
   const HostKernel kernel = machine.Find(called.name);
-  const std::vector<Reach>* const reaches =
-      machine.Described(called.name, static_cast<const char*>(parameters[0]));
+  const std::vector<Reach>* const reaches = machine.Described(
+      called.name, called.parameters.empty() ? 0 : called.parameters[0],
+      parameters);
   if (kernel == nullptr && reaches == nullptr) return kCuNotFound;
   if (grid_x * grid_y * grid_z == 0 || block_x * block_y * block_z == 0 ||
       shared_bytes > static_cast<unsigned>(called.shared_bytes))

@@ -143,11 +143,14 @@ class Machine {
   void ForgetDescriptions() { described_.clear(); }
   // Null if nothing describes the launch.
   const std::vector<Reach>* Described(const std::string& kernel,
-                                      const char* parameter) const {
+                                      size_t first_bytes,
+                                      void* const* parameters) const {
     const auto found = described_.find(kernel);
     if (found == described_.end()) return nullptr;
     for (const auto& [prefix, reaches] : found->second)
-      if (std::memcmp(prefix.data(), parameter, prefix.size()) == 0)
+      if (prefix.empty() ||
+          (prefix.size() <= first_bytes &&
+           std::memcmp(prefix.data(), parameters[0], prefix.size()) == 0))
         return &reaches;
     return nullptr;
   }
