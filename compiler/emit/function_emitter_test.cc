@@ -173,7 +173,7 @@ func.func private @k(%q: !q, %k: !k) -> (!q, !l) attributes {exec.kernel} {
   return %q, %l : !q, !l
 }
 func.func @main(%q: !q, %k: !k) -> (!q, !l) attributes {exec.frame_bytes = 0 : i64} {
-  %0:2 = exec.launch @k(%q, %k) {blocks = 3 : i64, threads = 128 : i64, scratch = 0 : i64, exec.offsets = array<i64: -1, -1>,
+  %0:2 = exec.launch @k(%q, %k) {blocks = 3 : i64, threads = 128 : i64, scratch = 0 : i64, exec.offsets = array<i64: -1, -2>,
     exec.attention = {batch = 1 : i64, heads = 2 : i64, groups = 1 : i64, queries = 4 : i64, keys = 6 : i64, size = 8 : i64,
       value_size = 8 : i64, scale = 0.5, causal_offset = 2 : i64, lse = 3 : i64, q = array<i64: 0, 0, 64, 32, 8>,
       k = array<i64: 1, 0, 48, 48, 8>, v = array<i64: 1, 0, 48, 48, 8>, out = array<i64: 2, 0, 64, 8, 16>}} : (!q, !k) -> (!q, !l)
