@@ -384,7 +384,7 @@ def DescribeAttentionsPass : Pass<"partita-describe-attentions", "::mlir::Module
   let description = [{
     A kernel qualifies if it consists of one `nn.attention` of f16 or bf16, reads q, k and v as strided views of its arguments
     (transposes, reshapes and slices) and returns its result, transposed or reshaped, and at most its log-sum-exp. The only mask is a
-    causal one under which every query sees a key. Its launches with blocks, which are those on GPUs, get an `exec.attention`: sizes,
+    causal one whose last query sees all keys. Its launches with blocks, which are those on GPUs, get an `exec.attention`: sizes,
     and for each tensor the operand, the offset, and the strides of batch, head and position, in elements. Results are numbered
     behind the operands.
 
