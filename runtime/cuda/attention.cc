@@ -95,11 +95,9 @@ Tuner::Run PrepareTrial(const AttentionGraph& graph,
 
 }  // namespace
 
-bool MayReplaceLaunch(const Dnn& dnn, const Tuner& tuner,
-                      const AttentionDesc& desc,
-                      const AttentionLaunch& launch) {
-  return tuner.measures() &&
-         tuner.Known(Describe(dnn, desc, launch)) != kLaunch;
+bool IsLaunchKept(const Dnn& dnn, const Tuner& tuner, const AttentionDesc& desc,
+                  const AttentionLaunch& launch) {
+  return tuner.Known(Describe(dnn, desc, launch)) == kLaunch;
 }
 
 absl::StatusOr<std::unique_ptr<CudaOp>> MakeDnnAttention(

@@ -23,12 +23,10 @@ struct AttentionLaunch {
   std::vector<int64_t> operand_bytes;
 };
 
-// True if the tuner may choose anything but the launch: it measures, and its
-// file does not name the launch. Without measurements all ranks launch, and
-// compute the same bits.
-bool MayReplaceLaunch(const Dnn& dnn, const Tuner& tuner,
-                      const device::AttentionDesc& desc,
-                      const AttentionLaunch& launch);
+// True if the tuner's file names the launch as the fastest.
+bool IsLaunchKept(const Dnn& dnn, const Tuner& tuner,
+                  const device::AttentionDesc& desc,
+                  const AttentionLaunch& launch);
 
 // Returns null if the launch is faster. Unimplemented if the library does not
 // compute the attention. `dnn`, the kernel and the shape's maps must outlive

@@ -151,10 +151,11 @@ absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareConv(
 // for whatever reason.
 absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareAttention(
     const device::AttentionDesc& desc, AttentionLaunch launch) {
+  // Without measurements all ranks launch, and compute the same bits.
   if (!tuner_.measures()) return std::unique_ptr<device::LibraryOp>();
   PARTITA_RETURN_IF_ERROR(context_->Enter());
   PARTITA_ASSIGN_OR_RETURN(const Dnn* const dnn, Find(dnn_path_, dnn_));
-  if (dnn == nullptr || !MayReplaceLaunch(*dnn, tuner_, desc, launch))
+  if (dnn == nullptr || IsLaunchKept(*dnn, tuner_, desc, launch))
     return std::unique_ptr<device::LibraryOp>();
   absl::StatusOr<std::unique_ptr<CudaOp>> op =
       MakeDnnAttention(*dnn, tuner_, desc, std::move(launch));
