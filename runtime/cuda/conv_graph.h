@@ -29,7 +29,7 @@ class ConvGraph {
  public:
   // Describes a convolution of at least two spatial dimensions, without bias,
   // activation and residual, to the library. `gpu` describes the GPU to plan
-  // for (DescribeGpu); null: the one of the library's handle. `dnn` and `gpu`
+  // for (DescribeGpu); null: the GPU of the library's handle. `dnn` and `gpu`
   // must outlive the result. Unimplemented if the library rejects the
   // description.
   static absl::StatusOr<std::unique_ptr<ConvGraph>> Make(

@@ -61,7 +61,7 @@ std::string Suffix(bool has_bias, bool has_residual,
   return suffix;
 }
 
-// What a product of training has besides its result.
+// Names the other results of a product of training, for its key.
 std::string TrainingSuffix(const device::GemmDesc& desc) {
   std::string suffix;
   if (desc.preactivation == device::Preactivation::kKept) suffix = " kept";

@@ -42,8 +42,8 @@ inline constexpr int64_t kTransferSlotAlignment = 256;
 inline constexpr int64_t kGroupBytes =
     24 * ((int64_t{4} << 20) + (int64_t{512} << 10) + 4915200);
 
-// A collective among GPUs, as far as it decides which parts of its tensors must
-// be packed because they are not contiguous.
+// The properties of a collective among GPUs that decide which parts of its
+// tensors must be packed because they are not contiguous.
 struct PackedCollective {
   enum class Kind {
     kOther,

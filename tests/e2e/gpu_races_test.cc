@@ -36,8 +36,8 @@ constexpr char kLibrary[] = "runtime/cuda/recording/librecording.so";
 // The second run of a step is captured, later ones are replayed.
 constexpr int kRuns = 4;
 
-// What one launch accesses: a pointer per operand, or a table of them, and the
-// scratch in the last parameter.
+// Lists the memory that one launch accesses. Its parameters are a pointer per
+// operand, or a table of pointers, and last the scratch.
 std::vector<Reach> ReachesOf(const program::Instruction& instruction) {
   const program::Launch& launch = *instruction.operation_as_Launch();
   const size_t operands = instruction.operands()->size(),

@@ -62,7 +62,7 @@ class Races {
     std::string name;
   };
   void Add(const void* memory, size_t bytes, bool writes);
-  // Sorts the current operation's ranges and merges those that meet.
+  // Sorts the current operation's ranges and merges ranges that meet.
   void Merge();
   // Compares it with the first `count` past accesses.
   void Compare(const Access& access, size_t count);
