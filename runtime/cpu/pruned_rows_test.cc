@@ -1,79 +1,41 @@
 // Every kernel that this processor can run, beside sums of the whole matrix.
 #include "runtime/cpu/pruned_rows.h"
 
-#include <cmath>
 #include <limits>
 #include <random>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "runtime/cpu/sparse_kernel_testing.h"
 
 namespace partita::cpu {
 namespace {
 
-// A matrix with rows or columns contiguous; of each four weights of a column, 2
-// at random places are not zero, or fewer.
-class PrunedRowsTest : public ::testing::TestWithParam<bool> {
+// Matrices with 0 to 2 weights, at random places, in each four of a column.
+class PrunedRowsTest : public SparseKernelTest {
  protected:
   void Make(int64_t depth, int64_t columns) {
-    weights_.assign(static_cast<size_t>(depth * columns), 0.0F);
-    matrix_ = {weights_.data(), depth, columns, GetParam() ? columns : 1,
-               GetParam() ? 1 : depth};
+    MakeZeros(depth, columns);
     std::uniform_int_distribution<int64_t> place(0, 3), some(0, 9);
     for (int64_t n = 0; n < columns; ++n)
       for (int64_t group = 0; group < depth; group += 4)
         for (int i = 0; i < 2; ++i) {
           const int64_t k = group + place(random_);
-          if (k < depth && some(random_) > 0) At(k, n) = Number();
+          if (k < depth && some(random_) > 0) At(k, n) = Number(-1, 1);
         }
-  }
-  float& At(int64_t k, int64_t n) {
-    return weights_[static_cast<size_t>(k * matrix_.row_stride +
-                                        n * matrix_.column_stride)];
-  }
-  float Number() {
-    return std::uniform_real_distribution<float>(-1, 1)(random_);
-  }
-
-  // Compares columns [begin, end) of the sums of all kernels.
-  void Check(const std::vector<float>& lhs, int64_t rows, int64_t begin,
-             int64_t end) {
-    const int64_t depth = matrix_.depth, pitch = (end - begin + 15) / 16 * 16;
-    std::vector<char> packed(
-        static_cast<size_t>(PackedPrunedBytes(depth, matrix_.columns)));
-    PackPruned(matrix_, packed.data());
-    for (const SparseKernel kernel : PrunedKernels()) {
-      std::vector<float> sums(static_cast<size_t>(rows * pitch), 7.0F);
-      kernel({lhs.data(), depth, packed.data(), depth, matrix_.columns,
-              sums.data(), pitch, begin, end},
-             rows);
-      for (int64_t row = 0; row < rows; ++row)
-        for (int64_t n = begin; n < end; ++n) {
-          double expected = 0;
-          for (int64_t k = 0; k < depth; ++k)
-            expected += double{lhs[static_cast<size_t>(row * depth + k)]} *
-                        double{At(k, n)};
-          const float found =
-              sums[static_cast<size_t>(row * pitch + n - begin)];
-          if (std::isfinite(expected))
-            ASSERT_NEAR(found, expected, 1e-5 * (1 + std::fabs(expected)))
-                << "row " << row << ", column " << n;
-          else if (std::isnan(expected))
-            ASSERT_TRUE(std::isnan(found)) << "row " << row << ", column " << n;
-          else
-            ASSERT_EQ(found, expected) << "row " << row << ", column " << n;
-        }
-    }
   }
   std::vector<float> Rows(int64_t rows) {
     std::vector<float> lhs(static_cast<size_t>(rows * matrix_.depth));
-    for (float& number : lhs) number = Number();
+    for (float& number : lhs) number = Number(-1, 1);
     return lhs;
   }
-
-  std::mt19937 random_{1};
-  std::vector<float> weights_;
-  MatrixView matrix_ = {};
+  void Check(const std::vector<float>& lhs, int64_t rows, int64_t begin,
+             int64_t end) {
+    std::vector<char> packed(
+        static_cast<size_t>(PackedPrunedBytes(matrix_.depth, matrix_.columns)));
+    PackPruned(matrix_, packed.data());
+    CheckSums(PrunedKernels(), packed, lhs, rows, begin, end);
+  }
 };
 
 TEST_P(PrunedRowsTest, Sizes) {

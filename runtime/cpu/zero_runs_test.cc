@@ -2,24 +2,21 @@
 #include "runtime/cpu/zero_runs.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <random>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "runtime/cpu/sparse_kernel_testing.h"
 
 namespace partita::cpu {
 namespace {
 
-// A matrix with rows or columns contiguous.
-class ZeroRunsTest : public ::testing::TestWithParam<bool> {
+class ZeroRunsTest : public SparseKernelTest {
  protected:
   // Runs of 16 columns are zero, but for a share of `kept`.
   void Make(int64_t depth, int64_t columns, double kept) {
-    weights_.assign(static_cast<size_t>(depth * columns), 0.0F);
-    matrix_ = {weights_.data(), depth, columns, GetParam() ? columns : 1,
-               GetParam() ? 1 : depth};
+    MakeZeros(depth, columns);
     std::bernoulli_distribution keep(kept);
     runs_ = 0;
     for (int64_t n = 0; n < columns; n += 16)
@@ -29,57 +26,23 @@ class ZeroRunsTest : public ::testing::TestWithParam<bool> {
         // One weight of a run is enough.
         const int64_t end = std::min(columns, n + 16);
         for (int64_t i = k % 2 == 0 ? n : end - 1; i < end; ++i)
-          At(k, i) = Number();
+          At(k, i) = Number(0.1F, 1);
       }
-  }
-  float& At(int64_t k, int64_t n) {
-    return weights_[static_cast<size_t>(k * matrix_.row_stride +
-                                        n * matrix_.column_stride)];
-  }
-  float Number() {
-    return std::uniform_real_distribution<float>(0.1F, 1)(random_);
   }
   std::vector<float> Rows(int64_t rows) {
     std::vector<float> lhs(static_cast<size_t>(rows * matrix_.depth));
-    for (float& number : lhs) number = Number() - 0.5F;
+    for (float& number : lhs) number = Number(0.1F, 1) - 0.5F;
     return lhs;
   }
-
-  // Compares columns [begin, end) of the sums of all kernels.
   void Check(const std::vector<float>& lhs, int64_t rows, int64_t begin,
              int64_t end) {
-    const int64_t depth = matrix_.depth, pitch = (end - begin + 15) / 16 * 16;
     ASSERT_EQ(CountRuns(matrix_, 1), runs_);
-    std::vector<char> packed(
-        static_cast<size_t>(PackedRunsBytes(depth, matrix_.columns, runs_)));
+    std::vector<char> packed(static_cast<size_t>(
+        PackedRunsBytes(matrix_.depth, matrix_.columns, runs_)));
     PackRuns(matrix_, packed.data());
-    for (const SparseKernel kernel : RunKernels()) {
-      std::vector<float> sums(static_cast<size_t>(rows * pitch), 7.0F);
-      kernel({lhs.data(), depth, packed.data(), depth, matrix_.columns,
-              sums.data(), pitch, begin, end},
-             rows);
-      for (int64_t row = 0; row < rows; ++row)
-        for (int64_t n = begin; n < end; ++n) {
-          double expected = 0;
-          for (int64_t k = 0; k < depth; ++k)
-            expected += double{lhs[static_cast<size_t>(row * depth + k)]} *
-                        double{At(k, n)};
-          const float found =
-              sums[static_cast<size_t>(row * pitch + n - begin)];
-          if (std::isfinite(expected))
-            ASSERT_NEAR(found, expected, 1e-5 * (1 + std::fabs(expected)))
-                << "row " << row << ", column " << n;
-          else if (std::isnan(expected))
-            ASSERT_TRUE(std::isnan(found)) << "row " << row << ", column " << n;
-          else
-            ASSERT_EQ(found, expected) << "row " << row << ", column " << n;
-        }
-    }
+    CheckSums(RunKernels(), packed, lhs, rows, begin, end);
   }
 
-  std::mt19937 random_{1};
-  std::vector<float> weights_;
-  MatrixView matrix_ = {};
   int64_t runs_ = 0;
 };
 
