@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "dialects/nn/dialect.h"
+#include <string>
+#include <vector>
+
+#include "frontends/builder/import_fixture.h"
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/test_model.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -31,23 +34,12 @@ Message product(const std::vector<Message>& specs,
       {kX, kW}, {kY});
 }
 
-class AnnotationsTest : public testing::Test {
+class AnnotationsTest : public builder::ImportFixture {
  protected:
-  AnnotationsTest() {
-    mlir::DialectRegistry registry;
-    registry.insert<nn::NNDialect>();
-    nn::registerExternalModels(registry);
-    context_.appendDialectRegistry(registry);
-    context_.getDiagEngine().registerHandler([this](mlir::Diagnostic& d) {
-      llvm::raw_string_ostream stream(messages_);
-      stream << d.getLocation() << ": " << d << "\n";
-    });
-  }
-
   // The module's text; empty if the import was refused.
   std::string import(const Message& model,
                      const std::string& configuration = "") {
-    messages_.clear();
+    errors_.clear();
     ImportOptions options;
     options.configuration = configuration;
     auto module =
@@ -64,25 +56,22 @@ class AnnotationsTest : public testing::Test {
     for (const std::string& part : parts)
       EXPECT_NE(text.find(part), std::string::npos)
           << "expected '" << part << "' in:\n"
-          << text << messages_;
+          << text << errors_;
   }
 
   void refuse(const Message& model, const std::vector<std::string>& parts,
               const std::string& configuration = "") {
     EXPECT_EQ(import(model, configuration), "");
     for (const std::string& part : parts)
-      EXPECT_NE(messages_.find(part), std::string::npos)
+      EXPECT_NE(errors_.find(part), std::string::npos)
           << "expected '" << part << "' in:\n"
-          << messages_;
+          << errors_;
   }
 
   // One spec of x on four devices.
   void refuseSpec(const Message& spec, const std::vector<std::string>& parts) {
     refuse(withDevices(model(product({spec})), "tp", 4), parts);
   }
-
-  mlir::MLIRContext context_;
-  std::string messages_;
 };
 
 TEST_F(AnnotationsTest, AMatMulOnAGrid) {

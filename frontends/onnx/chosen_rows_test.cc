@@ -4,52 +4,19 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
+#include <string>
+#include <vector>
 
-#include "dialects/nn/dialect.h"
 #include "dialects/nn/interpreter.h"
-#include "frontends/onnx/importer.h"
+#include "frontends/onnx/importer_fixture.h"
 #include "frontends/onnx/test_model.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace partita::onnx {
 namespace {
 
-class ChosenRowsTest : public testing::Test {
+class ChosenRowsTest : public ImporterTest {
  protected:
-  ChosenRowsTest() {
-    mlir::DialectRegistry registry;
-    registry.insert<nn::NNDialect>();
-    nn::registerExternalModels(registry);
-    context_.appendDialectRegistry(registry);
-    context_.getDiagEngine().registerHandler([this](mlir::Diagnostic& d) {
-      llvm::raw_string_ostream stream(errors_);
-      stream << d.getLocation() << ": " << d << "\n";
-      for (mlir::Diagnostic& note : d.getNotes())
-        stream << "note: " << note.getLocation() << ": " << note << "\n";
-    });
-  }
-
-  mlir::OwningOpRef<mlir::ModuleOp> import(const Message& model) {
-    errors_.clear();
-    report_ = {};
-    const std::string path =
-        testing::TempDir() + "/" +
-        testing::UnitTest::GetInstance()->current_test_info()->name() + ".onnx";
-    std::ofstream(path, std::ios::binary) << model.encoded();
-    return importOnnx(path, {}, &context_, &report_);
-  }
-
-  void expectRefused(const Message& model,
-                     const std::vector<std::string>& parts) {
-    EXPECT_FALSE(import(model));
-    for (const std::string& part : parts)
-      EXPECT_NE(errors_.find(part), std::string::npos)
-          << "expected '" << part << "' in:\n"
-          << errors_;
-  }
-
   // The first result of @main for float arguments.
   std::vector<double> run(const Message& model,
                           const std::vector<std::vector<double>>& inputs) {
@@ -76,10 +43,6 @@ class ChosenRowsTest : public testing::Test {
       values.push_back(results->front().getFloat(i));
     return values;
   }
-
-  mlir::MLIRContext context_;
-  std::string errors_;
-  ImportReport report_;
 };
 
 const Message kX = valueInfo("x", kF32, {"3", "2"});

@@ -1,4 +1,4 @@
-// What tests of the importer share: a context, a folder for files, and checks.
+// Test fixture of the ONNX importer: a folder for files, and checks.
 #ifndef PARTITA_FRONTENDS_ONNX_IMPORTER_FIXTURE_H_
 #define PARTITA_FRONTENDS_ONNX_IMPORTER_FIXTURE_H_
 
@@ -9,24 +9,16 @@
 #include <string>
 #include <vector>
 
-#include "dialects/nn/dialect.h"
+#include "frontends/builder/import_fixture.h"
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/test_model.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace partita::onnx {
 
-class ImporterTest : public testing::Test {
+class ImporterTest : public builder::ImportFixture {
  protected:
   ImporterTest() {
-    mlir::DialectRegistry registry;
-    registry.insert<nn::NNDialect>();
-    nn::registerExternalModels(registry);
-    context_.appendDialectRegistry(registry);
-    context_.getDiagEngine().registerHandler([this](mlir::Diagnostic& d) {
-      llvm::raw_string_ostream stream(errors_);
-      stream << d.getLocation() << ": " << d << "\n";
-    });
     folder_ = testing::TempDir() + "/" +
               testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::create_directories(folder_);
@@ -41,6 +33,7 @@ class ImporterTest : public testing::Test {
   mlir::OwningOpRef<mlir::ModuleOp> import(const Message& model,
                                            const ImportOptions& options = {}) {
     errors_.clear();
+    remarks_.clear();
     report_ = {};
     path_ = write("m.onnx", model.encoded());
     return importOnnx(path_, options, &context_, &report_);
@@ -66,8 +59,7 @@ class ImporterTest : public testing::Test {
     return attr ? attr.str() : "";
   }
 
-  mlir::MLIRContext context_;
-  std::string errors_, folder_, path_;
+  std::string folder_, path_;
   ImportReport report_;
 };
 

@@ -6,8 +6,8 @@
 
 #include <limits>
 
-#include "dialects/nn/dialect.h"
 #include "dialects/nn/interpreter.h"
+#include "frontends/builder/import_fixture.h"
 #include "frontends/torch/test_archive.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -17,22 +17,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class ImporterTest : public testing::Test {
+class ImporterTest : public builder::ImportFixture {
  protected:
-  ImporterTest() {
-    mlir::DialectRegistry registry;
-    registry.insert<nn::NNDialect>();
-    nn::registerExternalModels(registry);
-    context_.appendDialectRegistry(registry);
-    context_.getDiagEngine().registerHandler(
-        [this](mlir::Diagnostic& diagnostic) {
-          if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
-            errors_ += diagnostic.str() + "\n";
-          else
-            remarks_ += diagnostic.str() + "\n";
-        });
-  }
-
   mlir::OwningOpRef<mlir::ModuleOp> import(const std::string& bytes,
                                            const ImportOptions& options = {}) {
     return importTorchBytes(bytes, "model.pt2", options, &context_);
@@ -65,9 +51,6 @@ class ImporterTest : public testing::Test {
       output.push_back(results->front().getFloat(i));
     return output;
   }
-
-  mlir::MLIRContext context_;
-  std::string errors_, remarks_;
 };
 
 // y = x w^T, with a symbolic batch.
