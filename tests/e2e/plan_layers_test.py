@@ -98,9 +98,12 @@ class PlanLayersTest(unittest.TestCase):
 
     # With less memory than the fastest plan needs, ZeRO, microbatches, recomputation and stages are tried.
     def test_limits_of_memory(self):
-        options = ["coatnet-0", "--dim", "batch=64", "--cluster", "8x a100-80-sxm", "--json"]
+        options = ["coatnet-0", "--dim", "batch=64", "--cluster", "8x a100-80-sxm", "--effort", "1", "--json"]
+        self.check_limit(options, 0.7)
+
+    def check_limit(self, options, share):
         free = json.loads(self.partita("plan", *options))
-        limit = free["memory_bytes"] // 2
+        limit = int(free["memory_bytes"] * share)
         tight = json.loads(self.partita("plan", *options, "--memory", "%d B" % limit))
         self.assertLessEqual(tight["memory_bytes"], limit)
         self.assertTrue(any(word in tight["text"] for word in ("zero:", "microbatches:", "recompute:", "pipe:", "tensor:")), tight["text"])
@@ -132,7 +135,7 @@ class PlanLayersTest(unittest.TestCase):
     def test_refusals(self):
         options = ["coatnet-0", "--dim", "batch=4", "--cluster", "8x a100-80-sxm"]
         self.assertIn("expected a division within 100.0 MB a device, found none: the least of ",
-                      self.partita("plan", *options, "--memory", "100 MB", code=1))
+                      self.partita("plan", *options, "--memory", "100 MB", "--effort", "1", code=1))
         self.assertIn("--by-layer: applies to a model", self.partita(
             "plan", "--by-layer", "--row", "layers=2,hidden=64,heads=2,seq_len=8", "--batch", "4", "--cluster", "cpu", code=2))
         for fixed, refusal in (
@@ -143,6 +146,16 @@ class PlanLayersTest(unittest.TestCase):
                 ("tp=2,pp=2,dp=1", "--fix tp x pp x dp: expected the 8 devices, found 4")):
             self.assertIn(refusal, self.partita("plan", *options, "--fix", fixed, code=1))
         self.assertIn("--batch: expected the model's own, 4, found 8", self.partita("plan", *options, "--batch", "8", code=1))
+
+
+# Searches with the usual effort; part of //tests:long.
+class LongSearchTest(PlanLayersTest):
+    def test_limits_of_memory(self):
+        self.check_limit(["coatnet-0", "--dim", "batch=64", "--cluster", "8x a100-80-sxm", "--json"], 0.5)
+
+    def test_refusals(self):
+        self.assertIn("expected a division within 100.0 MB a device, found none: the least of ", self.partita(
+            "plan", "coatnet-0", "--dim", "batch=4", "--cluster", "8x a100-80-sxm", "--memory", "100 MB", code=1))
 
 
 if __name__ == "__main__":
