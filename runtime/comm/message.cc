@@ -1,7 +1,5 @@
-// Each pair of members exchanges the boxes given by PieceOf, all pairs at once.
-// Large all-reduces take two rounds, so that every member sends and receives
-// 2 (n-1)/n of the tensor. Sums are computed in the order of the group, so all
-// ranks get the same bits.
+// Runs operations over a transport, and waits for ranks while they show signs
+// of life. message_exchange.cc says which messages a collective consists of.
 #include "runtime/comm/message.h"
 
 #include <sched.h>
@@ -17,8 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/comm/life_signs.h"
+#include "runtime/comm/message_exchange.h"
 #include "runtime/comm/outbox.h"
-#include "runtime/comm/reduce.h"
 #include "runtime/comm/rows.h"
 #include "runtime/comm/shared_transport.h"
 
@@ -26,31 +24,6 @@ namespace partita::comm {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr int64_t kLine = 64;
-// Below this size, a second round costs more than sending everything to
-// everyone.
-constexpr int64_t kOneRoundBytes = 32 << 10;
-
-int64_t AlignUp(int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
-
-// Data that this member and another exchange.
-struct Peer {
-  int rank = 0;
-  Box outgoing;              // from this member's input into the peer's output
-  Box incoming;              // from the peer's input into this member's output
-  int64_t outgoing_at = -1;  // offset in scratch; negative: sent from the input
-  // Offset in scratch; negative: received in the output.
-  int64_t incoming_at = -1;
-};
-
-class MessageCollective : public Collective {
- public:
-  using Collective::Collective;
-
-  std::vector<Peer> peers;  // by index in the group, this member included
-  int64_t scratch_bytes = 0;
-};
 
 class MessageCommunicator : public Communicator {
  public:
@@ -114,15 +87,12 @@ class MessageCommunicator : public Communicator {
   absl::Status End(const absl::Status& status);
   absl::Status Execute(MessageCollective& collective, const char* input,
                        char* output);
+  // Valid as long as `collective`.
+  MemberChannel ChannelOf(const MessageCollective& collective);
   absl::Status ReceiveTransfer(MessageCollective& collective,
                                const Expectation& expectation);
   absl::Status FinishOne(MessageCollective& collective,
                          Transport::Request request);
-  absl::Status AllReduce(MessageCollective& collective, const char* input,
-                         char* output);
-  absl::Status Exchange(MessageCollective& collective, const char* input,
-                        char* output);
-  void Combine(MessageCollective& collective, const char* input, char* output);
   Transport::Stream stream() const {
     return beside_ ? Transport::Stream::kBeside
                    : Transport::Stream::kCollectives;
@@ -155,7 +125,6 @@ class MessageCommunicator : public Communicator {
   std::vector<Pending> pending_;
   std::list<Expectation> expected_;
   std::vector<char> scratch_;  // shared by all operations
-  std::vector<const char*> inputs_;
   absl::Status failure_;
   std::atomic<uint64_t> beats_{0};
   std::mutex told_mutex_;
@@ -173,44 +142,10 @@ absl::StatusOr<std::unique_ptr<Collective>> MessageCommunicator::Prepare(
   const int own = static_cast<int>(found - ranks.begin());
   auto collective = std::make_unique<MessageCollective>(std::move(operation),
                                                         std::move(ranks), own);
-  const Operation& op = collective->operation();
-  const int n = collective->group_size();
-  const bool reduces =
-      op.kind == Kind::kAllReduce || op.kind == Kind::kReduceScatter;
-  int64_t bytes = 0;
-  const auto reserve = [&bytes](int64_t size) {
-    const int64_t at = bytes;
-    bytes += AlignUp(size);
-    return at;
-  };
-  for (int i = 0; i < n; ++i) {
-    Peer peer;
-    peer.rank = collective->ranks()[static_cast<size_t>(i)];
-    peer.outgoing = PieceOf(op, n, i, own);
-    peer.incoming = PieceOf(op, n, own, i);
-    if (i != own && op.kind != Kind::kAllReduce && op.kind != Kind::kTransfer) {
-      if (!peer.outgoing.IsOneRun())
-        peer.outgoing_at = reserve(peer.outgoing.Bytes());
-      if (reduces || !peer.incoming.IsOneRun())
-        peer.incoming_at = reserve(peer.incoming.Bytes());
-    }
-    collective->peers.push_back(peer);
-  }
-  // Space for every member's input, or for every member's version of this
-  // member's part.
-  if (op.kind == Kind::kAllReduce) {
-    const int64_t whole = op.InputBytes();
-    const int64_t part = whole <= kOneRoundBytes
-                             ? whole
-                             : (AlignUp(whole) / kLine + n - 1) / n * kLine;
-    for (Peer& peer : collective->peers) peer.incoming_at = reserve(part);
-  }
-  if (MovesRows(op.kind)) bytes = op.size * RowBytes(op);
-  collective->scratch_bytes = bytes;
+  const int64_t bytes = collective->scratch_bytes();
   if (bytes > static_cast<int64_t>(scratch_.size()))
     scratch_.resize(static_cast<size_t>(bytes));
-  inputs_.resize(std::max(inputs_.size(), collective->peers.size()));
-  pending_.reserve(2 * collective->peers.size());
+  pending_.reserve(2 * collective->peers().size());
   return std::unique_ptr<Collective>(std::move(collective));
 }
 
@@ -341,105 +276,6 @@ absl::Status MessageCommunicator::Finish(const MessageCollective& collective) {
   return absl::OkStatus();
 }
 
-absl::Status MessageCommunicator::AllReduce(MessageCollective& collective,
-                                            const char* input, char* output) {
-  const Operation& op = collective.operation();
-  const int64_t bytes = op.InputBytes();
-  const int64_t element = base::SizeOf(op.dtype);
-  const std::vector<Peer>& peers = collective.peers;
-  const size_t own = static_cast<size_t>(collective.index());
-  const bool one_round = bytes <= kOneRoundBytes;
-  const int64_t lines = AlignUp(bytes) / kLine;
-  const int64_t n = collective.group_size();
-  const auto part_at = [&](size_t i) {
-    return std::min(bytes, lines * static_cast<int64_t>(i) / n * kLine);
-  };
-  const int64_t begin = one_round ? 0 : part_at(own);
-  const int64_t end = one_round ? bytes : part_at(own + 1);
-  for (size_t i = 0; i < peers.size(); ++i) {
-    char* place = scratch_.data() + peers[i].incoming_at;
-    inputs_[i] = i == own ? input + begin : place;
-    if (i == own) continue;
-    PARTITA_RETURN_IF_ERROR(Receive(place, end - begin, peers[i].rank));
-    const int64_t first = one_round ? 0 : part_at(i);
-    const int64_t last = one_round ? bytes : part_at(i + 1);
-    PARTITA_RETURN_IF_ERROR(Send(input + first, last - first, peers[i].rank));
-  }
-  PARTITA_RETURN_IF_ERROR(Finish(collective));
-  Reduce(op.reduction, op.dtype,
-         {inputs_.begin(), inputs_.begin() + static_cast<int64_t>(n)},
-         {output + begin}, (end - begin) / element);
-  if (one_round) return absl::OkStatus();
-  for (size_t i = 0; i < peers.size(); ++i) {
-    if (i == own) continue;
-    PARTITA_RETURN_IF_ERROR(Receive(
-        output + part_at(i), part_at(i + 1) - part_at(i), peers[i].rank));
-    PARTITA_RETURN_IF_ERROR(Send(output + begin, end - begin, peers[i].rank));
-  }
-  return Finish(collective);
-}
-
-// Pieces of a reduce_scatter are packed in scratch; this member's own piece is
-// used in place.
-void MessageCommunicator::Combine(MessageCollective& collective,
-                                  const char* input, char* output) {
-  const Operation& op = collective.operation();
-  const size_t n = collective.peers.size();
-  const size_t own = static_cast<size_t>(collective.index());
-  const Box& box = collective.peers[own].incoming;
-  std::vector<const char*> inputs(n);
-  int64_t packed = 0;
-  ForEachRun(box, [&](int64_t from, int64_t to) {
-    for (size_t i = 0; i < n; ++i) {
-      inputs[i] =
-          i == own ? input + from
-                   : scratch_.data() + collective.peers[i].incoming_at + packed;
-    }
-    Reduce(op.reduction, op.dtype, inputs, {output + to},
-           box.run / base::SizeOf(op.dtype));
-    packed += box.run;
-  });
-}
-
-absl::Status MessageCommunicator::Exchange(MessageCollective& collective,
-                                           const char* input, char* output) {
-  const size_t own = static_cast<size_t>(collective.index());
-  const std::vector<Peer>& peers = collective.peers;
-  for (size_t i = 0; i < peers.size(); ++i) {
-    const Peer& peer = peers[i];
-    if (i == own) continue;
-    PARTITA_RETURN_IF_ERROR(Receive(peer.incoming_at < 0
-                                        ? output + peer.incoming.to
-                                        : scratch_.data() + peer.incoming_at,
-                                    peer.incoming.Bytes(), peer.rank));
-  }
-  for (size_t k = 1; k < peers.size(); ++k) {
-    const Peer& peer = peers[(own + k) % peers.size()];
-    const char* data = input + peer.outgoing.from;
-    if (peer.outgoing_at >= 0) {
-      char* place = scratch_.data() + peer.outgoing_at;
-      PackBox(peer.outgoing, input, place);
-      data = place;
-    }
-    PARTITA_RETURN_IF_ERROR(Send(data, peer.outgoing.Bytes(), peer.rank));
-  }
-  const bool reduces = collective.operation().kind == Kind::kReduceScatter;
-  if (!reduces) CopyBox(peers[own].incoming, input, output);
-  PARTITA_RETURN_IF_ERROR(Finish(collective));
-  if (reduces) {
-    Combine(collective, input, output);
-  } else {
-    for (size_t i = 0; i < peers.size(); ++i) {
-      if (i == own || peers[i].incoming_at < 0) continue;
-      UnpackBox(peers[i].incoming, scratch_.data() + peers[i].incoming_at,
-                output);
-    }
-  }
-  FillBlanks(collective.operation(), collective.group_size(),
-             collective.index(), output);
-  return absl::OkStatus();
-}
-
 absl::Status MessageCommunicator::Expect(Collective& transfer, void* output) {
   PARTITA_RETURN_IF_ERROR(failure_);
   const int from = transfer.ranks()[0];
@@ -495,16 +331,31 @@ absl::Status MessageCommunicator::Await(Collective& transfer, void* output) {
   return status;
 }
 
+MemberChannel MessageCommunicator::ChannelOf(
+    const MessageCollective& collective) {
+  return {[this, &collective](const char* data, int64_t bytes, int member) {
+            return Send(data, bytes,
+                        collective.ranks()[static_cast<size_t>(member)]);
+          },
+          [this, &collective](char* data, int64_t bytes, int member) {
+            return Receive(data, bytes,
+                           collective.ranks()[static_cast<size_t>(member)]);
+          },
+          [this, &collective] { return Finish(collective); }};
+}
+
 absl::Status MessageCommunicator::Execute(MessageCollective& collective,
                                           const char* input, char* output) {
   switch (collective.operation().kind) {
     case Kind::kAllReduce:
-      return AllReduce(collective, input, output);
+      return AllReduce(collective, input, output, scratch_.data(),
+                       ChannelOf(collective));
     case Kind::kTransfer:
       return outbox_.Send(input, collective.operation().InputBytes(),
                           collective.fingerprint(), collective.ranks()[1]);
     default:
-      return Exchange(collective, input, output);
+      return Exchange(collective, input, output, scratch_.data(),
+                      ChannelOf(collective));
   }
 }
 
@@ -534,20 +385,10 @@ absl::Status MessageCommunicator::RunRows(Collective& base, const void* input,
                                           const int64_t* to, void* output) {
   PARTITA_RETURN_IF_ERROR(Progress());
   const auto& collective = static_cast<const MessageCollective&>(base);
-  const auto rank = [&](int member) {
-    return collective.peers[static_cast<size_t>(member)].rank;
-  };
-  const RowChannel channel = {[&](const char* data, int64_t bytes, int member) {
-                                return Send(data, bytes, rank(member));
-                              },
-                              [&](char* data, int64_t bytes, int member) {
-                                return Receive(data, bytes, rank(member));
-                              },
-                              [&] { return Finish(collective); }};
-  return End(
-      ExchangeRows(collective.operation(), collective.group_size(),
-                   collective.index(), {static_cast<const char*>(input), to},
-                   static_cast<char*>(output), scratch_.data(), channel));
+  return End(ExchangeRows(
+      collective.operation(), collective.group_size(), collective.index(),
+      {static_cast<const char*>(input), to}, static_cast<char*>(output),
+      scratch_.data(), ChannelOf(collective)));
 }
 
 }  // namespace

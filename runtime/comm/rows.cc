@@ -169,7 +169,7 @@ int64_t CollectRows(const Operation& op,
 
 absl::Status ExchangeRows(const Operation& op, int n, int index,
                           const RowOperands& own, char* output, char* scratch,
-                          const RowChannel& channel) {
+                          const MemberChannel& channel) {
   const std::vector<int64_t> outgoing = CountRows(op, n, own.to);
   std::vector<int64_t> incoming = outgoing;
   for (int i = 0; i < n; ++i) {

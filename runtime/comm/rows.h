@@ -57,7 +57,7 @@ int64_t CollectRows(const Operation& operation,
 
 // How members send each other messages. Calls return at once; memory is in use
 // until `finish`.
-struct RowChannel {
+struct MemberChannel {
   std::function<absl::Status(const char* data, int64_t bytes, int member)> send;
   std::function<absl::Status(char* data, int64_t bytes, int member)> receive;
   std::function<absl::Status()> finish;
@@ -67,7 +67,7 @@ struct RowChannel {
 // one row per destination.
 absl::Status ExchangeRows(const Operation& operation, int n, int index,
                           const RowOperands& own, char* output, char* scratch,
-                          const RowChannel& channel);
+                          const MemberChannel& channel);
 
 }  // namespace partita::comm
 
