@@ -1,17 +1,18 @@
-// Breaks every rule about GPU launches once.
+// Breaks every rule about launches once.
 #include <functional>
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "runtime/program/test_program.h"
 #include "runtime/program/validate.h"
+#include "runtime/program/validate_testing.h"
 
 namespace partita::program {
 namespace {
-
-FunctionT& Main(ProgramT& program) { return *program.functions[2]; }
 
 TEST(ValidateLaunchTest, HaveAGeometry) {
   const auto after = [](const std::function<void(LaunchT&)>& change,
@@ -157,6 +158,66 @@ TEST(ValidateLaunchTest, HaveTensorMaps) {  // V7
   EXPECT_EQ(after([](TensorMapT&) {}, "cpu"),
             "function 'main', instruction 4: launch: a grid, block or tensor "
             "map in a program for no GPU");
+}
+
+TEST(ValidateLaunchTest, Pieces) {  // V7
+  const auto found = [](std::vector<int64_t> ranges, int64_t range,
+                        int operands, int outputs) {
+    return After([&](ProgramT& p) {
+      LaunchT launch;
+      launch.range = range;
+      launch.grain = 1;
+      launch.ranges = std::move(ranges);
+      Main(p).body.push_back(
+          MakeLaunch(launch,
+                     std::vector<Buffer>(static_cast<size_t>(operands),
+                                         Buffer(Space::frame, 0, 4)),
+                     outputs));
+    });
+  };
+  const std::string at = "function 'main', instruction 4: ";
+  EXPECT_EQ(found({3, 4}, 7, 6, 2), at + "kernel 0 of 0");  // The next check.
+  EXPECT_EQ(found({3}, 3, 3, 1),
+            at + "launch: 1 pieces with 3 operands, 1 of them written");
+  EXPECT_EQ(found({3, 4}, 7, 5, 2),
+            at + "launch: 2 pieces with 5 operands, 2 of them written");
+  EXPECT_EQ(found({3, 4}, 7, 6, 1),
+            at + "launch: 2 pieces with 6 operands, 1 of them written");
+  EXPECT_EQ(found({3, 4}, 7, 130, 2),
+            at + "launch: 2 pieces with 130 operands, 2 of them written");
+  EXPECT_EQ(found({3, 5}, 7, 6, 2),
+            at + "launch: pieces are more than the range");
+  EXPECT_EQ(found({-3, 10}, 7, 6, 2),
+            at + "launch: pieces are more than the range");
+  EXPECT_EQ(found({3, 3}, 7, 6, 2),
+            at + "launch: pieces are less than the range");
+}
+
+TEST(ValidateLaunchTest, PiecesOnGpus) {  // V7
+  const auto found = [](int pieces, int64_t scratch) {
+    return After([&](ProgramT& p) {
+      LaunchT launch;
+      launch.range = pieces;
+      launch.ranges.assign(static_cast<size_t>(pieces), 1);
+      launch.grid = launch.block = {1, 1, 1};
+      launch.scratch_bytes = scratch;
+      Main(p).body.push_back(
+          MakeLaunch(launch,
+                     std::vector<Buffer>(static_cast<size_t>(3 * pieces),
+                                         Buffer(Space::frame, 0, 4)),
+                     pieces));
+    });
+  };
+  const std::string at = "function 'main', instruction 4: ";
+  EXPECT_EQ(found(1, 0), at + "kernel 0 of 0");  // The next check.
+  EXPECT_EQ(found(128, 0), at + "kernel 0 of 0");
+  EXPECT_EQ(found(129, 0),
+            at +
+                "launch on a GPU: 129 pieces of 3 operands, 0 bytes of scratch "
+                "or a tensor map do not fit a table of 4096 bytes");
+  EXPECT_EQ(found(2, 8),
+            at + "launch on a GPU: 2 pieces of 3 operands, 8 bytes of scratch "
+                 "or a tensor map do not fit a table of 4096 bytes");
 }
 
 }  // namespace

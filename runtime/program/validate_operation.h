@@ -1,9 +1,9 @@
-// Checks single operations and tensor types, with overflow-safe arithmetic.
+// Checks of single operations, tensor types and operands, with overflow-safe
+// arithmetic. Errors are InvalidArgument.
 #ifndef PARTITA_RUNTIME_PROGRAM_VALIDATE_OPERATION_H_
 #define PARTITA_RUNTIME_PROGRAM_VALIDATE_OPERATION_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,12 +12,22 @@
 
 namespace partita::program {
 
-absl::StatusOr<int64_t> ValidateType(const TensorType& type);  // its bytes
+// --- validate_operand.cc: parts that operations share ---
 
-// Checks that the kernel exists, and that the launch has the form of the
-// program's target.
-absl::Status ValidateLaunch(const Program& program, const Launch& launch,
-                            const Instruction& instruction);
+// Larger strides and extents are refused; products of two of them still fit 64
+// bits.
+inline constexpr int64_t kMaxExtent = int64_t{1} << 31;
+
+bool KnownDType(DType dtype);
+
+// `what` is the name of the operation in messages.
+absl::Status CheckLibraryDType(const char* what, DType dtype);
+absl::Status CheckActivation(const char* what, Activation activation);
+
+absl::StatusOr<int64_t> ValidateType(const TensorType& type);  // its bytes
+// Returns the bytes of a tensor without dimensions of size 0.
+absl::StatusOr<int64_t> BytesOfShape(const char* what, DType dtype,
+                                     const std::vector<int64_t>& shape);
 
 // `bytes` gives the size that each operand must have, in order; the last
 // `outputs` operands are written.
@@ -25,13 +35,23 @@ absl::Status ValidateOperands(const char* what, const Instruction& instruction,
                               const std::vector<int64_t>& bytes,
                               int outputs = 1);
 
-// (V7) for gemm, grouped gemm, conv and copy: numbers of operands and outputs,
-// and bytes of each operand.
+// (V7) Two operands of equal size.
+absl::Status ValidateCopy(const Instruction& instruction);
+
+// --- validate_launch.cc ---
+
+// Checks that the kernel exists, and that the launch has the form of the
+// program's target.
+absl::Status ValidateLaunch(const Program& program, const Launch& launch,
+                            const Instruction& instruction);
+
+// --- validate_product.cc and validate_conv.cc ---
+
+// (V7) Numbers of operands and outputs, and bytes of each operand.
 absl::Status ValidateGemm(const Gemm& gemm, const Instruction& instruction);
 absl::Status ValidateGroupedGemm(const GroupedGemm& gemm,
                                  const Instruction& instruction);
 absl::Status ValidateConv(const Conv& conv, const Instruction& instruction);
-absl::Status ValidateCopy(const Instruction& instruction);
 
 }  // namespace partita::program
 
