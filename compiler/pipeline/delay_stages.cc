@@ -5,8 +5,10 @@
 // step reads values of this step from states.
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "compiler/autodiff/call_marks.h"
+#include "compiler/pipeline/delayed_states.h"
 #include "compiler/pipeline/passes.h"
 #include "compiler/pipeline/placement.h"
 #include "dialects/nn/math_builder.h"
@@ -55,6 +57,7 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
       getOperation().emitError("expected a function named 'main', found none");
       return signalPassFailure();
     }
+    states_.emplace(main_);
     if (mlir::failed(run())) signalPassFailure();
   }
 
@@ -90,7 +93,7 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     for (Operation* op : body_)
       if (mlir::failed(delayOperands(op))) return failure();
     if (rate_steps > 0 && mlir::failed(slowDown())) return failure();
-    declareStates();
+    states_->declare();
     reorder();
     return success();
   }
@@ -242,8 +245,8 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&main_.front());
     nn::MathBuilder math(builder, main_.getLoc());
     const std::string name = std::to_string(stage) + ".steps";
-    steps = addState(RankedTensorType::get({}, builder.getI64Type()), name);
-    returnState(name, math.addInt(steps, 1));
+    steps = states_->add(RankedTensorType::get({}, builder.getI64Type()), name);
+    states_->update(name, math.addInt(steps, 1));
     return steps;
   }
 
@@ -256,9 +259,9 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
         if (mlir::failed(version)) return failure();
         operand.set(*version);
       } else {
-        operand.set(delayed(operand.get(),
-                            times_[op].steps - timeOf(operand.get()).steps,
-                            times_[op].stage));
+        operand.set(states_->delayed(
+            operand.get(), times_[op].steps - timeOf(operand.get()).steps,
+            times_[op].stage));
       }
     }
     return success();
@@ -276,7 +279,7 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
       if (isCorrected(op)) return corrected(op, argument, age);
     }
     noteAge(op, argument, age + end.steps - own.steps - 1);
-    if (age > 0) return delayed(argument, age - 1, own.stage);
+    if (age > 0) return states_->delayed(argument, age - 1, own.stage);
     if (age == 0 && end.slot < own.slot) return update;
     return op->emitOpError("reads '")
                << text(argument.getArgNumber(), nn::kNameAttr)
@@ -317,8 +320,7 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
       const Time time = times_[op];
       const auto age = ages_.find(time.stage);
       if (age == ages_.end() || age->second.mean() <= 1) continue;
-      Value own =
-          time.steps == 0 ? rate_ : delayed_.lookup({rate_, time.steps});
+      Value own = time.steps == 0 ? rate_ : states_->lookup(rate_, time.steps);
       for (mlir::OpOperand& operand : op->getOpOperands())
         if (own && operand.get() == own)
           operand.set(slowedRate(own, time, age->second.mean()));
@@ -435,12 +437,12 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     const std::string name = std::to_string(std::max<int64_t>(end.stage, 0)) +
                              ".change." +
                              text(argument.getArgNumber(), nn::kNameAttr).str();
-    known.now = addState(change.getType(), name);
+    known.now = states_->add(change.getType(), name);
     const double kept = std::pow(correction, 1 / delays_[argument].mean());
     known.next = math.add(math.multiply(known.now, kept),
                           math.multiply(change, 1 - kept));
     noteAdded(before, end);
-    returnState(name, known.next);
+    states_->update(name, known.next);
     return known;
   }
 
@@ -452,55 +454,6 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
       times_[op] = time;
       added_.push_back(op);
     }
-  }
-
-  // Returns the value of some steps before, as states of the stage that reads
-  // it first.
-  Value delayed(Value value, int64_t steps, int64_t stage) {
-    if (steps == 0) return value;
-    auto [entry, is_new] = delayed_.try_emplace({value, steps});
-    if (!is_new) return entry->second;
-    const std::string name = std::to_string(std::max<int64_t>(stage, 0)) + "." +
-                             std::to_string(delayed_.size());
-    Value state = addState(value.getType(), name);
-    delayed_[{value, steps}] = state;
-    returnState(name, delayed(value, steps - 1, stage));
-    return state;
-  }
-
-  // Arguments and results are declared together at the end.
-  Value addState(mlir::Type type, const std::string& name) {
-    mlir::Builder builder(main_.getContext());
-    mlir::NamedAttrList attributes;
-    attributes.set(nn::kKindAttr, builder.getStringAttr("state"));
-    attributes.set(nn::kNameAttr, builder.getStringAttr(kDelayedPrefix + name));
-    attributes.set(nn::kSourceAttr,
-                   nn::InitAttr::get(main_.getContext(), "zeros",
-                                     builder.getF64FloatAttr(0), 0));
-    new_arguments_.push_back(attributes.getDictionary(main_.getContext()));
-    return main_.front().addArgument(type, main_.getLoc());
-  }
-
-  void returnState(const std::string& name, Value value) {
-    mlir::Builder builder(main_.getContext());
-    new_results_.push_back(builder.getDictionaryAttr(builder.getNamedAttr(
-        nn::kUpdatesAttr, builder.getStringAttr(kDelayedPrefix + name))));
-    returned_.push_back(value);
-  }
-
-  void declareStates() {
-    Operation* terminator = main_.front().getTerminator();
-    terminator->insertOperands(terminator->getNumOperands(), returned_);
-    SmallVector<mlir::DictionaryAttr> arguments, results;
-    main_.getAllArgAttrs(arguments);
-    main_.getAllResultAttrs(results);
-    llvm::append_range(arguments, new_arguments_);
-    llvm::append_range(results, new_results_);
-    main_.setFunctionType(mlir::FunctionType::get(
-        main_.getContext(), main_.front().getArgumentTypes(),
-        terminator->getOperandTypes()));
-    main_.setAllArgAttrs(arguments);
-    main_.setAllResultAttrs(results);
   }
 
   // Sorts by slot. The sort is stable, so added operations stay after their
@@ -531,13 +484,11 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
   std::map<int64_t, Value> steps_;                      // steps done, by stage
   std::map<int64_t, Age> ages_;                         // by stage
   std::map<std::pair<int64_t, int64_t>, Value> rates_;  // by steps and stage
-  llvm::DenseMap<std::pair<Value, int64_t>, Value> delayed_;
-  llvm::DenseMap<BlockArgument, Age> delays_;  // of gradients' weights
+  llvm::DenseMap<BlockArgument, Age> delays_;           // of gradients' weights
   llvm::DenseMap<BlockArgument, MovingAverage> averages_;
   // By the newest weights and the number of updates in between.
   llvm::DenseMap<std::pair<Value, int64_t>, Value> corrected_;
-  SmallVector<mlir::DictionaryAttr> new_arguments_, new_results_;
-  SmallVector<Value> returned_;  // parallel to new_results_
+  std::optional<DelayedStates> states_;
 };
 
 }  // namespace
