@@ -55,6 +55,22 @@ TEST_F(DeviceScratchTest, ALaunchTakesWhatItSays) {
             4096);
 }
 
+// A library may compute the attention, in at most 1 MiB.
+TEST_F(DeviceScratchTest, AttentionTakesTheWorkspaceOfALibrary) {
+  const auto launch = [&](int64_t scratch) {
+    return Of("%0 = exec.launch @k(%x) {scratch = " + std::to_string(scratch) +
+              " : i64, blocks = 2 : i64, threads = 32 : i64, exec.attention = "
+              "{batch = 1 : i64, heads = 1 : i64, groups = 1 : i64, queries = "
+              "8 : i64, keys = 8 : i64, size = 8 : i64, value_size = 8 : i64, "
+              "lse = -1 : i64, scale = 1.0 : f64, q = array<i64: 0, 0, 0, 0, "
+              "8>, k = array<i64: 0, 0, 0, 0, 8>, v = array<i64: 0, 0, 0, 0, "
+              "8>, out = array<i64: 1, 0, 0, 0, 8>}} : (tensor<8x8xf32>) -> "
+              "tensor<8x8xf32>");
+  };
+  EXPECT_EQ(launch(4096), kMiB);
+  EXPECT_EQ(launch(2 * kMiB), 2 * kMiB);
+}
+
 TEST_F(DeviceScratchTest, ProductsTakeSumsWhereTheLibraryDoesNotFinish) {
   const std::string residual = "residual(%x : tensor<8x8xf32>) ";
   EXPECT_EQ(Product("", "none"), 32 * kMiB);

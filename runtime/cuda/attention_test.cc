@@ -2,13 +2,9 @@
 // and the compiler's kernel, and the launch wherever the library fails.
 #include <stdlib.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -17,137 +13,19 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/cuda/attention_testing.h"
 #include "runtime/cuda/cuda_device.h"
+#include "runtime/cuda/cuda_executor_testing.h"
 #include "runtime/cuda/recording/recording.h"
 
 namespace partita::cuda {
 namespace {
 
-using base::DType;
 using device::AttentionDesc;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using Floats = std::vector<float>;
-
-constexpr char kLibrary[] = "runtime/cuda/recording/librecording.so";
-// Operands: q, k and v in one buffer, out, lse; then scratch.
-constexpr char kPtx[] =
-    ".version 7.0\n.target sm_80\n.address_size 64\n"
-    ".visible .entry attend(.param .u64 a, .param .u64 b, .param .u64 c, "
-    ".param .u64 d) { ret; }\n";
-constexpr int64_t kLaunchScratch = 512;
-constexpr float kSlow = 100, kFast = 0.5f;  // milliseconds of the launch
-
-// The compiler's kernel computes the same; here it leaves a mark instead.
-constexpr uint16_t kMark = 0x4242;
-void Attend(void** parameters, const recording::Place&) {
-  **static_cast<uint16_t**>(parameters[1]) = kMark;
-}
-
-float ToFloat(DType dtype, uint16_t bits) {
-  if (dtype == DType::kBF16) {
-    const uint32_t wide = static_cast<uint32_t>(bits) << 16;
-    float value = 0;
-    std::memcpy(&value, &wide, sizeof(value));
-    return value;
-  }
-  _Float16 value = 0;
-  std::memcpy(&value, &bits, sizeof(value));
-  return static_cast<float>(value);
-}
-
-// Multiples of 1/64 in [-2, 2), which are exact in f16 and bf16.
-Floats Numbers(size_t count) {
-  Floats values(count);
-  uint32_t state = 12345;
-  for (float& value : values) {
-    state = state * 1664525 + 1013904223;
-    value = static_cast<float>(static_cast<int>(state >> 24) - 128) / 64;
-  }
-  return values;
-}
-
-uint16_t ToBits(DType dtype, float value) {
-  uint16_t bits = 0;
-  if (dtype == DType::kF16) {
-    const auto half = static_cast<_Float16>(value);
-    std::memcpy(&bits, &half, sizeof(bits));
-  } else {
-    uint32_t wide = 0;
-    std::memcpy(&wide, &value, sizeof(wide));
-    bits = static_cast<uint16_t>(wide >> 16);
-  }
-  return bits;
-}
-
-// Grouped queries that read a joint buffer of q, k and v by tokens, as models
-// do: [batch, keys, heads + 2 groups, size]. The queries are the last tokens.
-AttentionDesc Describe(DType dtype, bool causal) {
-  AttentionDesc desc;
-  desc.dtype = dtype;
-  desc.batch = 2;
-  desc.heads = 4;
-  desc.groups = 2;
-  desc.queries = 5;
-  desc.keys = 7;
-  desc.size = desc.value_size = 8;
-  desc.scale = 0.25;
-  desc.causal = causal;
-  desc.causal_offset = causal ? 2 : 0;
-  const int64_t token = (desc.heads + 2 * desc.groups) * desc.size;
-  const std::array<int64_t, 3> strides = {desc.keys * token, desc.size, token};
-  desc.q = {0, 2 * token, strides};
-  desc.k = {0, desc.heads * desc.size, strides};
-  desc.v = {0, (desc.heads + desc.groups) * desc.size, strides};
-  const int64_t row = desc.heads * desc.value_size;
-  desc.out = {1, 0, {desc.queries * row, desc.value_size, row}};
-  desc.lse = 2;
-  return desc;
-}
-
-struct Results {
-  Floats out, lse;
-};
-
-Results Reference(const AttentionDesc& d, const Floats& joint) {
-  Results results;
-  results.out.resize(
-      static_cast<size_t>(d.batch * d.queries * d.heads * d.value_size));
-  const auto at = [](const AttentionDesc::Tensor& t, int64_t b, int64_t n,
-                     int64_t i) {
-    return static_cast<size_t>(t.offset + b * t.strides[0] + n * t.strides[1] +
-                               i * t.strides[2]);
-  };
-  for (int64_t b = 0; b < d.batch; ++b)
-    for (int64_t n = 0; n < d.heads; ++n)
-      for (int64_t i = 0; i < d.queries; ++i) {
-        const int64_t g = n / (d.heads / d.groups);
-        const int64_t end =
-            d.causal ? std::min(d.keys, i + d.causal_offset + 1) : d.keys;
-        std::vector<double> weights;
-        double sum = 0;
-        for (int64_t j = 0; j < end; ++j) {
-          double score = 0;
-          for (size_t c = 0; c < static_cast<size_t>(d.size); ++c)
-            score += static_cast<double>(joint[at(d.q, b, n, i) + c]) *
-                     static_cast<double>(joint[at(d.k, b, g, j) + c]);
-          weights.push_back(std::exp(score * d.scale));
-          sum += weights.back();
-        }
-        results.lse.push_back(static_cast<float>(std::log(sum)));
-        for (size_t c = 0; c < static_cast<size_t>(d.value_size); ++c) {
-          double value = 0;
-          for (size_t j = 0; j < weights.size(); ++j)
-            value += weights[j] / sum *
-                     static_cast<double>(
-                         joint[at(d.v, b, g, static_cast<int64_t>(j)) + c]);
-          results.out[at(d.out, b, n, i) + c] = static_cast<float>(value);
-        }
-      }
-  return results;
-}
 
 class AttentionTest : public ::testing::Test {
  protected:
@@ -169,7 +47,7 @@ class AttentionTest : public ::testing::Test {
   struct Ran {
     bool by_launch = false;  // the device prepared no operation
     std::string log;
-    Results results;
+    AttentionValues results;
     uint16_t first = 0;  // bits of the first element of out
     std::vector<std::string> warnings;
   };
@@ -179,9 +57,8 @@ class AttentionTest : public ::testing::Test {
     Ran ran;
     const auto device = std::move(MakeCudaDevice(options_)).value();
     const auto stream = std::move(device->CreateStream()).value();
-    const auto module = std::move(device->LoadModule(kPtx)).value();
-    const Floats joint = Numbers(static_cast<size_t>(
-        desc.batch * desc.keys * (desc.heads + 2 * desc.groups) * desc.size));
+    const auto module = std::move(device->LoadModule(kAttendPtx)).value();
+    const Floats joint = Numbers(static_cast<size_t>(JointSize(desc)));
     const int64_t rows = desc.batch * desc.heads * desc.queries;
     const std::vector<int64_t> bytes = {static_cast<int64_t>(joint.size()) * 2,
                                         rows * desc.value_size * 2, rows * 4};
@@ -204,8 +81,7 @@ class AttentionTest : public ::testing::Test {
           device::Allocation::Make(*device, bytes[i] + shift).value());
       buffers[i] = memory.back().data() + shift;
     }
-    std::vector<uint16_t> bits;
-    for (const float value : joint) bits.push_back(ToBits(desc.dtype, value));
+    const std::vector<uint16_t> bits = ToBits(desc.dtype, joint);
     EXPECT_TRUE(
         device->CopyToDevice(*stream, buffers[0], bits.data(), bytes[0]).ok());
     recording_.TakeLog();
@@ -222,8 +98,7 @@ class AttentionTest : public ::testing::Test {
             .ok());
     EXPECT_TRUE(device->Synchronize(*stream).ok());
     ran.first = out[0];
-    for (const uint16_t value : out)
-      ran.results.out.push_back(ToFloat(desc.dtype, value));
+    ran.results.out = ToFloats(desc.dtype, out);
     return ran;
   }
   std::string File() const {
@@ -242,13 +117,11 @@ TEST_F(AttentionTest, TheGraphComputesAttention) {
   for (const DType dtype : {DType::kF16, DType::kBF16})
     for (const bool causal : {false, true}) {
       SCOPED_TRACE(base::NameOf(dtype) + std::string(causal ? " causal" : ""));
-      const AttentionDesc desc = Describe(dtype, causal);
+      const AttentionDesc desc = DescribeAttention(dtype, causal);
       const Ran ran = Run(desc);
       ASSERT_FALSE(ran.by_launch);
-      const Results expected = Reference(
-          desc, Numbers(static_cast<size_t>(desc.batch * desc.keys *
-                                            (desc.heads + 2 * desc.groups) *
-                                            desc.size)));
+      const AttentionValues expected = AttentionReference(
+          desc, Numbers(static_cast<size_t>(JointSize(desc))));
       ASSERT_EQ(ran.results.out.size(), expected.out.size());
       // Weights and results are rounded to 16 bits.
       const float tolerance = dtype == DType::kF16 ? 4e-3f : 3e-2f;
@@ -260,7 +133,7 @@ TEST_F(AttentionTest, TheGraphComputesAttention) {
 }
 
 TEST_F(AttentionTest, NobodyNeedsTheLogSumExp) {
-  AttentionDesc desc = Describe(DType::kBF16, true);
+  AttentionDesc desc = DescribeAttention(DType::kBF16, true);
   const Ran with = Run(desc);
   desc.lse = -1;
   const Ran without = Run(desc);
@@ -270,7 +143,7 @@ TEST_F(AttentionTest, NobodyNeedsTheLogSumExp) {
 
 // Engine 3 is the recorded library's fastest one that keeps the numbers.
 TEST_F(AttentionTest, TheFasterOneIsTakenAndKept) {
-  const AttentionDesc desc = Describe(DType::kBF16, true);
+  const AttentionDesc desc = DescribeAttention(DType::kBF16, true);
   EXPECT_THAT(Run(desc).log,
               AllOf(HasSubstr("engine 3\n"), Not(HasSubstr("attend"))));
   EXPECT_THAT(File(), AllOf(HasSubstr("mode3-engine3-0 "),
@@ -297,7 +170,7 @@ TEST_F(AttentionTest, TheFasterOneIsTakenAndKept) {
 }
 
 TEST_F(AttentionTest, WhatTheLibraryDoesNotDoIsLaunched) {
-  const AttentionDesc desc = Describe(DType::kF16, true);
+  const AttentionDesc desc = DescribeAttention(DType::kF16, true);
   for (const char* call :
        {"cudnnBackendFinalize", recording::kFinalizeHeuristics,
         recording::kGetHeuristicsResults, recording::kFinalizePlan,
@@ -320,7 +193,7 @@ TEST_F(AttentionTest, WhatTheLibraryDoesNotDoIsLaunched) {
 }
 
 TEST_F(AttentionTest, OperandsThatAreNotAlignedAreLaunched) {
-  const AttentionDesc desc = Describe(DType::kF16, false);
+  const AttentionDesc desc = DescribeAttention(DType::kF16, false);
   const Ran ran = Run(desc, /*shift=*/2);
   ASSERT_FALSE(ran.by_launch);
   EXPECT_THAT(ran.log, AllOf(HasSubstr("cuLaunchKernel attend"),
