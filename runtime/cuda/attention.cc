@@ -102,23 +102,32 @@ bool IsLaunchKept(const Dnn& dnn, const Tuner& tuner, const AttentionDesc& desc,
 
 absl::StatusOr<std::unique_ptr<CudaOp>> MakeDnnAttention(
     const Dnn& dnn, Tuner& tuner, const AttentionDesc& desc,
-    AttentionLaunch launch) {
+    AttentionLaunch launch, bool may_launch) {
   PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<AttentionGraph> graph,
                            AttentionGraph::Make(dnn, desc));
   PARTITA_ASSIGN_OR_RETURN(std::vector<DnnPlan> plans, graph->Plans());
-  std::vector<std::string> names = {kLaunch};
+  std::vector<std::string> names;
+  if (may_launch) names.push_back(kLaunch);
   for (const DnnPlan& plan : plans) names.push_back(plan.name);
-  const auto prepare = [&] {
-    return PrepareTrial(*graph, plans, launch,
-                        std::make_shared<Trial>(tuner.context()));
+  // Numbers the plans from 1, also if the launch is no choice.
+  const size_t first = may_launch ? 0 : 1;
+  const auto prepare = [&]() -> Tuner::Run {
+    Tuner::Run run = PrepareTrial(*graph, plans, launch,
+                                  std::make_shared<Trial>(tuner.context()));
+    if (run == nullptr || first == 0) return run;
+    return [run, first](size_t index, CuStream stream) {
+      return run(first + index, stream);
+    };
   };
-  const size_t best = tuner.Choose(Describe(dnn, desc, launch), names, prepare);
-  if (best == 0) return std::unique_ptr<CudaOp>();
+  const size_t best =
+      tuner.Choose(Describe(dnn, desc, launch) + (may_launch ? "" : " alone"),
+                   names, prepare);
+  if (first + best == 0) return std::unique_ptr<CudaOp>();
   const int cold = tuner.cold();
   tuner.Warm({best}, prepare);
   if (tuner.cold() > cold) return std::unique_ptr<CudaOp>();
   return std::unique_ptr<CudaOp>(std::make_unique<DnnAttention>(
-      std::move(graph), std::move(plans[best - 1]), std::move(launch)));
+      std::move(graph), std::move(plans[first + best - 1]), std::move(launch)));
 }
 
 }  // namespace partita::cuda

@@ -28,12 +28,13 @@ bool IsLaunchKept(const Dnn& dnn, const Tuner& tuner,
                   const device::AttentionDesc& desc,
                   const AttentionLaunch& launch);
 
-// Returns null if the launch is faster. Unimplemented if the library does not
-// compute the attention. `dnn`, the kernel and the shape's maps must outlive
-// the result, which launches the kernel for operands that are not aligned.
+// Returns null if `may_launch` and the launch is faster. Unimplemented if the
+// library does not compute the attention. `dnn`, the kernel and the shape's
+// maps must outlive the result, which launches the kernel for operands that are
+// not aligned.
 absl::StatusOr<std::unique_ptr<CudaOp>> MakeDnnAttention(
     const Dnn& dnn, Tuner& tuner, const device::AttentionDesc& desc,
-    AttentionLaunch launch);
+    AttentionLaunch launch, bool may_launch);
 
 }  // namespace partita::cuda
 

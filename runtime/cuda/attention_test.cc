@@ -23,9 +23,11 @@ namespace {
 
 using device::AttentionDesc;
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 class AttentionTest : public ::testing::Test {
  protected:
@@ -167,6 +169,35 @@ TEST_F(AttentionTest, TheFasterOneIsTakenAndKept) {
   recording_.TakeLog();
   EXPECT_TRUE(Run(desc).by_launch);
   EXPECT_THAT(recording_.TakeLog(), Not(HasSubstr("cudnnBackend")));
+}
+
+TEST_F(AttentionTest, TestsAndBenchmarksChoose) {
+  const AttentionDesc desc = DescribeAttention(DType::kBF16, true);
+  options_.attention = AttentionBy::kLaunch;
+  EXPECT_TRUE(Run(desc).by_launch);
+  EXPECT_EQ(File(), "");
+  // The library's fastest plan, although the launch is faster. The choice among
+  // plans does not replace the choice of the other runs.
+  recording_.SetLaunchTime(kFast);
+  options_.attention = AttentionBy::kDnn;
+  EXPECT_THAT(Run(desc).log, HasSubstr("engine 3\n"));
+  EXPECT_THAT(File(),
+              AllOf(StartsWith("mode3-engine3-0 "), EndsWith(" alone\n")));
+  options_.attention = AttentionBy::kFaster;
+  EXPECT_TRUE(Run(desc).by_launch);
+  EXPECT_THAT(File(), HasSubstr("\nlaunch "));
+  for (const char* word : {"launch", "cudnn", "cuDNN"}) {
+    SCOPED_TRACE(word);
+    setenv("PARTITA_CUDA_ATTENTION", word, /*overwrite=*/1);
+    if (word == std::string("cuDNN")) {
+      EXPECT_EQ(MakeCudaDevice(options_).status().message(),
+                "PARTITA_CUDA_ATTENTION: expected 'launch' or 'cudnn', found "
+                "'cuDNN'");
+    } else {
+      EXPECT_EQ(Run(desc).by_launch, word == std::string("launch"));
+    }
+    unsetenv("PARTITA_CUDA_ATTENTION");
+  }
 }
 
 TEST_F(AttentionTest, WhatTheLibraryDoesNotDoIsLaunched) {

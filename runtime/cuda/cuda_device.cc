@@ -67,7 +67,8 @@ class CudaDevice : public device::Device {
         cuda_(context_->driver()),
         staging_(context_),
         workshop_(context_, options.blas, options.dnn, options.sparse,
-                  {options.tuned, options.measures, options.warms}),
+                  {options.tuned, options.measures, options.warms},
+                  options.attention),
         ranges_(options.nvtx),
         blocking_(blocking),
         graphs_(graphs) {}
@@ -347,12 +348,29 @@ bool EnvironmentIs(const char* name, const std::string& value) {
   return found != nullptr && found == value;
 }
 
+// Changes the choice as the environment says.
+absl::Status ChooseAttention(AttentionBy& attention) {
+  constexpr char kName[] = "PARTITA_CUDA_ATTENTION";
+  const char* const found = std::getenv(kName);
+  if (found == nullptr) return absl::OkStatus();
+  if (EnvironmentIs(kName, "launch")) {
+    attention = AttentionBy::kLaunch;
+  } else if (EnvironmentIs(kName, "cudnn")) {
+    attention = AttentionBy::kDnn;
+  } else {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kName, ": expected 'launch' or 'cudnn', found '", found, "'"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<device::Device>> MakeCudaDevice(
     const CudaOptions& given) {
   CudaOptions options = given;
   if (EnvironmentIs("PARTITA_CUDA_SPARSE", "0")) options.sparse = "none";
+  PARTITA_RETURN_IF_ERROR(ChooseAttention(options.attention));
   PARTITA_ASSIGN_OR_RETURN(std::shared_ptr<const Driver> driver,
                            Driver::Open(options.driver));
   PARTITA_ASSIGN_OR_RETURN(std::shared_ptr<Context> context,

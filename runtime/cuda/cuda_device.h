@@ -11,6 +11,13 @@
 
 namespace partita::cuda {
 
+// Who computes an attention that the program describes.
+enum class AttentionBy {
+  kFaster,  // cuDNN where it measures faster than the compiler's kernel
+  kLaunch,  // the compiler's kernel
+  kDnn      // cuDNN wherever it can; only for tests and benchmarks
+};
+
 struct CudaOptions {
   int ordinal = 0;  // among the GPUs that the driver shows
   // Libraries to open. Empty: the installed ones. If `blas` or `dnn` is "none"
@@ -35,6 +42,8 @@ struct CudaOptions {
   // device decides by the memory that it has, so this, too, must be "none" for
   // ranks that must compute the same bits.
   std::string sparse;
+  // Devices that do not measure launch in any case.
+  AttentionBy attention = AttentionBy::kFaster;
 };
 
 // FailedPrecondition, with advice, if there is no driver or no such GPU.
@@ -43,7 +52,8 @@ struct CudaOptions {
 // for every operation, so errors name the failing operation. Steps are captured
 // as graphs unless CUDA_LAUNCH_BLOCKING=1 or PARTITA_CUDA_GRAPHS=0 is set. The
 // latter lets a profiler see every operation's name. With PARTITA_CUDA_SPARSE=0
-// cuSPARSELt is not used.
+// cuSPARSELt is not used. PARTITA_CUDA_ATTENTION=launch or =cudnn sets
+// `attention`; InvalidArgument for other values.
 absl::StatusOr<std::unique_ptr<device::Device>> MakeCudaDevice(
     const CudaOptions& options = {});
 

@@ -152,13 +152,16 @@ absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareConv(
 absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareAttention(
     const device::AttentionDesc& desc, AttentionLaunch launch) {
   // Without measurements all ranks launch, and compute the same bits.
-  if (!tuner_.measures()) return std::unique_ptr<device::LibraryOp>();
+  if (!tuner_.measures() || attention_ == AttentionBy::kLaunch)
+    return std::unique_ptr<device::LibraryOp>();
   PARTITA_RETURN_IF_ERROR(context_->Enter());
   PARTITA_ASSIGN_OR_RETURN(const Dnn* const dnn, Find(dnn_path_, dnn_));
-  if (dnn == nullptr || IsLaunchKept(*dnn, tuner_, desc, launch))
+  const bool may_launch = attention_ == AttentionBy::kFaster;
+  if (dnn == nullptr ||
+      (may_launch && IsLaunchKept(*dnn, tuner_, desc, launch)))
     return std::unique_ptr<device::LibraryOp>();
   absl::StatusOr<std::unique_ptr<CudaOp>> op =
-      MakeDnnAttention(*dnn, tuner_, desc, std::move(launch));
+      MakeDnnAttention(*dnn, tuner_, desc, std::move(launch), may_launch);
   if (!op.ok() || *op == nullptr) return std::unique_ptr<device::LibraryOp>();
   return ReserveScratch(std::move(op));
 }

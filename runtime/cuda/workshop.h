@@ -16,6 +16,7 @@
 #include "runtime/cuda/attention.h"
 #include "runtime/cuda/blas.h"
 #include "runtime/cuda/context.h"
+#include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/dnn.h"
 #include "runtime/cuda/library_op.h"
 #include "runtime/cuda/own_ops.h"
@@ -31,13 +32,14 @@ class Workshop {
   // `blas`, `dnn` and `sparse` are the libraries to open. Empty: the installed
   // ones, if any. "none": no library.
   Workshop(std::shared_ptr<Context> context, std::string blas, std::string dnn,
-           std::string sparse, TunerOptions tuning)
+           std::string sparse, TunerOptions tuning, AttentionBy attention)
       : context_(std::move(context)),
         blas_path_(std::move(blas)),
         dnn_path_(std::move(dnn)),
         sparse_path_(std::move(sparse)),
         scratch_(context_, "the scratch of operations"),
-        tuner_(context_, std::move(tuning)) {}
+        tuner_(context_, std::move(tuning)),
+        attention_(attention) {}
   Workshop(const Workshop&) = delete;
   ~Workshop();
 
@@ -103,6 +105,7 @@ class Workshop {
   const std::string blas_path_, dnn_path_, sparse_path_;
   Scratch scratch_;
   Tuner tuner_;
+  const AttentionBy attention_;
   std::optional<Opened<Blas>> blas_;  // none: not opened yet
   std::optional<Opened<Dnn>> dnn_;
   std::optional<Opened<Sparse>> sparse_;

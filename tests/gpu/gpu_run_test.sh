@@ -25,6 +25,10 @@ chmod +x "$folder/conformance/tests/conformance/device_bad_test"
 "$run" "$folder" >"$TEST_TMPDIR/out" 2>&1 && fail "expected a failure"
 grep -q 'device_bad_test .*failed .*Devices/X.Y/cuda1' "$TEST_TMPDIR/out" || fail "expected the name of what failed"
 
+printf '#!/bin/bash\necho "tests/x.cc:7: Skipped"\necho "no cuDNN: not installed"\n' >"$folder/conformance/tests/conformance/device_bad_test"
+"$run" "$folder" >"$TEST_TMPDIR/out" 2>&1 && fail "expected that skipped tests count"
+grep -q 'device_bad_test .*skipped .*no cuDNN: not installed' "$TEST_TMPDIR/out" || fail "expected the reason"
+
 # The folder of the target that suits the GPU is taken.
 rm -rf "$folder/conformance"
 mkdir -p "$folder/targets/sm_80" "$folder/targets/sm_90a" "$TEST_TMPDIR/smi"

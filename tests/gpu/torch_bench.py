@@ -70,6 +70,17 @@ def attention(q, k, v):
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
+def attention_of_parts(batch, heads, groups, positions, size, causal):
+    """Attention whose q, k and v are parts of one tensor, as attention_model has it."""
+    def work(x):
+        parts = x.split([heads * size, groups * size, groups * size], 2)
+        q, k, v = (part.unflatten(2, (-1, size)).transpose(1, 2) for part in parts)
+        y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=heads != groups)
+        return y.transpose(1, 2).flatten(2)
+
+    return kernel_of(work, (batch, positions, (heads + 2 * groups) * size))
+
+
 NAMES = {
     "gpt2-8x1024-bf16": lambda: step_of(lambda: gpt2(12, 768, 12)),
     "gpt2-medium-8x1024-bf16": lambda: step_of(lambda: gpt2(24, 1024, 16)),
@@ -78,6 +89,9 @@ NAMES = {
     "softmax": lambda: kernel_of(lambda x: torch.softmax(x, 1), (32768, 4096)),
     "layer_norm": lambda: kernel_of(lambda x, g, b: torch.nn.functional.layer_norm(x, (4096,), g, b), (32768, 4096), (4096,), (4096,)),
     "attention": lambda: kernel_of(attention, *[(8, 16, 2048, 64)] * 3),
+    "attention-gpt2-medium": lambda: attention_of_parts(8, 16, 16, 1024, 64, True),
+    "attention-vit-l-16": lambda: attention_of_parts(32, 16, 16, 197, 64, False),
+    "attention-llama": lambda: attention_of_parts(2, 32, 8, 2048, 128, True),
 }
 
 
