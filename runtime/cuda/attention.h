@@ -28,7 +28,8 @@ bool IsLaunchKept(const Dnn& dnn, const Tuner& tuner,
                   const device::AttentionDesc& desc,
                   const AttentionLaunch& launch);
 
-// Returns null if `may_launch` and the launch is faster. Unimplemented if the
+// Returns null if `may_launch` and the launch is faster, or if the tuner has no
+// time left to prepare plans and its file names none. Unimplemented if the
 // library does not compute the attention. `dnn`, the kernel and the shape's
 // maps must outlive the result, which launches the kernel for operands that are
 // not aligned.

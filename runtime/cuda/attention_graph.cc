@@ -256,9 +256,11 @@ absl::Status AttentionGraph::MakeGraph() {
   return graph_->Finalize("preparing an attention");
 }
 
-absl::StatusOr<std::vector<DnnPlan>> AttentionGraph::Plans() const {
-  return FindPlans(dnn_, *graph_, gpu_,
-                   {"attention", true, program::kAttentionWorkspaceBytes});
+absl::StatusOr<std::vector<DnnPlan>> AttentionGraph::Plans(
+    const std::string& name, const std::function<bool()>& has_time) const {
+  return FindPlans(
+      dnn_, *graph_, gpu_,
+      {"attention", true, program::kAttentionWorkspaceBytes, name, has_time});
 }
 
 bool AttentionGraph::IsAligned(void* const* buffers) const {

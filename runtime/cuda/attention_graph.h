@@ -3,7 +3,9 @@
 #define PARTITA_RUNTIME_CUDA_ATTENTION_GRAPH_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -27,7 +29,10 @@ class AttentionGraph {
       const DnnDescriptor* gpu = nullptr);
 
   // Plans within the workspace that runtime/program/library_limits.h allows.
-  absl::StatusOr<std::vector<DnnPlan>> Plans() const;
+  // `name` and `has_time` are as in DnnPlanRequest.
+  absl::StatusOr<std::vector<DnnPlan>> Plans(
+      const std::string& name = "",
+      const std::function<bool()>& has_time = nullptr) const;
   // True if the operands of the launch are aligned as the plans expect.
   bool IsAligned(void* const* buffers) const;
   // Puts a plan on the stream.

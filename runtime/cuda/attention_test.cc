@@ -2,6 +2,7 @@
 // and the compiler's kernel, and the launch wherever the library fails.
 #include <stdlib.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -46,9 +47,35 @@ class AttentionTest : public ::testing::Test {
     EXPECT_EQ(recording_.UsedBytes(), 0u);
   }
 
+  static std::vector<int64_t> OperandBytes(const AttentionDesc& desc) {
+    const int64_t rows = desc.batch * desc.heads * desc.queries;
+    return {JointSize(desc) * 2, rows * desc.value_size * 2, rows * 4};
+  }
+  static absl::StatusOr<std::unique_ptr<device::LibraryOp>> Prepare(
+      device::Device& device, device::Module& module,
+      const AttentionDesc& desc) {
+    device::LaunchShape shape;
+    shape.grid = {1, 1, 1};
+    shape.block = {1, 1, 1};
+    shape.scratch_bytes = kLaunchScratch;
+    EXPECT_TRUE(device.ReserveLaunchScratch(kLaunchScratch).ok());
+    return device.PrepareAttention(desc, *module.Find("attend").value(), shape,
+                                   OperandBytes(desc));
+  }
+
+  // Plans that the library was asked to prepare.
+  static size_t PlansIn(const std::string& log) {
+    size_t count = 0;
+    for (size_t at = 0;
+         (at = log.find(recording::kFinalizePlan, at)) != std::string::npos;
+         ++at)
+      ++count;
+    return count;
+  }
+
   struct Ran {
-    bool by_launch = false;  // the device prepared no operation
-    std::string log;
+    bool by_launch = false;     // the device prepared no operation
+    std::string prepared, log;  // calls
     AttentionValues results;
     uint16_t first = 0;  // bits of the first element of out
     std::vector<std::string> warnings;
@@ -61,16 +88,10 @@ class AttentionTest : public ::testing::Test {
     const auto stream = std::move(device->CreateStream()).value();
     const auto module = std::move(device->LoadModule(kAttendPtx)).value();
     const Floats joint = Numbers(static_cast<size_t>(JointSize(desc)));
-    const int64_t rows = desc.batch * desc.heads * desc.queries;
-    const std::vector<int64_t> bytes = {static_cast<int64_t>(joint.size()) * 2,
-                                        rows * desc.value_size * 2, rows * 4};
-    device::LaunchShape shape;
-    shape.grid = {1, 1, 1};
-    shape.block = {1, 1, 1};
-    shape.scratch_bytes = kLaunchScratch;
-    EXPECT_TRUE(device->ReserveLaunchScratch(kLaunchScratch).ok());
-    auto op = device->PrepareAttention(desc, *module->Find("attend").value(),
-                                       shape, bytes);
+    const std::vector<int64_t> bytes = OperandBytes(desc);
+    recording_.TakeLog();
+    auto op = Prepare(*device, *module, desc);
+    ran.prepared = recording_.TakeLog();
     EXPECT_TRUE(op.ok()) << op.status();
     ran.warnings = device->Warnings();
     ran.by_launch = op.ok() && *op == nullptr;
@@ -91,7 +112,7 @@ class AttentionTest : public ::testing::Test {
     EXPECT_TRUE(device->Synchronize(*stream).ok());
     ran.log = recording_.TakeLog();
     std::vector<uint16_t> out(static_cast<size_t>(bytes[1] / 2));
-    ran.results.lse.resize(static_cast<size_t>(rows));
+    ran.results.lse.resize(static_cast<size_t>(bytes[2] / 4));
     EXPECT_TRUE(
         device->CopyToHost(*stream, out.data(), buffers[1], bytes[1]).ok());
     EXPECT_TRUE(
@@ -155,9 +176,9 @@ TEST_F(AttentionTest, TheFasterOneIsTakenAndKept) {
   // open the library.
   options_.measures = false;
   recording_.SetLaunchTime(kFast);
-  recording_.TakeLog();
-  EXPECT_TRUE(Run(desc).by_launch);
-  EXPECT_THAT(recording_.TakeLog(), Not(HasSubstr("cudnn")));
+  const Ran unmeasured = Run(desc);
+  EXPECT_TRUE(unmeasured.by_launch);
+  EXPECT_THAT(unmeasured.prepared, Not(HasSubstr("cudnn")));
   // The kept plan needs no measurement.
   options_.measures = true;
   EXPECT_FALSE(Run(desc).by_launch);
@@ -166,9 +187,57 @@ TEST_F(AttentionTest, TheFasterOneIsTakenAndKept) {
   EXPECT_THAT(File(), HasSubstr("launch "));
   // A kept launch costs no time of the library.
   recording_.SetLaunchTime(kSlow);
-  recording_.TakeLog();
+  const Ran launched = Run(desc);
+  EXPECT_TRUE(launched.by_launch);
+  EXPECT_THAT(launched.prepared, Not(HasSubstr("cudnnBackend")));
+}
+
+// A plan takes 30 ms, so the first attentions take the time of all.
+TEST_F(AttentionTest, PreparingPlansEndsWithTheTimeForTuning) {
+  recording_.Delay(recording::kFinalizePlan, 30);
+  options_.tuning_time = std::chrono::milliseconds(200);
+  const auto device = std::move(MakeCudaDevice(options_)).value();
+  const auto module = std::move(device->LoadModule(kAttendPtx)).value();
+  AttentionDesc desc = DescribeAttention(DType::kBF16, true);
+  size_t plans = 0;
+  std::string log;
+  for (desc.batch = 1; desc.batch <= 12; ++desc.batch) {
+    recording_.TakeLog();
+    ASSERT_TRUE(Prepare(*device, *module, desc).ok());
+    log = recording_.TakeLog();
+    // Half of the time that is left is for measurements.
+    EXPECT_LE(PlansIn(log), 4u);
+    plans += PlansIn(log);
+  }
+  EXPECT_GE(plans, 1u);
+  EXPECT_LE(plans, 8u);
+  EXPECT_THAT(log, Not(HasSubstr("cudnnBackend")));
+  recording_.Delay(recording::kFinalizePlan, 0);
+}
+
+TEST_F(AttentionTest, KeptPlansArePreparedAlone) {
+  const AttentionDesc desc = DescribeAttention(DType::kBF16, true);
+  options_.tuning_time = std::chrono::milliseconds(0);
   EXPECT_TRUE(Run(desc).by_launch);
-  EXPECT_THAT(recording_.TakeLog(), Not(HasSubstr("cudnnBackend")));
+  EXPECT_EQ(File(), "");
+  options_.tuning_time = std::chrono::minutes(1);
+  EXPECT_EQ(PlansIn(Run(desc).prepared), 5u);
+  // Without time for tuning, too.
+  options_.tuning_time = std::chrono::milliseconds(0);
+  const Ran ran = Run(desc);
+  EXPECT_EQ(PlansIn(ran.prepared), 1u);
+  EXPECT_THAT(ran.log, HasSubstr("engine 3\n"));
+}
+
+TEST_F(AttentionTest, AKeptPlanThatTheLibraryHasNotIsMeasuredAnew) {
+  const AttentionDesc desc = DescribeAttention(DType::kBF16, true);
+  EXPECT_FALSE(Run(desc).by_launch);
+  std::string kept = File();
+  const size_t at = kept.find("mode3-engine3-0");
+  ASSERT_NE(at, std::string::npos);
+  std::ofstream(options_.tuned) << kept.replace(at, 15, "mode3-engine77-0");
+  EXPECT_THAT(Run(desc).log, HasSubstr("engine 3\n"));
+  EXPECT_THAT(File(), HasSubstr("mode3-engine3-0 "));
 }
 
 TEST_F(AttentionTest, TestsAndBenchmarksChoose) {

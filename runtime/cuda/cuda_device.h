@@ -3,6 +3,7 @@
 #ifndef PARTITA_RUNTIME_CUDA_CUDA_DEVICE_H_
 #define PARTITA_RUNTIME_CUDA_CUDA_DEVICE_H_
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -44,6 +45,9 @@ struct CudaOptions {
   std::string sparse;
   // Devices that do not measure launch in any case.
   AttentionBy attention = AttentionBy::kFaster;
+  // Time for all measurements, and for preparing what they compare. Operations
+  // that are prepared later get the library's first choice, or are launched.
+  std::chrono::milliseconds tuning_time = std::chrono::milliseconds(3000);
 };
 
 // FailedPrecondition, with advice, if there is no driver or no such GPU.

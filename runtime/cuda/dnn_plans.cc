@@ -31,12 +31,16 @@ bool MayTake(const DnnDescriptor& engine, bool tensor_cores) {
       });
 }
 
-// Appends acceptable plans, up to kCandidates in total. An error means a
-// failure, not merely unsuitable engines; plans may have been appended even
-// then.
+bool IsLate(const DnnPlanRequest& request) {
+  return request.has_time != nullptr && !request.has_time();
+}
+
+// Appends acceptable plans, up to kCandidates in total, and counts those that
+// it tried to prepare. An error means a failure, not merely unsuitable engines;
+// plans may have been appended even then.
 absl::Status Ask(const Dnn& dnn, const DnnDescriptor& graph,
                  const DnnDescriptor* gpu, const DnnPlanRequest& request,
-                 int mode, std::vector<DnnPlan>& plans) {
+                 int mode, std::vector<DnnPlan>& plans, int& tried) {
   absl::Status wrong;
   const auto fails = [&](const absl::Status& status) {
     if (!absl::IsUnimplemented(status)) wrong.Update(status);
@@ -75,6 +79,9 @@ absl::Status Ask(const Dnn& dnn, const DnnDescriptor& graph,
     if (!MayTake(engine, request.tensor_cores)) continue;
     DnnPlan plan;
     plan.name = absl::StrCat("mode", mode, "-engine", index, "-", which);
+    if (!request.name.empty() && plan.name != request.name) continue;
+    if (tried > 0 && IsLate(request)) break;
+    ++tried;
     plan.plan = std::make_unique<DnnDescriptor>(dnn, kDnnPlan);
     if (gpu == nullptr)
       plan.plan->Set(kDnnPlanHandle, kDnnTypeHandle, &dnn.handle);
@@ -101,9 +108,16 @@ absl::StatusOr<std::vector<DnnPlan>> FindPlans(const Dnn& dnn,
                                                const DnnDescriptor* gpu,
                                                const DnnPlanRequest& request) {
   std::vector<DnnPlan> plans;
-  absl::Status wrong = Ask(dnn, graph, gpu, request, kDnnHeuristicsBest, plans);
+  int tried = 0;
+  absl::Status wrong =
+      Ask(dnn, graph, gpu, request, kDnnHeuristicsBest, plans, tried);
+  if (plans.empty() && tried > 0 && IsLate(request))
+    return absl::DeadlineExceededError(
+        absl::StrCat("no plan of this ", request.what, " among the first ",
+                     tried, " could be prepared, and no time is left"));
   if (plans.empty())
-    wrong.Update(Ask(dnn, graph, gpu, request, kDnnHeuristicsFallback, plans));
+    wrong.Update(
+        Ask(dnn, graph, gpu, request, kDnnHeuristicsFallback, plans, tried));
   if (plans.empty()) PARTITA_RETURN_IF_ERROR(wrong);
   if (plans.empty())
     return absl::UnimplementedError(absl::StrCat(

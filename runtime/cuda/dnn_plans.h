@@ -3,6 +3,7 @@
 #define PARTITA_RUNTIME_CUDA_DNN_PLANS_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +29,10 @@ struct DnnPlanRequest {
   const char* what;             // for errors, e.g. "convolution"
   bool tensor_cores = true;     // false: exclude engines that use them
   int64_t workspace_bytes = 0;  // upper bound
+  std::string name;             // of the only plan to prepare; empty: all
+  // True while another plan may be prepared. Not asked before the first. Null:
+  // no limit.
+  std::function<bool()> has_time;
 };
 
 // Plans for the operation graph that keep the numbers, the library's preferred
@@ -35,6 +40,7 @@ struct DnnPlanRequest {
 // that sum in a nondeterministic order, or that need more workspace than
 // requested. `gpu` describes the GPU to plan for; null: the GPU of the
 // library's handle. Unimplemented, with the library's reason, if there is none.
+// DeadlineExceeded if the time ended before one could be prepared.
 absl::StatusOr<std::vector<DnnPlan>> FindPlans(const Dnn& dnn,
                                                const DnnDescriptor& graph,
                                                const DnnDescriptor* gpu,

@@ -21,7 +21,7 @@ struct TunerOptions {
   std::string file;       // of the fastest algorithms; empty: none
   bool measures = false;  // measure operations that the file does not list
   bool warms = false;     // let Warm run operations
-  // Time for all measurements.
+  // Time for all measurements, and for preparing what they compare.
   std::chrono::milliseconds budget = std::chrono::milliseconds(3000);
 };
 
@@ -39,6 +39,11 @@ class Tuner {
   // The algorithm that the file or a measurement names for an operation. Empty:
   // none.
   std::string Known(const std::string& operation) const;
+
+  // Time that is left of the budget. At 0 or less nothing is measured.
+  std::chrono::nanoseconds left() const { return left_; }
+  // Subtracts the time of preparing algorithms for Choose.
+  void Spend(std::chrono::nanoseconds time) { left_ -= time; }
 
   // Returns the index into `names` of the algorithm for an operation. Index 0
   // is the library's first choice. `prepare` allocates memory and returns a

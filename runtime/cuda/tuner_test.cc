@@ -1,5 +1,6 @@
 #include "runtime/cuda/tuner.h"
 
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -66,6 +67,15 @@ TEST_F(TunerTest, WhatWasMeasuredIsKept) {
   Tuner other(context_, {file_, false});
   EXPECT_EQ(Choose(other, "a"), 1u);
   EXPECT_EQ(asked_, 1);
+}
+
+TEST_F(TunerTest, PreparingSpendsTheTimeOfMeasurements) {
+  Tuner tuner(context_, {"", true, false, std::chrono::milliseconds(1000)});
+  tuner.Spend(std::chrono::milliseconds(999));
+  EXPECT_EQ(tuner.left(), std::chrono::milliseconds(1));
+  tuner.Spend(std::chrono::milliseconds(1));
+  EXPECT_EQ(Choose(tuner, "b"), 0u);
+  EXPECT_EQ(asked_, 0);
 }
 
 TEST_F(TunerTest, OperationsThatDoNotRunAtFirstAreCounted) {

@@ -486,6 +486,10 @@ void partita_recording_fail_next(const char* symbol, CuResult result, int times,
   const Lock lock(Machine::Get().mutex);
   Machine::Get().FailNext(symbol, result, times, after);
 }
+void partita_recording_delay(const char* symbol, int milliseconds) {
+  const Lock lock(Machine::Get().mutex);
+  Machine::Get().Delay(symbol, milliseconds);
+}
 void partita_recording_register(const char* kernel, HostKernel function) {
   const Lock lock(Machine::Get().mutex);
   Machine::Get().Register(kernel, function);

@@ -27,6 +27,8 @@ Machine::Machine() {
 
 CuResult Machine::Enter(const char* symbol, const std::string& detail) {
   log_ += symbol + (detail.empty() ? "" : " " + detail) + "\n";
+  if (const auto delay = delays_.find(symbol); delay != delays_.end())
+    std::this_thread::sleep_for(std::chrono::milliseconds(delay->second));
   for (Failure& failure : failures_) {
     if (failure.symbol != symbol || failure.times == 0) continue;
     if (failure.after > 0) {

@@ -132,6 +132,9 @@ class Machine {
   float launch_time() const { return launch_time_; }
   void FailNext(const std::string& symbol, CuResult result, int times,
                 int after);
+  void Delay(const std::string& symbol, int milliseconds) {
+    delays_[symbol] = milliseconds;
+  }
   void Register(const std::string& kernel, HostKernel function);
   HostKernel Find(const std::string& kernel) const;
   // Sets what launches of a kernel without a function access if the bytes of
@@ -175,6 +178,7 @@ class Machine {
     int times, after;
   };
   std::vector<Failure> failures_;
+  std::map<std::string, int> delays_;  // milliseconds, by function
   std::vector<std::pair<std::string, HostKernel>> kernels_;
   std::map<std::string, std::map<std::string, std::vector<Reach>>> described_;
   std::vector<std::unique_ptr<Stream>> streams_;

@@ -77,6 +77,11 @@ class Recording {
   void ForgetDescriptions() const {
     Find<void()>("partita_recording_forget_descriptions")();
   }
+  // Makes every later call of this function take at least this time.
+  void Delay(const char* symbol, int milliseconds) const {
+    Find<void(const char*, int)>("partita_recording_delay")(symbol,
+                                                            milliseconds);
+  }
   // Starts recording accesses of operations to device memory, and to host
   // memory in copies.
   void Watch() const { Find<void()>("partita_recording_watch")(); }
