@@ -6,6 +6,7 @@
 
 #include "runtime/base/status_macros.h"
 #include "runtime/executor/bound_program.h"
+#include "runtime/executor/instructions.h"
 #include "runtime/program/labels.h"
 
 namespace partita::executor {
@@ -18,10 +19,6 @@ int64_t NanosecondsSince(Clock::time_point begin) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() -
                                                               begin)
       .count();
-}
-
-const char* NameOf(const program::Instruction& instruction) {
-  return instruction.name() == nullptr ? "" : instruction.name()->c_str();
 }
 
 // Name of an instruction in NVIDIA's profilers.
