@@ -28,40 +28,6 @@ llvm::ArrayRef<int64_t> shapeOf(Value value) {
   return llvm::cast<mlir::RankedTensorType>(value.getType()).getShape();
 }
 
-// A value as a view of an argument: transposes, reshapes and slices of it.
-struct View {
-  mlir::BlockArgument argument;
-  int64_t offset = 0;
-  SmallVector<int64_t> strides;
-};
-
-std::optional<View> viewOfArgument(Value value) {
-  if (auto argument = llvm::dyn_cast<mlir::BlockArgument>(value))
-    return View{argument, 0, denseStrides(shapeOf(value))};
-  mlir::Operation* op = value.getDefiningOp();
-  if (!llvm::isa<nn::TransposeOp, nn::ReshapeOp, nn::SliceOp>(op))
-    return std::nullopt;
-  std::optional<View> view = viewOfArgument(op->getOperand(0));
-  if (!view) return std::nullopt;
-  const SmallVector<int64_t> from = view->strides;
-  if (auto transpose = llvm::dyn_cast<nn::TransposeOp>(op)) {
-    for (auto [stride, dim] :
-         llvm::zip_equal(view->strides, transpose.getPerm()))
-      stride = from[dim];
-  } else if (auto slice = llvm::dyn_cast<nn::SliceOp>(op)) {
-    for (auto [dim, start] : llvm::enumerate(slice.getStarts())) {
-      view->offset += start * from[dim];
-      view->strides[dim] *= slice.getStrides()[dim];
-    }
-  } else {
-    auto strides =
-        reshapedStrides(shapeOf(op->getOperand(0)), from, shapeOf(value));
-    if (!strides) return std::nullopt;
-    view->strides = *strides;
-  }
-  return view;
-}
-
 // The strides of `value` in the memory of `returned`, which consists of
 // transposes and reshapes of it.
 std::optional<SmallVector<int64_t>> stridesWithin(Value returned, Value value) {
@@ -94,11 +60,16 @@ std::optional<Tensor> tensorOf(int64_t operand, int64_t offset,
   return Tensor{operand, offset, strides[0], strides[1], strides[2]};
 }
 
+// The tensor of transposes, reshapes and slices of an argument.
 std::optional<Tensor> inputOf(Value value) {
-  const std::optional<View> view = viewOfArgument(value);
-  if (!view) return std::nullopt;
-  return tensorOf(view->argument.getArgNumber(), view->offset, view->strides,
-                  shapeOf(value));
+  const StridedView view = viewOfSlices(value);
+  auto argument = llvm::dyn_cast<mlir::BlockArgument>(view.base);
+  if (!argument) return std::nullopt;
+  const llvm::ArrayRef<int64_t> shape = shapeOf(value);
+  // The library expects elements of their own in every place.
+  for (auto [size, stride] : llvm::zip_equal(shape, view.strides))
+    if (size > 1 && stride == 0) return std::nullopt;
+  return tensorOf(argument.getArgNumber(), view.offset, view.strides, shape);
 }
 
 // True for an attention of 16-bit floats with no mask but a causal one, whose

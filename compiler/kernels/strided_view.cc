@@ -1,4 +1,5 @@
-// Follows transposes, reshapes and broadcasts back to the memory they read.
+// Follows transposes, reshapes, broadcasts and slices back to the memory they
+// read.
 #include "compiler/kernels/strided_view.h"
 
 #include "dialects/nn/dialect.h"
@@ -70,31 +71,52 @@ StridedView denseView(Value value) {
   return {value, denseStrides(typeOf(value).getShape())};
 }
 
-StridedView viewOf(Value value) {
+namespace {
+
+StridedView follow(Value value, bool through_slices) {
   if (auto transpose = value.getDefiningOp<nn::TransposeOp>()) {
-    StridedView view = viewOf(transpose.getInput());
+    StridedView view = follow(transpose.getInput(), through_slices);
     SmallVector<int64_t> strides;
     for (int64_t dim : transpose.getPerm())
       strides.push_back(view.strides[dim]);
-    return {view.base, strides};
+    return {view.base, strides, view.offset};
   }
   if (auto reshape = value.getDefiningOp<nn::ReshapeOp>()) {
-    StridedView view = viewOf(reshape.getInput());
+    StridedView view = follow(reshape.getInput(), through_slices);
     if (auto strides = reshapedStrides(typeOf(reshape.getInput()).getShape(),
                                        view.strides, typeOf(value).getShape()))
-      return {view.base, *strides};
+      return {view.base, *strides, view.offset};
     return denseView(value);
   }
   if (auto broadcast = value.getDefiningOp<nn::BroadcastOp>()) {
-    StridedView view = viewOf(broadcast.getInput());
+    StridedView view = follow(broadcast.getInput(), through_slices);
     SmallVector<int64_t> strides(typeOf(value).getRank(), 0);
     for (auto [from, dim] : llvm::enumerate(broadcast.getDims()))
       if (typeOf(broadcast.getInput()).getDimSize(from) ==
           typeOf(value).getDimSize(dim))
         strides[dim] = view.strides[from];
-    return {view.base, strides};
+    return {view.base, strides, view.offset};
+  }
+  if (auto slice = value.getDefiningOp<nn::SliceOp>();
+      slice && through_slices) {
+    StridedView view = follow(slice.getInput(), through_slices);
+    for (auto [dim, start] : llvm::enumerate(slice.getStarts())) {
+      view.offset += start * view.strides[dim];
+      view.strides[dim] *= slice.getStrides()[dim];
+    }
+    return view;
   }
   return denseView(value);
+}
+
+}  // namespace
+
+StridedView viewOf(Value value) {
+  return follow(value, /*through_slices=*/false);
+}
+
+StridedView viewOfSlices(Value value) {
+  return follow(value, /*through_slices=*/true);
 }
 
 std::optional<Extent> collapse(Value value, const StridedView& view,

@@ -11,10 +11,11 @@
 
 namespace partita::kernels {
 
-// A value as a strided view of another value's dense memory.
+// A value as a strided view of another value's dense memory, in elements.
 struct StridedView {
   mlir::Value base;
   llvm::SmallVector<int64_t> strides;  // one per dimension of the value
+  int64_t offset = 0;                  // of its first element
 };
 
 // Strides of a dense tensor, outermost dimension first.
@@ -30,8 +31,10 @@ std::optional<llvm::SmallVector<int64_t>> reshapedStrides(
 StridedView denseView(mlir::Value value);
 
 // Looks through transposes, reshapes and broadcasts while strides can express
-// them.
+// them. The offset is 0.
 StridedView viewOf(mlir::Value value);
+// Looks through slices, too.
+StridedView viewOfSlices(mlir::Value value);
 
 // Several dimensions as one (size, stride).
 struct Extent {

@@ -36,6 +36,12 @@ func.func private @before(%q: !q, %k: !kv, %v: !kv) -> !q attributes {exec.kerne
   %y = nn.attention %0, %k, %v scale = 2.5e-1 : (!q, !kv, !kv) -> !q
   return %y : !q
 }
+// Positions share the memory of a key.
+func.func private @broadcast(%q: !q, %k: tensor<2x2x1x16xf16>, %v: !kv) -> !q attributes {exec.kernel} {
+  %0 = nn.broadcast %k dims = [0, 1, 2, 3] : tensor<2x2x1x16xf16> -> !kv
+  %y = nn.attention %q, %0, %v scale = 2.5e-1 : (!q, !kv, !kv) -> !q
+  return %y : !q
+}
 func.func private @window(%q: !q, %k: !kv, %v: !kv) -> !q attributes {exec.kernel} {
   %y = nn.attention %q, %k, %v scale = 2.5e-1 causal_offset = 0 window = 2 : (!q, !kv, !kv) -> !q
   return %y : !q
@@ -57,7 +63,7 @@ func.func private @malformed(%q: !q, %k: !kv, %v: !kv) -> !q attributes {exec.ke
 }
 
 // CHECK-LABEL: @main
-func.func @main(%x: tensor<2x8x128xf16>, %q: !q, %k: !kv, %v: !kv) -> (tensor<2x8x64xf16>, !lse, !q, !q, !q, !q, !q, !q, !q, !q) {
+func.func @main(%x: tensor<2x8x128xf16>, %q: !q, %k: !kv, %v: !kv, %one: tensor<2x2x1x16xf16>) -> (tensor<2x8x64xf16>, !lse, !q, !q, !q, !q, !q, !q, !q, !q, !q) {
   // CHECK: exec.launch @joint
   // CHECK-SAME: exec.attention = {batch = 2 : i64, causal_offset = 0 : i64, groups = 2 : i64, heads = 4 : i64,
   // CHECK-SAME: k = array<i64: 0, 64, 1024, 16, 128>, keys = 8 : i64, lse = 2 : i64, out = array<i64: 1, 0, 512, 16, 64>,
@@ -77,5 +83,6 @@ func.func @main(%x: tensor<2x8x128xf16>, %q: !q, %k: !kv, %v: !kv) -> (tensor<2x
   %6 = exec.launch @blind(%q, %k, %v) {blocks = 4 : i64} : (!q, !kv, !kv) -> !q
   %7 = exec.launch @early(%q, %k, %v) {blocks = 4 : i64} : (!q, !kv, !kv) -> !q
   %8 = exec.launch @malformed(%q, %k, %v) {blocks = 4 : i64} : (!q, !kv, !kv) -> !q
-  return %0#0, %0#1, %1, %2, %3, %4, %5, %6, %7, %8 : tensor<2x8x64xf16>, !lse, !q, !q, !q, !q, !q, !q, !q, !q
+  %9 = exec.launch @broadcast(%q, %one, %v) {blocks = 4 : i64} : (!q, tensor<2x2x1x16xf16>, !kv) -> !q
+  return %0#0, %0#1, %1, %2, %3, %4, %5, %6, %7, %8, %9 : tensor<2x8x64xf16>, !lse, !q, !q, !q, !q, !q, !q, !q, !q, !q
 }
