@@ -272,6 +272,13 @@ TEST_F(CudaDeviceTest, WhatNothingOrdersIsFound) {
   EXPECT_TRUE(device_->Wait(*other, *event).ok());
   copy(*other, 128, 0);
   EXPECT_NE(recording_.TakeRaces(), "");
+  ASSERT_TRUE(device_->Synchronize(*stream_).ok());
+  ASSERT_TRUE(device_->Synchronize(*other).ok());
+  // A later read does not stand for a write.
+  copy(*stream_, 0, 64);
+  copy(*stream_, 128, 0);
+  copy(*other, 64, 0);
+  EXPECT_THAT(recording_.TakeRaces(), HasSubstr(kWriteRead));
 }
 
 TEST(CudaBlockingTest, EveryOperationIsWaitedForOnDemand) {

@@ -1,5 +1,7 @@
-// Compares every access with all others to the same bytes; tests are small
-// enough.
+// Compares every access with earlier ones to the same bytes. An access is
+// forgotten when another of the same bytes is ordered after it: whatever is
+// ordered after the later one is ordered after both. A read does not stand for
+// a write.
 #include "runtime/cuda/recording/races.h"
 
 #include <algorithm>
@@ -23,7 +25,7 @@ uint64_t Clock::Of(int stream) const {
 void Races::Begin(const std::string& name, int stream, uint64_t number,
                   const Clock& before) {
   if (!watching_) return;
-  now_ = {{0, 0, false}, stream, number, name};
+  now_ = {{0, 0, false}, stream, number, &*names_.insert(name).first};
   before_ = before;
   refused_ = {};
   current_.clear();
@@ -70,27 +72,42 @@ void Races::Merge() {
 
 void Races::End() {
   Merge();
-  const size_t before = past_.size();
+  for (const Range& range : current_)
+    if (range.begin < reinterpret_cast<uintptr_t>(refused_.second) &&
+        reinterpret_cast<uintptr_t>(refused_.first) < range.end)
+      Report(*now_.name + " touches what another rank frees\n");
+  past_.erase(
+      std::remove_if(past_.begin(), past_.end(),
+                     [&](const Access& other) { return Compare(other); }),
+      past_.end());
   for (const Range& range : current_) {
     past_.push_back(now_);
     static_cast<Range&>(past_.back()) = range;
   }
   current_.clear();
-  for (size_t i = before; i < past_.size(); ++i) Compare(past_[i], before);
 }
 
-void Races::Compare(const Access& access, size_t count) {
-  if (access.begin < reinterpret_cast<uintptr_t>(refused_.second) &&
-      reinterpret_cast<uintptr_t>(refused_.first) < access.end)
-    Report(access.name + " touches what another rank frees\n");
-  for (size_t i = 0; i < count; ++i) {
-    const Access& other = past_[i];
-    if (other.end <= access.begin || access.end <= other.begin) continue;
-    if (!other.writes && !access.writes) continue;
-    if (other.number <= before_.Of(other.stream)) continue;
-    Report(access.name + (access.writes ? " writes" : " reads") + " what " +
-           other.name + (other.writes ? " writes" : " reads") + "\n");
-  }
+bool Races::Compare(const Access& other) {
+  const auto first_write =
+      std::partition_point(current_.begin(), current_.end(),
+                           [](const Range& range) { return !range.writes; });
+  bool is_replaced = false;
+  const auto compare = [&](auto begin, auto end) {
+    // Ranges of one kind are disjoint and sorted.
+    auto range = std::partition_point(
+        begin, end, [&](const Range& r) { return r.end <= other.begin; });
+    for (; range != end && range->begin < other.end; ++range) {
+      if (other.number <= before_.Of(other.stream))
+        is_replaced |= range->begin <= other.begin && other.end <= range->end &&
+                       (range->writes || !other.writes);
+      else if (other.writes || range->writes)
+        Report(*now_.name + (range->writes ? " writes" : " reads") + " what " +
+               *other.name + (other.writes ? " writes" : " reads") + "\n");
+    }
+  };
+  compare(current_.begin(), first_write);
+  compare(first_write, current_.end());
+  return is_replaced;
 }
 
 void Races::Report(const std::string& line) {
@@ -98,13 +115,25 @@ void Races::Report(const std::string& line) {
 }
 
 void Races::Forget(const void* memory, size_t bytes) {
-  const uintptr_t begin = reinterpret_cast<uintptr_t>(memory);
-  past_.erase(std::remove_if(past_.begin(), past_.end(),
-                             [&](const Access& access) {
-                               return access.begin < begin + bytes &&
-                                      begin < access.end;
-                             }),
-              past_.end());
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(memory),
+                  end = begin + bytes;
+  std::vector<Access> kept;
+  for (const Access& access : past_) {
+    if (access.end <= begin || end <= access.begin) {
+      kept.push_back(access);
+      continue;
+    }
+    // An access may go beyond the memory: neighbours are merged.
+    if (access.begin < begin) {
+      kept.push_back(access);
+      kept.back().end = begin;
+    }
+    if (end < access.end) {
+      kept.push_back(access);
+      kept.back().begin = end;
+    }
+  }
+  past_ = std::move(kept);
 }
 
 std::string Races::Take() { return std::exchange(found_, ""); }

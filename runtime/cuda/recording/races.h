@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,9 @@ class Clock {
 // to be done when the other begins.
 class Races {
  public:
+  Races() = default;
+  Races(const Races&) = delete;
+  Races& operator=(const Races&) = delete;
   // Starts recording accesses.
   void Watch() { watching_ = true; }
   // Stops recording accesses. Returns whether they were recorded.
@@ -45,10 +49,12 @@ class Races {
     if (watching_ && bytes > 0) Add(memory, bytes, writes);
   }
   void End();
-  // Forgets accesses to memory that is reused.
+  // Forgets accesses to memory that is reused, and to no other.
   void Forget(const void* memory, size_t bytes);
-  // Races found since the last call, one line per pair of operation names or
-  // per operation that accesses memory which another rank frees.
+  // Races found since the last call: for each operation that races, a line with
+  // each operation that it races with, unless a later access of the same bytes
+  // stands for that one. Also a line per operation that accesses memory which
+  // another rank frees.
   std::string Take();
 
  private:
@@ -59,17 +65,21 @@ class Races {
   struct Access : Range {
     int stream;
     uint64_t number;
-    std::string name;
+    const std::string* name;  // in names_
   };
   void Add(const void* memory, size_t bytes, bool writes);
   // Sorts the current operation's ranges and merges ranges that meet.
   void Merge();
-  // Compares it with the first `count` past accesses.
-  void Compare(const Access& access, size_t count);
+  // Reports races of the current operation with a past access. Returns whether
+  // the operation stands for that one from now on: an access of it covers all
+  // its bytes, is ordered after it, and writes, or both read.
+  bool Compare(const Access& other);
   void Report(const std::string& line);
 
   bool watching_ = false;
-  Access now_ = {};  // the current operation, without a range
+  std::set<std::string> names_ = {""};
+  // The current operation, without a range.
+  Access now_ = {{0, 0, false}, 0, 0, &*names_.begin()};
   Clock before_;
   std::pair<const void*, const void*> refused_;  // begin and end
   std::vector<Range> current_;
