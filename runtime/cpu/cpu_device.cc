@@ -24,6 +24,7 @@
 #include "runtime/cpu/memory.h"
 #include "runtime/cpu/module.h"
 #include "runtime/cpu/row_product.h"
+#include "runtime/cpu/split_conv.h"
 #include "runtime/cpu/split_product.h"
 #include "runtime/cpu/threads.h"
 #include "runtime/program/target.h"
@@ -280,8 +281,13 @@ class CpuDevice : public device::Device {
     const void* const weight =
         desc.direction == device::ConvDirection::kWeightGrad ? nullptr
                                                              : constants[1];
-    PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<CpuOp> split,
-                             MakeSplitConv(*context_, desc, weight, threads));
+    PARTITA_ASSIGN_OR_RETURN(
+        std::unique_ptr<CpuOp> split,
+        MakeSplitPointwiseConv(*context_, desc, weight, threads));
+    if (split == nullptr) {
+      PARTITA_ASSIGN_OR_RETURN(
+          split, MakeSplitWindowConv(*context_, desc, weight, threads));
+    }
     if (split != nullptr) return Finish(std::move(split), threads);
     absl::StatusOr<std::unique_ptr<CpuOp>> op =
         MakeConv(*context_, desc, {weight, weight});

@@ -86,7 +86,8 @@ absl::StatusOr<std::shared_ptr<PackedWeight>> PackConstant(
 absl::StatusOr<std::shared_ptr<PackedWeight>> PackConstant(
     DnnlContext& context, const void* identity,
     const dnnl_memory_desc_t& source, const dnnl_memory_desc_t& wanted,
-    const std::function<absl::Status(void* target)>& fill) {
+    const std::function<absl::Status(void* target)>& fill,
+    absl::string_view layout) {
   auto range = context.packed.equal_range(identity);
   for (auto it = range.first; it != range.second;) {
     std::shared_ptr<PackedWeight> weight = it->second.lock();
@@ -94,7 +95,8 @@ absl::StatusOr<std::shared_ptr<PackedWeight>> PackConstant(
       it = context.packed.erase(it);
       continue;
     }
-    if (Dnnl().memory_desc_equal(&weight->desc, &wanted) != 0 &&
+    if (weight->layout == layout &&
+        Dnnl().memory_desc_equal(&weight->desc, &wanted) != 0 &&
         Dnnl().memory_desc_equal(&weight->source, &source) != 0)
       return weight;
     ++it;
@@ -102,6 +104,7 @@ absl::StatusOr<std::shared_ptr<PackedWeight>> PackConstant(
   auto weight = std::make_shared<PackedWeight>();
   weight->source = source;
   weight->desc = wanted;
+  weight->layout = std::string(layout);
   weight->bytes = static_cast<int64_t>(Dnnl().memory_desc_get_size(&wanted));
   PARTITA_ASSIGN_OR_RETURN(weight->data, AllocatePages(weight->bytes));
   weight->total = &context.packed_bytes;

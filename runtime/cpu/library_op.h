@@ -38,6 +38,7 @@ class CpuOp : public device::LibraryOp {
 struct PackedWeight {
   dnnl_memory_desc_t source;
   dnnl_memory_desc_t desc;
+  std::string layout;  // empty: oneDNN's
   void* data = nullptr;
   int64_t bytes = 0;
   int64_t* total = nullptr;  // the device's count of packed bytes
@@ -75,11 +76,13 @@ absl::StatusOr<std::shared_ptr<PackedWeight>> PackConstant(
     const dnnl_memory_desc_t& source, const dnnl_memory_desc_t& wanted);
 
 // The same for a layout that is not oneDNN's: `fill` writes the copy. `wanted`
-// has the size of the copy, and differs from all other layouts of the constant.
+// has the size of the copy. Together with `layout` it differs from all other
+// layouts of the constant. oneDNN compares no strides of dimensions of size 1.
 absl::StatusOr<std::shared_ptr<PackedWeight>> PackConstant(
     DnnlContext& context, const void* identity,
     const dnnl_memory_desc_t& source, const dnnl_memory_desc_t& wanted,
-    const std::function<absl::Status(void* target)>& fill);
+    const std::function<absl::Status(void* target)>& fill,
+    absl::string_view layout = "");
 
 // One argument of a oneDNN primitive.
 struct DnnlOperand {

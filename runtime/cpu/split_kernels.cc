@@ -4,22 +4,15 @@
 // 16 columns.
 #include "runtime/cpu/split_kernels.h"
 
-#include <immintrin.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "runtime/cpu/split_parts.h"
+
 namespace partita::cpu {
 namespace {
-
-// clang-format off
-#define PARTITA_AMX \
-  [[gnu::target("avx512f,avx512bw,avx512vl,avx512dq,amx-tile,amx-bf16")]]
-// clang-format on
-#define PARTITA_AMX_INLINE PARTITA_AMX [[gnu::always_inline]] inline
-
-constexpr int64_t kLanes = 16, kTileBytes = 1024;
 
 // Operands of ldtilecfg.
 struct alignas(64) TileConfig {
@@ -35,11 +28,6 @@ bool RequestTiles() {
 #else
   return false;
 #endif
-}
-
-__mmask16 LaneMask(int64_t count) {
-  return static_cast<__mmask16>((1u << std::clamp<int64_t>(count, 0, kLanes)) -
-                                1);
 }
 
 // 16 vectors become their transposition.
@@ -85,30 +73,9 @@ PARTITA_AMX_INLINE void LoadSquare(const SplitLines& from, int64_t lines,
   if (contiguous_depth != by_line) Transpose(vectors);
 }
 
-// Rounds to the bf16 nearest to each lane, as bits of f32.
-PARTITA_AMX_INLINE __m512i RoundToPart(__m512 value) {
-  return _mm512_and_si512(
-      _mm512_add_epi32(_mm512_castps_si512(value), _mm512_set1_epi32(0x8000)),
-      _mm512_set1_epi32(static_cast<int>(0xffff0000)));
-}
-
-// value = parts[0] + parts[1] + parts[2], each a bf16. Below 2^-110 the lower
-// half of parts[2] has bits, too, which belong to none.
-PARTITA_AMX_INLINE void Split(__m512 value, __m512i parts[3]) {
-  parts[0] = RoundToPart(value);
-  value = _mm512_sub_ps(value, _mm512_castsi512_ps(parts[0]));
-  parts[1] = RoundToPart(value);
-  value = _mm512_sub_ps(value, _mm512_castsi512_ps(parts[1]));
-  parts[2] = _mm512_castps_si512(value);
-}
-
 template <bool contiguous_depth>
 PARTITA_AMX void PackLhs(const SplitLines& from, int64_t lines, int64_t depth,
                          char* panel) {
-  alignas(64) static constexpr uint16_t kUpperHalves[32] = {
-      1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
-      33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
-  const __m512i upper_halves = _mm512_load_si512(kUpperHalves);
   for (int64_t k = 0; k < depth; k += kSplitDepth, panel += kSplitStepBytes) {
     for (int64_t half = 0; half < 2; ++half) {
       const SplitLines square = {
@@ -123,15 +90,8 @@ PARTITA_AMX void PackLhs(const SplitLines& from, int64_t lines, int64_t depth,
                                          depth - k - kLanes, high);
       char* const target = panel + half * kTileBytes;
 #pragma GCC unroll 16
-      for (int64_t line = 0; line < kLanes; ++line) {
-        __m512i first[3], second[3];
-        Split(low[line], first);
-        Split(high[line], second);
-        for (int part = 0; part < 3; ++part)
-          _mm512_store_si512(target + part * 2 * kTileBytes + line * 64,
-                             _mm512_permutex2var_epi16(
-                                 first[part], upper_halves, second[part]));
-      }
+      for (int64_t line = 0; line < kLanes; ++line)
+        StoreParts(low[line], high[line], target + line * 64, 2 * kTileBytes);
     }
   }
 }
@@ -231,11 +191,9 @@ PARTITA_AMX_INLINE __m512 AddOperands(const SplitTile& tile, int64_t place,
 }
 
 PARTITA_AMX_INLINE void WriteRow(const SplitTile& tile, int64_t row) {
-  constexpr int kNanOrInfinity = 0x99;
   __m512 low = _mm512_load_ps(tile.sums + row * kSplitLines),
          high = _mm512_load_ps(tile.sums + row * kSplitLines + kLanes);
-  if (_mm512_fpclass_ps_mask(low, kNanOrInfinity) != 0 ||
-      _mm512_fpclass_ps_mask(high, kNanOrInfinity) != 0) {
+  if (HasNanOrInfinity(low) || HasNanOrInfinity(high)) {
     alignas(64) float sums[kSplitLines] = {};
     if (tile.rhs.line_stride == 1)
       MultiplyRowByColumns(tile, row, sums);
@@ -259,12 +217,6 @@ PARTITA_AMX_INLINE void WriteRow(const SplitTile& tile, int64_t row) {
   }
   _mm512_mask_storeu_ps(tile.out + place, low_mask, low);
   _mm512_mask_storeu_ps(tile.out + place + kLanes, high_mask, high);
-}
-
-PARTITA_AMX_INLINE void FetchTile(const char* tile) {
-#pragma GCC unroll 16
-  for (int64_t line = 0; line < kTileBytes; line += 64)
-    _mm_prefetch(tile + line, _MM_HINT_T0);
 }
 
 constexpr int64_t kFetchedBytes = 64;  // a line of the cache

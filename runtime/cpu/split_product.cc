@@ -366,7 +366,7 @@ absl::StatusOr<std::unique_ptr<CpuOp>> MakeSplitProduct(
   return Make(context, WithoutBatch(desc), rhs, threads);
 }
 
-absl::StatusOr<std::unique_ptr<CpuOp>> MakeSplitConv(
+absl::StatusOr<std::unique_ptr<CpuOp>> MakeSplitPointwiseConv(
     DnnlContext& context, const device::ConvDesc& desc, const void* weight,
     int threads) {
   // oneDNN is faster for ResNet-50's convolutions to 64 channels.

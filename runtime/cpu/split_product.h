@@ -23,7 +23,7 @@ absl::StatusOr<std::unique_ptr<CpuOp>> MakeSplitProduct(
 
 // The same for a convolution, no gradient, that is pointwise, in channels last,
 // with strides of 1, one group and at least 128 outputs. Null for others.
-absl::StatusOr<std::unique_ptr<CpuOp>> MakeSplitConv(
+absl::StatusOr<std::unique_ptr<CpuOp>> MakeSplitPointwiseConv(
     DnnlContext& context, const device::ConvDesc& desc, const void* weight,
     int threads);
 
