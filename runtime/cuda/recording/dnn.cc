@@ -143,26 +143,47 @@ struct Convolution {
     const Tensor& result = kind == kDnnForward         ? y
                            : kind == kDnnInputGradient ? x
                                                        : w;
-    Int size = 1;
-    for (size_t d = 0; d < result.dims.size(); ++d)
-      size += (result.dims[d] - 1) * result.strides[d];
-    std::vector<float> sums(static_cast<size_t>(size));
+    std::vector<float> sums(static_cast<size_t>(SpanOf(result)));
+    const auto read = [&](const Tensor& tensor) {
+      return &tensor == &result ? std::vector<float>() : Read(tensor);
+    };
+    const std::vector<float> of_w = read(w), of_x = read(x), of_y = read(y);
     ForEach([&](Int in_w, Int in_x, Int in_y) {
-      const auto load = [](const Tensor& tensor, Int at) {
-        return Load(tensor.type, tensor.data, at);
-      };
+      const auto at_w = static_cast<size_t>(in_w),
+                 at_x = static_cast<size_t>(in_x),
+                 at_y = static_cast<size_t>(in_y);
       if (kind == kDnnForward)
-        sums[static_cast<size_t>(in_y)] += load(w, in_w) * load(x, in_x);
+        sums[at_y] += of_w[at_w] * of_x[at_x];
       else if (kind == kDnnInputGradient)
-        sums[static_cast<size_t>(in_x)] += load(w, in_w) * load(y, in_y);
+        sums[at_x] += of_w[at_w] * of_y[at_y];
       else
-        sums[static_cast<size_t>(in_w)] += load(x, in_x) * load(y, in_y);
+        sums[at_w] += of_x[at_x] * of_y[at_y];
     });
-    for (Int i = 0; i < size; ++i)
-      Store(result.type, result.data, i, sums[static_cast<size_t>(i)]);
+    for (size_t i = 0; i < sums.size(); ++i)
+      Store(result.type, result.data, static_cast<Int>(i), sums[i]);
   }
 
  private:
+  // Elements from the first to the last one, with gaps.
+  static Int SpanOf(const Tensor& tensor) {
+    Int span = 1;
+    for (size_t d = 0; d < tensor.dims.size(); ++d)
+      span += (tensor.dims[d] - 1) * tensor.strides[d];
+    return span;
+  }
+  // Reads each element once: every access is compared with others.
+  static std::vector<float> Read(const Tensor& tensor) {
+    std::vector<float> values(static_cast<size_t>(SpanOf(tensor)));
+    Int places = 1;
+    for (size_t d = 2; d < tensor.dims.size(); ++d) places *= tensor.dims[d];
+    for (Int n = 0; n < tensor.dims[0]; ++n)
+      for (Int c = 0; c < tensor.dims[1]; ++c)
+        for (Int place = 0; place < places; ++place) {
+          const Int at = tensor.IndexOf(n, c, Split(place, tensor));
+          values[static_cast<size_t>(at)] = Load(tensor.type, tensor.data, at);
+        }
+    return values;
+  }
   static Place3 Split(Int i, const Tensor& tensor) {
     Place3 at = {};
     for (size_t d = tensor.dims.size(); d-- > 2;) {
