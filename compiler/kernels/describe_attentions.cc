@@ -66,7 +66,7 @@ std::optional<Tensor> inputOf(Value value) {
   auto argument = llvm::dyn_cast<mlir::BlockArgument>(view.base);
   if (!argument) return std::nullopt;
   const llvm::ArrayRef<int64_t> shape = shapeOf(value);
-  // The library expects elements of their own in every place.
+  // Broadcasts are refused: cuDNN expects distinct elements.
   for (auto [size, stride] : llvm::zip_equal(shape, view.strides))
     if (size > 1 && stride == 0) return std::nullopt;
   return tensorOf(argument.getArgNumber(), view.offset, view.strides, shape);

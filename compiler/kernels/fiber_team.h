@@ -65,8 +65,8 @@ Fiber& here();  // the running thread
 void wait(const Meeting& meeting, int parameter = 0, void* data = nullptr);
 // Waits until the barrier's phase of this parity is over.
 void waitAtBarrier(const char* barrier, int parity);
-// Ends the run if an operation failed: `wrong` is its error message. Does not
-// return then.
+// Ends the run with the error message `wrong` of an operation. Returns if it is
+// empty.
 void perform(std::string wrong);
 
 }  // namespace partita::kernels

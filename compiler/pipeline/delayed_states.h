@@ -16,7 +16,8 @@ namespace partita::pipeline {
 // their first values are zeros. Errors: none.
 class DelayedStates {
  public:
-  // `main` must outlive this object. It is valid again after declare().
+  // `main` must outlive this object. It does not verify between add() and
+  // declare().
   explicit DelayedStates(mlir::func::FuncOp main) : main_(main) {}
 
   // Returns the state's value at the beginning of the step.
@@ -24,7 +25,7 @@ class DelayedStates {
   // Makes `value` the state's next value.
   void update(const std::string& name, mlir::Value value);
 
-  // Returns the value of some steps before, as states of the stage that reads
+  // Returns the value `steps` steps earlier, as states of the stage that reads
   // it first.
   mlir::Value delayed(mlir::Value value, int64_t steps, int64_t stage);
   // Returns the state that delayed() added; null if there is none.

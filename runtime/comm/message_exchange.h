@@ -34,13 +34,13 @@ class MessageCollective : public Collective {
   int64_t scratch_bytes_ = 0;
 };
 
-// Sums and the like, of whole tensors. `scratch` has the collective's bytes.
+// Runs an all-reduce. `scratch` has the collective's bytes.
 // Errors are the channel's.
 absl::Status AllReduce(const MessageCollective& collective, const char* input,
                        char* output, char* scratch,
                        const MemberChannel& channel);
 
-// Runs the other kinds except transfers and rows, in the same way.
+// Runs any other collective but transfers and rows.
 absl::Status Exchange(const MessageCollective& collective, const char* input,
                       char* output, char* scratch,
                       const MemberChannel& channel);

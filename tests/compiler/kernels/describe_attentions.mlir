@@ -36,7 +36,7 @@ func.func private @before(%q: !q, %k: !kv, %v: !kv) -> !q attributes {exec.kerne
   %y = nn.attention %0, %k, %v scale = 2.5e-1 : (!q, !kv, !kv) -> !q
   return %y : !q
 }
-// Positions share the memory of a key.
+// One key for all positions: a broadcast.
 func.func private @broadcast(%q: !q, %k: tensor<2x2x1x16xf16>, %v: !kv) -> !q attributes {exec.kernel} {
   %0 = nn.broadcast %k dims = [0, 1, 2, 3] : tensor<2x2x1x16xf16> -> !kv
   %y = nn.attention %q, %0, %v scale = 2.5e-1 : (!q, !kv, !kv) -> !q
