@@ -88,8 +88,8 @@ class Recording {
   // Finishes all work, and returns the races since the last call. A race is two
   // operations that access the same bytes, one of them writing, without being
   // ordered by streams, events or the host's waiting: "a writes what b reads".
-  // At least one line per operation that races (see races.h). An operation in flight that accesses memory which another
-  // rank frees is one too.
+  // At least one line per operation that races (see races.h). An operation in
+  // flight that accesses memory which another rank frees is one too.
   std::string TakeRaces() const {
     return Find<const char*()>("partita_recording_take_races")();
   }
