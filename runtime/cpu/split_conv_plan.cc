@@ -19,9 +19,8 @@ constexpr double kPixelCycles = 30;
 // To read a step of the weight from memory.
 constexpr double kWeightCycles = 1000;
 // Planes, totals and two chunks of the weight stay in the second-level cache of
-// 2 MB, which hyperthreads may share: the chunk that is read, and the next one,
-// which is fetched.
-constexpr int64_t kCacheBytes = 5 << 18, kMostChunkSteps = 36;
+// 2 MB: the chunk that is read, and the next one, which is fetched.
+constexpr int64_t kCacheBytes = 7 << 18, kMostChunkSteps = 36;
 // Sums in tiles are at most this deep.
 constexpr int64_t kMostBlockSteps = 12;
 
@@ -212,7 +211,7 @@ bool IsFasterOnAmx(const SplitConvShape& shape) {
   // With fewer channels, more than half of each step multiplies zeros.
   constexpr int64_t kFewestChannels = 16;
   // Rows of the output times panels, which threads can share.
-  constexpr int64_t kFewestParts = 16;
+  constexpr int64_t kFewestParts = 8;
   if (shape.channels < kFewestChannels ||
       shape.images * shape.out_height * Blocks(shape.outputs, kSplitLines) <
           kFewestParts)

@@ -173,9 +173,9 @@ TEST(SplitConvPlanTest, FewAndLongRowsAreLeftOut) {
   shape.width = shape.out_width = 1024;
   EXPECT_FALSE(IsFasterOnAmx(shape));
   shape = Square(1, 1, 64, 64, 1);
-  shape.kernel[1] = 3;
-  shape.low[1] = 1;
-  shape.width = shape.out_width = 400;
+  shape.kernel[1] = 9;
+  shape.low[1] = 4;
+  shape.width = shape.out_width = 1000;
   EXPECT_FALSE(IsFasterOnAmx(shape));
   shape.images = 8;
   EXPECT_TRUE(IsFasterOnAmx(shape));
